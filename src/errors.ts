@@ -1,0 +1,61 @@
+/**
+ * Every way a request or a task can fail: one closed list of codes, each with its HTTP status, its
+ * title in a problem document (RFC 9457) and whether the same call may succeed later.
+ */
+export const errorCodes = {
+  invalid_request: { status: 400, title: "Invalid request", retryable: false },
+  invalid_url: { status: 400, title: "Invalid URL", retryable: false },
+  not_found: { status: 404, title: "Not found", retryable: false },
+  method_not_allowed: { status: 405, title: "Method not allowed", retryable: false },
+  not_acceptable: { status: 406, title: "Not acceptable", retryable: false },
+  conflict: { status: 409, title: "Conflict", retryable: false },
+  payload_too_large: { status: 413, title: "Payload too large", retryable: false },
+  unsupported_media_type: { status: 415, title: "Unsupported media type", retryable: false },
+  idempotency_mismatch: { status: 422, title: "Idempotency key reused", retryable: false },
+  address_blocked: { status: 422, title: "Address blocked", retryable: false },
+  too_many_requests: { status: 429, title: "Too many requests", retryable: true },
+  internal: { status: 500, title: "Internal error", retryable: true },
+  upstream_unreachable: { status: 502, title: "Upstream unreachable", retryable: true },
+  upstream_status: { status: 502, title: "Upstream refused", retryable: false },
+  upstream_invalid: { status: 502, title: "Upstream answer invalid", retryable: false },
+  unavailable: { status: 503, title: "Service unavailable", retryable: true },
+  upstream_timeout: { status: 504, title: "Upstream timeout", retryable: true },
+} as const satisfies Record<string, { status: number; title: string; retryable: boolean }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** One fault of an input: `pointer` is a JSON Pointer (RFC 6901) into body or query. */
+export interface InputFault {
+  pointer: string;
+  detail: string;
+}
+
+export interface ServiceErrorOptions {
+  cause?: unknown;
+  /** Overrides the code's own verdict, e.g. an upstream 503 is worth a retry, a 404 is not. */
+  retryable?: boolean;
+  /** Sent as `Retry-After` (RFC 9110 §10.2.3), whole seconds, at least 1. */
+  retryAfterS?: number;
+  /** The single faults of a bad input, as `errors[]` of the problem document. */
+  faults?: readonly InputFault[];
+}
+
+/**
+ * The only error that crosses a module's border on purpose. `message` says what was tried, the rule
+ * and the value, in one sentence fit for the client: no secrets, no bytes of an upstream's body.
+ */
+export class ServiceError extends Error {
+  override readonly name = "ServiceError";
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+  readonly retryAfterS: number | undefined;
+  readonly faults: readonly InputFault[];
+
+  constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? errorCodes[code].retryable;
+    this.retryAfterS = options.retryAfterS;
+    this.faults = options.faults ?? [];
+  }
+}

@@ -1,0 +1,38 @@
+/** What the rest of the program sees of the network. */
+export interface HttpClient {
+  /**
+   * GETs `url`, following at most 5 redirects, every hop through the guard.
+   *
+   * The promise resolves at the final answer's headers if its status is 2xx; `body` then streams the
+   * decoded bytes (gzip, deflate, br, zstd undone) and must be read to its end or left with
+   * `break`/`return()`, which closes the connection.
+   *
+   * The promise, or the iteration of `body`, rejects with a ServiceError:
+   * `invalid_url` (not http/https, credentials in it, over 8 KiB), `address_blocked` (a hop resolves to
+   * an address that is not public and not in ALLOW_NETWORKS), `upstream_unreachable` (DNS, TCP,
+   * TLS, connection lost), `upstream_status` (not 2xx; `retryable` for 408, 425, 429 and 5xx, with
+   * `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, too many redirects, more
+   * than `maxBytes`), `upstream_timeout` (no bytes for the idle time, or `timeoutMs` over all).
+   * When `signal` is aborted: with `signal.reason`.
+   */
+  get(url: URL, options: GetOptions): Promise<HttpAnswer>;
+  /** Closes all sockets; safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface GetOptions {
+  signal: AbortSignal;
+  /** Limit of the decoded body, bytes. */
+  maxBytes: number;
+  /** Value of the `Accept` header; default any type. */
+  accept?: string;
+}
+
+export interface HttpAnswer {
+  /** Address of the final answer, after redirects. */
+  url: URL;
+  status: number;
+  /** Names in lower case; repeated ones joined by ", ". */
+  headers: ReadonlyMap<string, string>;
+  body: AsyncIterable<Uint8Array>;
+}

@@ -1,0 +1,21 @@
+import { Type } from "@sinclair/typebox";
+import type { Resolver } from "./resolver.ts";
+
+/**
+ * TODO(spec): the written specification shows no field of the info response. This schema stays open
+ * until it does; a resolver that knows its fields brings its own schema (see `page.ts`).
+ */
+export const StubInfo = Type.Object(
+  { url: Type.String(), resolver: Type.String() },
+  { title: "Info", additionalProperties: true },
+);
+
+/** A resolver that fetches nothing and answers with the address alone; the default of `buildApp`. */
+export function createStubResolver(): Resolver<typeof StubInfo> {
+  return {
+    name: "stub",
+    output: StubInfo,
+    resolve: async (url) => ({ url: url.href, resolver: "stub" }),
+    close: async () => {},
+  };
+}
