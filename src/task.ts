@@ -56,7 +56,7 @@ export const TaskFailure = Type.Object({
 /** A task as clients see it and as stores keep it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
-    id: Type.String({ format: "uuid", description: "UUIDv7 (RFC 9562)" }),
+    id: Type.String({ description: "UUIDv7 (RFC 9562)" }),
     url: Type.String({ description: "the video page" }),
     options: TaskOptions,
     state: oneOf(states, "where the task stands"),

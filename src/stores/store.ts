@@ -29,7 +29,8 @@ export interface TaskStore {
    * nothing is stored and the promise gives the task as that call answered it, even if it has
    * changed or is deleted by now; of concurrent calls with one key exactly one stores.
    *
-   * @throws `idempotency_mismatch` if that call had another fingerprint.
+   * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is
+   * taken.
    */
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
@@ -54,8 +55,9 @@ export interface TaskStore {
    * Takes the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
    * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under a
    * lease that has run out (its worker died). It becomes `running` with one attempt more and a new
-   * lease; no other claim gets it until the lease runs out or the task leaves `running`.
-   * `undefined` where there is none.
+   * lease; no other claim gets it until the lease runs out or the task leaves `running`. A lease
+   * that has run out is still held until another claim takes the task. `undefined` where there is
+   * none.
    */
   claim(query: ClaimQuery): Promise<Claim | undefined>;
 

@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import { changeTask, type Task } from "../task.ts";
+import { copyJson } from "./copy.ts";
+import { KeyMemory } from "./memory/key-memory.ts";
+import { Shelf } from "./memory/shelf.ts";
+import { closedStore, lostLease, startRun } from "./rules.ts";
+import type { TaskStore } from "./store.ts";
+
+export interface MemoryStoreOptions {
+  /** Default: the system's clock. */
+  now?: () => Date;
+}
+
+/** A store that lives as long as the process: for tests, trials and services that may forget. */
+export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions = {}): TaskStore {
+  let contents: Contents | undefined = { shelf: new Shelf(), keys: new KeyMemory() };
+
+  function opened(): Contents {
+    if (contents === undefined) throw closedStore("memory");
+    return contents;
+  }
+
+  return {
+    name: "memory",
+
+    async create(task, idempotency) {
+      const { shelf, keys } = opened();
+      const nowMs = now().getTime();
+      const earlier = idempotency && keys.recall(idempotency, nowMs);
+      if (earlier !== undefined) return copyJson(earlier);
+      const stored = copyJson(task);
+      shelf.add(stored);
+      if (idempotency !== undefined) keys.keep(idempotency, stored, nowMs);
+      return copyJson(stored);
+    },
+
+    async get(id) {
+      return copyJson(opened().shelf.find(id)?.task);
+    },
+
+    async list({ limit, state, before }) {
+      const found = opened().shelf.newest(limit + 1, state, before);
+      const page = found.slice(0, limit);
+      const tasks = page.map(({ task }) => copyJson(task));
+      const last = page.at(-1);
+      return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
+    },
+
+    async update(id, change, options = {}) {
+      const { shelf } = opened();
+      const entry = shelf.require(id);
+      if (options.lease !== undefined && options.lease !== entry.lease) throw lostLease(id);
+      shelf.replace(entry, changeTask(entry.task, copyJson(change), now()));
+      if (change.state !== undefined) {
+        entry.lease = undefined;
+        if (change.state !== "queued") shelf.queue.remove(entry);
+        else if (options.runAfter === undefined) shelf.queue.ready(entry);
+        else shelf.queue.wait(entry, options.runAfter.getTime());
+      }
+      return copyJson(entry.task);
+    },
+
+    async delete(id) {
+      const { shelf } = opened();
+      const entry = shelf.require(id);
+      shelf.remove(entry);
+      return copyJson(entry.task);
+    },
+
+    async claim({ leaseMs, exceptHosts = [] }) {
+      const { shelf } = opened();
+      const at = now();
+      const entry = shelf.queue.oldest(at.getTime(), exceptHosts);
+      if (entry === undefined) return undefined;
+      shelf.replace(entry, startRun(entry.task, at));
+      const lease = randomUUID();
+      entry.lease = lease;
+      shelf.queue.wait(entry, at.getTime() + leaseMs);
+      return { task: copyJson(entry.task), lease };
+    },
+
+    async heartbeat(id, lease, leaseMs) {
+      const { shelf } = opened();
+      const entry = shelf.find(id);
+      if (entry?.lease !== lease) return false;
+      shelf.queue.wait(entry, now().getTime() + leaseMs);
+      return true;
+    },
+
+    async ping() {
+      opened();
+    },
+
+    async close() {
+      contents = undefined;
+    },
+  };
+}
+
+interface Contents {
+  shelf: Shelf;
+  keys: KeyMemory<Task>;
+}

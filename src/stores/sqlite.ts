@@ -1,0 +1,143 @@
+import { randomUUID } from "node:crypto";
+import { changeTask, type Task } from "../task.ts";
+import { copyJson } from "./copy.ts";
+import { closedStore, hostOf, lostLease, startRun } from "./rules.ts";
+import { openDatabase } from "./sqlite/database.ts";
+import { createGroupCommit, storeFailure } from "./sqlite/group-commit.ts";
+import { createKeyTable } from "./sqlite/key-table.ts";
+import { prepareStatements } from "./sqlite/statements.ts";
+import { createTaskTable, type Place } from "./sqlite/task-table.ts";
+import type { TaskStore } from "./store.ts";
+
+export interface SqliteStoreOptions {
+  /** The file; it and its folder are made where they are missing. */
+  path: string;
+  /** Default: the system's clock. */
+  now?: () => Date;
+}
+
+/**
+ * A durable store in one file, for one process at a time. Writes that arrive together share one
+ * transaction and one wait for the disk.
+ *
+ * @throws ServiceError `unavailable` where the file cannot be used; the message says why.
+ */
+export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOptions): TaskStore {
+  const db = openDatabase(path);
+  const statements = prepareStatements(db);
+  const tasks = createTaskTable(statements);
+  const keys = createKeyTable(statements);
+  const commits = createGroupCommit(db);
+
+  async function write<T>(job: () => T): Promise<T> {
+    if (!db.isOpen) throw closedStore("sqlite");
+    return commits.run(job);
+  }
+
+  async function read<T>(job: () => T): Promise<T> {
+    if (!db.isOpen) throw closedStore("sqlite");
+    try {
+      return job();
+    } catch (error) {
+      throw storeFailure(error);
+    }
+  }
+
+  return {
+    name: "sqlite",
+
+    async create(task, idempotency) {
+      const document = JSON.stringify(task);
+      const { id, state, url } = task;
+      const key = idempotency && { ...idempotency };
+      const answer = await write(() => {
+        const nowMs = now().getTime();
+        const earlier = key && keys.recall(key, nowMs);
+        if (earlier !== undefined) return earlier;
+        tasks.insert({ id, state, host: hostOf(url), document });
+        if (key !== undefined) keys.keep(key, document, nowMs);
+        return document;
+      });
+      return parseTask(answer);
+    },
+
+    get: (id) =>
+      read(() => {
+        const document = tasks.document(id);
+        return document === undefined ? undefined : parseTask(document);
+      }),
+
+    list: ({ limit, state, before }) =>
+      read(() => {
+        const found = tasks.page(limit + 1, state, before);
+        const page = found.slice(0, limit);
+        const listed = page.map(({ document }) => parseTask(document));
+        const last = page.at(-1);
+        const isLast = found.length <= limit || last === undefined;
+        return isLast ? { tasks: listed } : { tasks: listed, next: last.seq };
+      }),
+
+    async update(id, change, { lease, runAfter } = {}) {
+      const changes = copyJson(change);
+      const dueAtMs = runAfter?.getTime() ?? null;
+      return write(() => {
+        const row = tasks.require(id);
+        if (lease !== undefined && lease !== row.lease) throw lostLease(id);
+        const task = changeTask(parseTask(row.document), changes, now());
+        const place = changes.state === undefined ? row : placeAfterMove(task, dueAtMs);
+        tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
+        return task;
+      });
+    },
+
+    delete: (id) =>
+      write(() => {
+        const row = tasks.require(id);
+        tasks.remove(row);
+        return parseTask(row.document);
+      }),
+
+    async claim({ leaseMs, exceptHosts = [] }) {
+      const passedOver = [...exceptHosts];
+      return write(() => {
+        const at = now();
+        const row = tasks.oldestClaimable(at.getTime(), passedOver);
+        if (row === undefined) return undefined;
+        const task = startRun(parseTask(row.document), at);
+        const lease = randomUUID();
+        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease };
+        tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
+        return { task, lease };
+      });
+    },
+
+    heartbeat: (id, lease, leaseMs) =>
+      write(() => {
+        const row = tasks.find(id);
+        if (row?.lease !== lease) return false;
+        tasks.extendLease(row, now().getTime() + leaseMs);
+        return true;
+      }),
+
+    ping: () =>
+      write(() => {
+        statements.probe.run();
+      }),
+
+    async close() {
+      if (!db.isOpen) return;
+      commits.flush();
+      db.close();
+    },
+  };
+}
+
+/** Behind a move: claimable at once or later where it is queued, else not; nobody holds it. */
+function placeAfterMove({ state }: Task, dueAtMs: number | null): Place {
+  if (state !== "queued") return { isClaimable: false, dueAtMs: null, lease: null };
+  return { isClaimable: dueAtMs === null, dueAtMs, lease: null };
+}
+
+function parseTask(document: string): Task {
+  return JSON.parse(document);
+}

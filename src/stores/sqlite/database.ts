@@ -1,0 +1,55 @@
+import { mkdirSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { ServiceError } from "../../errors.ts";
+import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
+
+/**
+ * Opens or makes the file, and its folder, for this process alone: the lock lasts until `close` or
+ * the end of the process, however it ends. What COMMIT has acknowledged is on the disk.
+ *
+ * @throws ServiceError `unavailable` that names the file and the reason: another process has it
+ * open, it is no task store, it is damaged, or a newer release has written it.
+ */
+export function openDatabase(path: string): DatabaseSync {
+  const file = resolve(path);
+  let db: DatabaseSync | undefined;
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    db = new DatabaseSync(file);
+    db.exec("PRAGMA locking_mode = EXCLUSIVE");
+    assertOurs(db);
+    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    migrate(db, migrations);
+    return db;
+  } catch (error) {
+    db?.close();
+    throw new ServiceError("unavailable", `cannot open the task store ${file}: ${reason(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Before anything is written: another program's database stays as it is. */
+function assertOurs(db: DatabaseSync): void {
+  const id = readPragma(db, "application_id");
+  const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"]);
+  if (id === applicationId || (id === 0 && tables === 0)) return;
+  throw new Error(
+    `it is the SQLite database of another program: its application_id is ${id}, not ${applicationId}`,
+  );
+}
+
+/** Primary result codes, https://sqlite.org/rescode.html. */
+const reasons: ReadonlyMap<number, string> = new Map([
+  [5, "another process has it open, and only one at a time may use a SQLite task store"],
+  [11, "the file is damaged"],
+  [14, "the file cannot be opened or made"],
+  [26, "the file is not a SQLite database"],
+]);
+
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const known = "errcode" in error ? reasons.get(Number(error.errcode) & 0xff) : undefined;
+  return known === undefined ? error.message : `${known} (${error.message})`;
+}

@@ -1,0 +1,90 @@
+import type { DatabaseSync } from "node:sqlite";
+import { ServiceError } from "../../errors.ts";
+
+export interface GroupCommit {
+  /**
+   * Runs `write` in the next transaction, after those that were asked for before it. Resolves with
+   * what it gave once that transaction is on the disk.
+   *
+   * What `write` throws undoes `write` alone and rejects its promise. Where the transaction itself
+   * fails, everything in it is undone and rejected with `unavailable`; the next one starts afresh.
+   */
+  run<T>(write: () => T): Promise<T>;
+  /** Runs now what `run` has accepted so far. */
+  flush(): void;
+}
+
+interface Job {
+  /** Gives what to do once the write is on the disk. */
+  perform(): () => void;
+  reject(error: unknown): void;
+}
+
+/**
+ * One transaction, so one wait for the disk, for all the writes that arrive in one turn of the
+ * event loop.
+ */
+export function createGroupCommit(db: DatabaseSync): GroupCommit {
+  let waiting: Job[] = [];
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  const mark = db.prepare("SAVEPOINT job");
+  const keep = db.prepare("RELEASE job");
+  const undo = db.prepare("ROLLBACK TO job");
+
+  function flush(): void {
+    const jobs = waiting;
+    waiting = [];
+    if (jobs.length === 0) return;
+    try {
+      begin.run();
+      const settlements = jobs.map(attempt);
+      commit.run();
+      for (const settle of settlements) settle();
+    } catch (error) {
+      const failure = storeFailure(error);
+      for (const job of jobs) job.reject(failure);
+      if (db.isTransaction) rollback.run();
+    }
+  }
+
+  function attempt(job: Job): () => void {
+    mark.run();
+    try {
+      const settle = job.perform();
+      keep.run();
+      return settle;
+    } catch (error) {
+      // A full disk or a failed write ends the whole transaction, the neighbours' work included.
+      if (!db.isTransaction) throw error;
+      undo.run();
+      keep.run();
+      return () => job.reject(storeFailure(error));
+    }
+  }
+
+  return {
+    run<T>(write: () => T) {
+      return new Promise<T>((resolve, reject) => {
+        if (waiting.length === 0) setImmediate(flush);
+        waiting.push({
+          perform() {
+            const value = write();
+            return () => resolve(value);
+          },
+          reject,
+        });
+      });
+    },
+    flush,
+  };
+}
+
+/** SQLite's own errors as the contract's `unavailable`; all others as they are. */
+export function storeFailure(error: unknown): unknown {
+  if (!(error instanceof Error) || !("errcode" in error)) return error;
+  return new ServiceError("unavailable", `the task store failed: ${error.message}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,70 @@
+import type { DatabaseSync } from "node:sqlite";
+
+/** "unrl": says in the file's header whose it is. */
+export const applicationId = 0x756e726c;
+
+/**
+ * The steps from an empty file to today's schema. `PRAGMA user_version` counts the steps that a
+ * file has behind it: append, never edit.
+ */
+export const migrations: readonly string[] = [
+  `
+  PRAGMA application_id = ${applicationId};
+
+  -- document: the task as JSON; the other columns say what is looked up by.
+  -- due_at: while waiting or running, when that ends, in Unix milliseconds.
+  -- claimable: 1 while a claim may take it; claims turn it on once due_at is reached.
+  CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    host TEXT NOT NULL,
+    claimable INTEGER NOT NULL,
+    due_at INTEGER,
+    lease TEXT,
+    document TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX tasks_by_state ON tasks (state, seq);
+  CREATE INDEX tasks_claimable ON tasks (host, seq) WHERE claimable = 1;
+  CREATE INDEX tasks_waiting ON tasks (due_at) WHERE claimable = 0 AND due_at IS NOT NULL;
+
+  -- Each host's oldest claimable task: a claim passes over a host in one step, however long its queue.
+  CREATE TABLE queue_heads (host TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX queue_heads_by_seq ON queue_heads (seq);
+
+  CREATE TABLE idempotency_keys (
+    key TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    ends_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX idempotency_keys_by_end ON idempotency_keys (ends_at);
+  `,
+];
+
+/**
+ * Takes the file through the steps that it lacks, all or none.
+ *
+ * @throws Error where the file has more steps behind it than there are.
+ */
+export function migrate(db: DatabaseSync, steps: readonly string[]): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const version = readPragma(db, "user_version");
+    if (version > steps.length) {
+      throw new Error(
+        `its schema version is ${version}, and this release knows versions up to ${steps.length}`,
+      );
+    }
+    for (const step of steps.slice(version)) db.exec(step);
+    if (version < steps.length) db.exec(`PRAGMA user_version = ${steps.length}`);
+    db.exec("COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+export function readPragma(db: DatabaseSync, name: "user_version" | "application_id"): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
+}

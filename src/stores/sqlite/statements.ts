@@ -1,0 +1,47 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { migrations } from "./migrations.ts";
+
+/** Every statement that runs after the file is open. Each one finds its rows through an index. */
+export const statements = {
+  insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING RETURNING seq`,
+  taskById: `SELECT seq, host, claimable, due_at, lease, document
+    FROM tasks WHERE id = ?`,
+  documentById: "SELECT document FROM tasks WHERE id = ?",
+  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, document = ?
+    WHERE seq = ?`,
+  extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
+  deleteTask: "DELETE FROM tasks WHERE seq = ?",
+
+  page: "SELECT seq, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+  pageOfState: `SELECT seq, document FROM tasks WHERE state = ? AND seq < ?
+    ORDER BY seq DESC LIMIT ?`,
+
+  promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?
+    RETURNING host, seq`,
+  offerHead: `INSERT INTO queue_heads (host, seq) VALUES (?, ?)
+    ON CONFLICT (host) DO UPDATE SET seq = excluded.seq WHERE excluded.seq < seq`,
+  dropHead: "DELETE FROM queue_heads WHERE host = ?",
+  nextHead: `INSERT INTO queue_heads (host, seq) SELECT host, seq FROM tasks
+    WHERE claimable = 1 AND host = ? ORDER BY seq LIMIT 1`,
+  oldestClaimable: `SELECT seq, host, claimable, due_at, lease, document FROM tasks WHERE seq =
+    (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
+      ORDER BY seq LIMIT 1)`,
+
+  recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",
+  keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)
+    VALUES (?, ?, ?, ?)`,
+  // A few at a time: a day's keys at once would hold up everything else.
+  forgetKeys: `DELETE FROM idempotency_keys WHERE rowid IN
+    (SELECT rowid FROM idempotency_keys WHERE ends_at <= ? ORDER BY ends_at LIMIT 16)`,
+
+  /** Writes what is there already: fails where nothing can be written. */
+  probe: `PRAGMA user_version = ${migrations.length}`,
+} as const;
+
+export type Statements = Readonly<Record<keyof typeof statements, StatementSync>>;
+
+export function prepareStatements(db: DatabaseSync): Statements {
+  const prepared = Object.entries(statements).map(([name, sql]) => [name, db.prepare(sql)]);
+  return Object.fromEntries(prepared);
+}

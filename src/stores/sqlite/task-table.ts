@@ -1,0 +1,121 @@
+import type { State } from "../../task.ts";
+import { duplicateTask, unknownTask } from "../rules.ts";
+import { type Columns, integer, text } from "./columns.ts";
+import type { Statements } from "./statements.ts";
+
+/** Where a task stands in the queue. */
+export interface Place {
+  /** Whether a claim may take it now. */
+  isClaimable: boolean;
+  /** When its wait or its lease ends, Unix milliseconds. */
+  dueAtMs: number | null;
+  lease: string | null;
+}
+
+export interface TaskRow extends Place {
+  seq: number;
+  host: string;
+  document: string;
+}
+
+/**
+ * The tables `tasks` and `queue_heads`, which say the same of the queue at all times. Call what
+ * writes inside a transaction.
+ */
+export function createTaskTable(sql: Statements) {
+  /** Makes `queue_heads` right again for a host whose claimable tasks have changed. */
+  function refreshHead(host: string): void {
+    sql.dropHead.run(host);
+    sql.nextHead.run(host);
+  }
+
+  function find(id: string): TaskRow | undefined {
+    const row = sql.taskById.get(id);
+    return row && taskRow(row);
+  }
+
+  return {
+    find,
+
+    /** @throws ServiceError `not_found` */
+    require(id: string): TaskRow {
+      const row = find(id);
+      if (row === undefined) throw unknownTask(id);
+      return row;
+    },
+
+    document(id: string): string | undefined {
+      const row = sql.documentById.get(id);
+      return row && text(row, "document");
+    },
+
+    /** Newest first; with `before` only those of a lower `seq`. */
+    page(limit: number, state: State | undefined, before = Number.MAX_SAFE_INTEGER): PageRow[] {
+      const rows =
+        state === undefined
+          ? sql.page.all(before, limit)
+          : sql.pageOfState.all(state, before, limit);
+      return rows.map((row) => ({ seq: integer(row, "seq"), document: text(row, "document") }));
+    },
+
+    /** @throws ServiceError `conflict` where the id is taken. */
+    insert({ id, state, host, document }: NewRow): void {
+      const isClaimable = state === "queued";
+      const row = sql.insertTask.get(id, state, host, Number(isClaimable), document);
+      if (row === undefined) throw duplicateTask(id);
+      if (isClaimable) sql.offerHead.run(host, integer(row, "seq"));
+    },
+
+    save(row: TaskRow, { state, document, isClaimable, dueAtMs, lease }: Saved): void {
+      sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, document, row.seq);
+      if (isClaimable !== row.isClaimable) refreshHead(row.host);
+    },
+
+    extendLease(row: TaskRow, dueAtMs: number): void {
+      sql.extendLease.run(dueAtMs, row.seq);
+      if (row.isClaimable) refreshHead(row.host);
+    },
+
+    remove(row: TaskRow): void {
+      sql.deleteTask.run(row.seq);
+      if (row.isClaimable) refreshHead(row.host);
+    },
+
+    /** The oldest task claimable at `nowMs` whose host is not excepted. */
+    oldestClaimable(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
+      for (const due of sql.promoteDue.all(nowMs)) {
+        sql.offerHead.run(text(due, "host"), integer(due, "seq"));
+      }
+      const row = sql.oldestClaimable.get(JSON.stringify(exceptHosts));
+      return row && taskRow(row);
+    },
+  };
+}
+
+interface Saved extends Place {
+  state: State;
+  document: string;
+}
+
+interface NewRow {
+  id: string;
+  state: State;
+  host: string;
+  document: string;
+}
+
+interface PageRow {
+  seq: number;
+  document: string;
+}
+
+function taskRow(row: Columns): TaskRow {
+  return {
+    seq: integer(row, "seq"),
+    host: text(row, "host"),
+    isClaimable: integer(row, "claimable") === 1,
+    dueAtMs: row["due_at"] === null ? null : integer(row, "due_at"),
+    lease: row["lease"] === null ? null : text(row, "lease"),
+    document: text(row, "document"),
+  };
+}

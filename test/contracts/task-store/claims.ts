@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import type { TaskStore } from "../../../src/stores/store.ts";
+import { bringTo } from "./moves.ts";
+import { idsOf, minuteMs, type OpenStore, startTrial, times } from "./trial.ts";
+
+export function describeClaims(open: OpenStore): void {
+  describe("hands out tasks:", () => {
+    test("an empty store has none", async () => {
+      const { store } = await startTrial(open);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+
+    test("a claimed task runs, with one attempt more and the time of its start", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      clock.advance(1000);
+      const { task, lease } = await claim();
+      const at = clock.now().toISOString();
+      expect(task).toMatchObject({ id, state: "running", attempts: 1, started_at: at });
+      expect(lease).not.toBe("");
+      expect(await store.get(id)).toEqual(task);
+      expect((await store.list({ limit: 9, state: "running" })).tasks).toEqual([task]);
+    });
+
+    test("the oldest goes first, whatever its host", async () => {
+      const { store, add } = await startTrial(open);
+      const created = await Promise.all(
+        times(30, (n) => add(`https://${n % 4}.example.com/watch`)),
+      );
+      expect(await drain(store)).toEqual(idsOf(created));
+    });
+
+    test("claims at the same time never get the same task", async () => {
+      const { store, add } = await startTrial(open);
+      const created = await Promise.all(times(100, (n) => add(`https://${n % 3}.example.com/`)));
+      const claims = await Promise.all(times(200, () => store.claim({ leaseMs: minuteMs })));
+      const claimed = claims.filter((claim) => claim !== undefined);
+      expect(claimed.map(({ task }) => task.id)).toEqual(idsOf(created));
+      expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(100);
+    });
+
+    test("tasks of excepted hosts are passed over, the port belonging to the host", async () => {
+      const { store, add } = await startTrial(open);
+      const urls = [
+        "https://a.test/1",
+        "https://a.test:8443/",
+        "https://b.test/",
+        "https://a.test/2",
+      ];
+      const [a1, port, b, a2] = idsOf(await Promise.all(urls.map((url) => add(url))));
+      expect(await drain(store, ["a.test", "b.test", "nobody.test", "a.test"])).toEqual([port]);
+      expect(await drain(store, ["a.test"])).toEqual([b]);
+      expect(await drain(store, ["a.test", "b.test"])).toEqual([]);
+      expect(await drain(store, [])).toEqual([a1, a2]);
+    });
+
+    test("a thousand tasks of an excepted host do not hide the one behind them", async () => {
+      const { store, add, claim } = await startTrial(open);
+      const busy = await Promise.all(times(1000, () => add("https://busy.test/")));
+      const other = await add("https://other.test/");
+      expect(await drain(store, ["busy.test"])).toEqual([other.id]);
+      expect((await claim()).task.id).toBe(busy[0]?.id);
+    });
+
+    test("a task put back waits until its time, then goes before the younger ones", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const old = await add("https://a.test/");
+      await claim();
+      const runAfter = new Date(clock.now().getTime() + 5000);
+      await store.update(old.id, { state: "queued" }, { runAfter });
+      expect(await drain(store)).toEqual([]);
+      const young = [await add("https://a.test/"), await add("https://b.test/")];
+      clock.advance(4999);
+      expect(await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] })).toMatchObject({
+        task: { id: young[1]?.id },
+      });
+      clock.advance(1);
+      expect(await drain(store)).toEqual([old.id, young[0]?.id]);
+    });
+
+    test("a task put back without a time can be claimed at once, and counts on", async () => {
+      const { store, add, claim } = await startTrial(open);
+      const { id } = await add();
+      await claim();
+      await store.update(id, { state: "failed" });
+      expect(await drain(store)).toEqual([]);
+      await store.update(id, { state: "queued" });
+      expect((await claim()).task).toMatchObject({ id, attempts: 2 });
+    });
+
+    test("a wait ends with the state: canceled and put back, the task runs at once", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      await claim();
+      const runAfter = new Date(clock.now().getTime() + minuteMs);
+      await store.update(id, { state: "queued" }, { runAfter });
+      await store.update(id, { state: "canceled" });
+      clock.advance(minuteMs);
+      expect(await drain(store)).toEqual([]);
+      await store.update(id, { state: "queued" });
+      expect(await drain(store)).toEqual([id]);
+    });
+
+    test("only queued tasks are handed out", async () => {
+      const trial = await startTrial(open);
+      for (const state of ["running", "succeeded", "failed", "canceled"] as const) {
+        await bringTo(trial, state);
+      }
+      const queued = await bringTo(trial, "queued");
+      const deleted = await trial.add();
+      await trial.store.delete(deleted.id);
+      expect(await drain(trial.store)).toEqual([queued.id]);
+    });
+
+    test("a queue goes on behind a task that was canceled or deleted", async () => {
+      const { store, add } = await startTrial(open);
+      const [first, second, third] = idsOf(await Promise.all(times(3, () => add())));
+      await store.update(first ?? "", { state: "canceled" });
+      await store.delete(second ?? "");
+      expect(await drain(store)).toEqual([third]);
+    });
+
+    test("a change of a queued task leaves it its place", async () => {
+      const { store, add } = await startTrial(open);
+      const created = await Promise.all(times(3, () => add()));
+      await store.update(created[0]?.id ?? "", { attempts: 7 });
+      expect(await drain(store)).toEqual(idsOf(created));
+    });
+  });
+}
+
+/** Claims until there is nothing left; the ids in the order in which they were handed out. */
+async function drain(store: TaskStore, exceptHosts: string[] = []): Promise<string[]> {
+  const ids: string[] = [];
+  for (;;) {
+    const claim = await store.claim({ leaseMs: minuteMs, exceptHosts });
+    if (claim === undefined) return ids;
+    ids.push(claim.task.id);
+  }
+}

@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import { newTask, type Task } from "../../../src/task.ts";
+import { samplePageInfo } from "./page-info.ts";
+import { minuteMs, type OpenStore, startTrial } from "./trial.ts";
+
+export function describeCopies(open: OpenStore): void {
+  describe("goes by value:", () => {
+    test("a task changed after create was called is stored as it was when called", async () => {
+      const { store, clock } = await startTrial(open);
+      const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
+      const before = structuredClone(task);
+      const created = store.create(task);
+      deface(task);
+      expect(await created).toEqual(before);
+      deface(task);
+      expect(await store.get(before.id)).toEqual(before);
+    });
+
+    test("a change changed after update was called is applied as it was when called", async () => {
+      const { store, add } = await startTrial(open);
+      const { id } = await add();
+      const info = samplePageInfo();
+      const change = { info, attempts: 1 };
+      const updated = store.update(id, change);
+      info.tags.push("later");
+      change.attempts = 99;
+      expect(await updated).toMatchObject({ attempts: 1, info: samplePageInfo() });
+      info.tags.push("later still");
+      expect(await store.get(id)).toMatchObject({ attempts: 1, info: samplePageInfo() });
+    });
+
+    test("dates and hosts changed after the call count as they were when called", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add("https://a.example.com/1");
+      await claim();
+      const runAfter = new Date(clock.now().getTime() + minuteMs);
+      const requeued = store.update(id, { state: "queued" }, { runAfter });
+      runAfter.setTime(0);
+      await requeued;
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+      clock.advance(minuteMs);
+      const exceptHosts = ["a.example.com"];
+      const claimed = store.claim({ leaseMs: minuteMs, exceptHosts });
+      exceptHosts.length = 0;
+      expect(await claimed).toBeUndefined();
+    });
+
+    test("whatever a method gave can be changed without changing what is stored", async () => {
+      const { store, add, claim } = await startTrial(open);
+      const created = await add("https://video.example.com/1", { max_height: 720 });
+      const { id } = created;
+      deface(created);
+      const claimed = await claim();
+      expect(claimed.task).toMatchObject({ id, url: "https://video.example.com/1" });
+      const running = structuredClone(claimed.task);
+      deface(claimed.task);
+      expect(await store.get(id)).toEqual(running);
+      const updated = await store.update(id, { info: samplePageInfo() });
+      const stored = structuredClone(updated);
+      deface(updated);
+      const got = await store.get(id);
+      expect(got).toEqual(stored);
+      deface(got);
+      const listed = await store.list({ limit: 1 });
+      expect(listed.tasks).toEqual([stored]);
+      deface(listed.tasks[0]);
+      expect(await store.delete(id)).toEqual(stored);
+    });
+
+    test("the answer kept for an idempotency key cannot be changed from outside", async () => {
+      const { store, clock } = await startTrial(open);
+      const idempotency = { key: "k", fingerprint: "f" };
+      const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
+      const before = structuredClone(task);
+      deface(await store.create(task, idempotency));
+      deface(await store.create(task, idempotency));
+      expect(await store.create(task, idempotency)).toEqual(before);
+    });
+
+    test("a key named __proto__ is data like any other", async () => {
+      const { store, add } = await startTrial(open);
+      const { id } = await add();
+      const info = samplePageInfo();
+      info.sources = JSON.parse('{"__proto__": "og", "title": "html"}');
+      await store.update(id, { info });
+      const sources = (await store.get(id))?.info?.sources ?? {};
+      expect(Object.entries(sources)).toEqual([
+        ["__proto__", "og"],
+        ["title", "html"],
+      ]);
+    });
+  });
+}
+
+/** Changes a task at every depth. */
+function deface(task: Task | undefined): void {
+  if (task === undefined) throw new Error("there is no task to change");
+  task.url = "https://defaced.example.com/";
+  task.options.max_height = 1;
+  task.info?.tags.push("defaced");
+  if (task.info) task.info.subtitles["xx"] = [];
+}

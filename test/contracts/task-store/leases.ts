@@ -1,0 +1,153 @@
+import { describe, expect, test } from "vitest";
+import { minuteMs, type OpenStore, startTrial, times } from "./trial.ts";
+
+const conflict = { name: "ServiceError", code: "conflict" };
+
+export function describeLeases(open: OpenStore): void {
+  describe("leases tasks:", () => {
+    test("a task whose lease has run out goes to the next claim, as a new attempt", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      const first = await claim();
+      await store.update(id, { progress: { stage: "resolving", ...unknown } });
+      clock.advance(minuteMs - 1);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+      clock.advance(1);
+      const second = await claim();
+      const started_at = clock.now().toISOString();
+      expect(second.task).toMatchObject({ id, state: "running", attempts: 2, started_at });
+      expect(second.task.progress).toBeNull();
+      expect(second.lease).not.toBe(first.lease);
+      expect(await store.get(id)).toEqual(second.task);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+
+    test("a task whose lease has run out goes before younger ones, unless excepted", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const old = await add("https://a.test/");
+      await claim();
+      const young = await add("https://b.test/");
+      clock.advance(minuteMs);
+      const other = await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
+      expect(other?.task.id).toBe(young.id);
+      expect((await claim()).task.id).toBe(old.id);
+    });
+
+    test("tasks claimed in the same moment are held each by itself", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      await Promise.all(times(4, () => add()));
+      const [first, second, third, fourth] = await Promise.all(times(4, () => claim()));
+      await store.update(third?.task.id ?? "", { state: "succeeded" });
+      await store.heartbeat(second?.task.id ?? "", second?.lease ?? "", 2 * minuteMs);
+      clock.advance(minuteMs);
+      expect((await claim()).task.id).toBe(first?.task.id);
+      expect((await claim()).task.id).toBe(fourth?.task.id);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+
+    test("a heartbeat puts the end of the lease off, and does not change the task", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      const { task, lease } = await claim();
+      clock.advance(minuteMs - 1);
+      expect(await store.heartbeat(id, lease, minuteMs)).toBe(true);
+      clock.advance(minuteMs - 1);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+      expect(await store.get(id)).toEqual(task);
+      clock.advance(1);
+      expect((await claim()).task.id).toBe(id);
+    });
+
+    test("a heartbeat under a lease that is not held answers false", async () => {
+      const { store, add, claim } = await startTrial(open);
+      const { id } = await add();
+      expect(await store.heartbeat(id, "", minuteMs)).toBe(false);
+      const { lease } = await claim();
+      expect(await store.heartbeat(id, `${lease}x`, minuteMs)).toBe(false);
+      expect(await store.heartbeat("nobody", lease, minuteMs)).toBe(false);
+    });
+
+    test("who has lost a task to another claim can neither change nor keep it", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      const { lease } = await claim();
+      clock.advance(minuteMs);
+      const { task } = await claim();
+      await expect(store.update(id, { state: "succeeded" }, { lease })).rejects.toMatchObject(
+        conflict,
+      );
+      expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
+      expect(await store.get(id)).toEqual(task);
+    });
+
+    test("a lease that has run out is held until another claim takes the task", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      await add("https://a.test/");
+      const { task, lease } = await claim();
+      clock.advance(minuteMs);
+      const exceptHosts = ["a.test"];
+      expect(await store.claim({ leaseMs: minuteMs, exceptHosts })).toBeUndefined();
+      await store.update(task.id, { attempts: 5 }, { lease });
+      expect(await store.heartbeat(task.id, lease, minuteMs)).toBe(true);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+      const ended = await store.update(task.id, { state: "succeeded" }, { lease });
+      expect(ended).toMatchObject({ state: "succeeded", attempts: 5 });
+    });
+
+    test("a change under a lease that runs out does not hide the task from claims", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      await add("https://a.test/");
+      const { task, lease } = await claim();
+      clock.advance(minuteMs);
+      await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
+      await store.update(task.id, { attempts: 5 }, { lease });
+      expect((await claim()).task).toMatchObject({ id: task.id, attempts: 6 });
+    });
+
+    test.each(["queued", "succeeded", "failed", "canceled"] as const)(
+      "the lease ends when the task becomes %s",
+      async (state) => {
+        const { store, clock, add, claim } = await startTrial(open);
+        const { id } = await add();
+        const { lease } = await claim();
+        const runAfter = new Date(clock.now().getTime() + 10 * minuteMs);
+        await store.update(id, { state }, { lease, runAfter });
+        expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
+        const late = store.update(id, { attempts: 9 }, { lease });
+        await expect(late).rejects.toMatchObject(conflict);
+        clock.advance(minuteMs);
+        expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+      },
+    );
+
+    test("a lease is asked for only where one is shown", async () => {
+      const { store, add, claim } = await startTrial(open);
+      const { id } = await add();
+      const lease = "never given";
+      await expect(store.update(id, { attempts: 1 }, { lease })).rejects.toMatchObject(conflict);
+      await claim();
+      await expect(store.update(id, { attempts: 9 }, { lease })).rejects.toMatchObject(conflict);
+      expect(await store.update(id, { state: "canceled" })).toMatchObject({ attempts: 1 });
+    });
+
+    test("a deleted task is held by nobody", async () => {
+      const { store, clock, add, claim } = await startTrial(open);
+      const { id } = await add();
+      const { lease } = await claim();
+      await store.delete(id);
+      expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
+      clock.advance(minuteMs);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+
+    test("a task that was set running without a claim has no lease that could run out", async () => {
+      const { store, clock, add } = await startTrial(open);
+      const { id } = await add();
+      await store.update(id, { state: "running" });
+      clock.advance(1000 * minuteMs);
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+  });
+}
+
+const unknown = { downloaded_bytes: null, total_bytes: null, speed: null, eta: null };

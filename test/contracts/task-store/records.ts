@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { newTask, states } from "../../../src/task.ts";
+import { bringTo } from "./moves.ts";
+import { samplePageInfo } from "./page-info.ts";
+import { type OpenStore, startTrial, times } from "./trial.ts";
+
+export function describeRecords(open: OpenStore): void {
+  describe("keeps records:", () => {
+    test("create answers with the task as it came in, and get finds it by its id", async () => {
+      const { store, clock } = await startTrial(open);
+      const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
+      expect(await store.create(task)).toEqual(task);
+      expect(await store.get(task.id)).toEqual(task);
+    });
+
+    test("every field of a large record comes back as it went in", async () => {
+      const { store, add } = await startTrial(open);
+      const { id } = await add();
+      const info = { ...samplePageInfo(), tags: times(20_000, (n) => `tag "${n}"\n`) };
+      const updated = await store.update(id, { info });
+      expect(updated.info).toEqual(info);
+      expect(await store.get(id)).toEqual(updated);
+    });
+
+    test("get answers undefined for an id that is unknown", async () => {
+      const { store } = await startTrial(open);
+      expect(await store.get("nobody")).toBeUndefined();
+    });
+
+    test("update and delete refuse an unknown id with not_found", async () => {
+      const { store } = await startTrial(open);
+      const refusal = { name: "ServiceError", code: "not_found" };
+      await expect(store.update("nobody", { attempts: 1 })).rejects.toMatchObject(refusal);
+      await expect(store.delete("nobody")).rejects.toMatchObject(refusal);
+    });
+
+    test.each(states)("delete removes a %s task and gives what was removed", async (state) => {
+      const trial = await startTrial(open);
+      const task = await bringTo(trial, state);
+      expect(await trial.store.delete(task.id)).toEqual(task);
+      expect(await trial.store.get(task.id)).toBeUndefined();
+      expect(await trial.store.list({ limit: 10 })).toEqual({ tasks: [] });
+      expect(await trial.store.list({ limit: 10, state })).toEqual({ tasks: [] });
+      await expect(trial.store.delete(task.id)).rejects.toMatchObject({ code: "not_found" });
+    });
+
+    test("an id that is taken is refused with conflict, and its task stays as it was", async () => {
+      const { store, add } = await startTrial(open);
+      const task = await add();
+      const second = { ...task, url: "https://other.example.com/" };
+      await expect(store.create(second)).rejects.toMatchObject({ code: "conflict" });
+      expect((await store.list({ limit: 10 })).tasks).toEqual([task]);
+    });
+
+    test("a change without a state keeps the state and moves updated_at on", async () => {
+      const { store, clock, add } = await startTrial(open);
+      const task = await add();
+      clock.advance(1500);
+      const updated_at = clock.now().toISOString();
+      expect(await store.update(task.id, { attempts: 4 })).toEqual({
+        ...task,
+        attempts: 4,
+        updated_at,
+      });
+    });
+
+    test("of many cancels at the same time one succeeds and the others conflict", async () => {
+      const { store, add } = await startTrial(open);
+      const { id } = await add();
+      const cancels = times(50, () => store.update(id, { state: "canceled" }));
+      const outcomes = await Promise.allSettled(cancels);
+      expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      expect(outcomes.filter(isConflict)).toHaveLength(49);
+    });
+
+    test("a refused write leaves the writes of the same moment alone", async () => {
+      const { store, add } = await startTrial(open);
+      const ended = await add();
+      await store.update(ended.id, { state: "canceled" });
+      const outcomes = await Promise.allSettled([
+        add(),
+        store.update(ended.id, { state: "succeeded" }),
+        add(),
+        store.delete("nobody"),
+        add(),
+      ]);
+      expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([
+        true,
+        false,
+        true,
+        false,
+        true,
+      ]);
+      expect((await store.list({ limit: 10 })).tasks).toHaveLength(4);
+    });
+
+    test("ping resolves while the store can take writes, an empty one too", async () => {
+      const { store } = await startTrial(open);
+      await expect(store.ping()).resolves.toBeUndefined();
+    });
+  });
+}
+
+function isConflict(outcome: PromiseSettledResult<unknown>): boolean {
+  if (outcome.status === "fulfilled") return false;
+  expect(outcome.reason).toMatchObject({ name: "ServiceError", code: "conflict" });
+  return true;
+}

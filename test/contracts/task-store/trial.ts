@@ -1,0 +1,57 @@
+import { onTestFinished } from "vitest";
+import { newTask, type Task, type TaskOptions } from "../../../src/task.ts";
+import type { Claim, TaskStore } from "../../../src/stores/store.ts";
+
+export type OpenStore = (now: () => Date) => TaskStore | Promise<TaskStore>;
+
+export interface Trial {
+  store: TaskStore;
+  clock: Clock;
+  /** Stores a new task for a page. */
+  add: (url?: string, options?: TaskOptions) => Promise<Task>;
+  /** Claims with a lease of a minute; fails the test where there is nothing to claim. */
+  claim: () => Promise<Claim>;
+}
+
+export interface Clock {
+  now: () => Date;
+  advance: (ms: number) => void;
+}
+
+export const minuteMs = 60_000;
+
+/** A store for one test, closed behind it, and the clock that it goes by. */
+export async function startTrial(open: OpenStore): Promise<Trial> {
+  const clock = createClock();
+  const store = await open(clock.now);
+  onTestFinished(() => store.close());
+  return {
+    store,
+    clock,
+    add: (url = "https://video.example.com/watch", options = {}) =>
+      store.create(newTask(url, options, clock.now())),
+    async claim() {
+      const claim = await store.claim({ leaseMs: minuteMs });
+      if (claim === undefined) throw new Error("there is nothing to claim");
+      return claim;
+    },
+  };
+}
+
+export function createClock(startMs = Date.UTC(2030, 0, 1)): Clock {
+  let nowMs = startMs;
+  return {
+    now: () => new Date(nowMs),
+    advance(ms) {
+      nowMs += ms;
+    },
+  };
+}
+
+export function times<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+export function idsOf(tasks: readonly Task[]): string[] {
+  return tasks.map(({ id }) => id);
+}

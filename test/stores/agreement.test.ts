@@ -1,0 +1,131 @@
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { newTask, states, type Task } from "../../src/task.ts";
+import { createClock, type Clock } from "../contracts/task-store/trial.ts";
+import { makeFolder } from "./folder.ts";
+
+const hosts = ["a.test", "b.test", "c.test"];
+const host = fc.constantFrom(...hosts);
+const state = fc.constantFrom(...states);
+const nth = fc.nat({ max: 6 });
+const shortMs = fc.integer({ min: 1, max: 50 });
+
+const call = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("create" as const), host }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant("claim" as const),
+      exceptHosts: fc.subarray(hosts),
+      leaseMs: shortMs,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("update" as const),
+      nth,
+      state: fc.option(state, { nil: undefined }),
+      waitMs: fc.option(shortMs, { nil: undefined }),
+      isFenced: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("heartbeat" as const), nth, leaseMs: shortMs }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("list" as const),
+      limit: fc.integer({ min: 1, max: 4 }),
+      state: fc.option(state, { nil: undefined }),
+      before: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("wait" as const), ms: shortMs }) },
+);
+type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
+
+test("the stores give the same answers to the same calls, whatever they are", async () => {
+  const folder = makeFolder();
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(call, { maxLength: 60, size: "max" }), async (calls) => {
+      run += 1;
+      const path = join(folder, `${run}.db`);
+      const inMemory = await answers(calls, (now) => createMemoryStore({ now }));
+      const inSqlite = await answers(calls, (now) => openSqliteStore({ path, now }));
+      expect(inSqlite).toEqual(inMemory);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+/** What a store answers, with the leases, ids and errors named alike for all stores. */
+async function answers(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
+  const clock = createClock();
+  const store = open(clock.now);
+  const ids: string[] = [];
+  const leases = new Map<string, string>();
+  const given: unknown[] = [];
+  for (const made of calls) {
+    const answer = await perform(made, { store, clock, ids, leases }).catch(codeOf);
+    given.push(JSON.stringify(answer).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`));
+  }
+  await store.close();
+  return given;
+}
+
+interface Scene {
+  store: TaskStore;
+  clock: Clock;
+  ids: string[];
+  leases: Map<string, string>;
+}
+
+async function perform(made: Call, { store, clock, ids, leases }: Scene): Promise<unknown> {
+  const id = "nth" in made ? (ids[made.nth] ?? "unknown") : "unknown";
+  const lease = leases.get(id) ?? "none";
+  switch (made.do) {
+    case "create": {
+      const task: Task = newTask(`https://${made.host}/`, {}, clock.now());
+      ids.push(task.id);
+      return store.create(task);
+    }
+    case "claim": {
+      const claim = await store.claim(made);
+      if (claim !== undefined) leases.set(claim.task.id, claim.lease);
+      return claim?.task ?? null;
+    }
+    case "update": {
+      const runAfter = made.waitMs && new Date(clock.now().getTime() + made.waitMs);
+      const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
+      return store.update(id, change, {
+        ...(made.isFenced && { lease }),
+        ...(runAfter && { runAfter }),
+      });
+    }
+    case "delete":
+      return store.delete(id);
+    case "heartbeat":
+      return store.heartbeat(id, lease, made.leaseMs);
+    case "list": {
+      const { limit, state: only, before } = made;
+      return store.list({ limit, ...(only && { state: only }), ...(before && { before }) });
+    }
+    case "wait":
+      break;
+  }
+  clock.advance(made.ms);
+  return made.ms;
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : error;
+}

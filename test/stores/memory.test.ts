@@ -1,0 +1,4 @@
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { describeTaskStore } from "../contracts/task-store.ts";
+
+describeTaskStore("the memory store", (now) => createMemoryStore({ now }));

@@ -1,0 +1,54 @@
+import { ServiceError } from "../../../src/errors.ts";
+import { openSqliteStore } from "../../../src/stores/sqlite.ts";
+import { newTask } from "../../../src/task.ts";
+
+/**
+ * A process with a task store of its own: `hold` says that it has it open and waits; `write` stores
+ * tasks from 8 callers without end and says each one's id once it is acknowledged; `overfill` is
+ * run with little room for files, see the test.
+ */
+const [, , mode, path = ""] = process.argv;
+const store = openSqliteStore({ path });
+
+if (mode === "write") await Promise.all(Array.from({ length: 8 }, write));
+else if (mode === "overfill") await overfill();
+else hold();
+
+function hold(): void {
+  say("open");
+  setInterval(() => undefined, 60_000);
+}
+
+async function write(): Promise<never> {
+  for (;;) {
+    const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
+    say(id);
+  }
+}
+
+async function overfill(): Promise<void> {
+  const large = newTask(`https://video.example.com/${"x".repeat(8_000_000)}`, {}, new Date());
+  const small = newTask("https://video.example.com/", {}, new Date());
+  const outcomes = await Promise.allSettled([store.create(large), store.create(small)]);
+  for (const outcome of outcomes) {
+    say(outcome.status === "rejected" ? `${outcome.reason.code}: ${outcome.reason.message}` : "ok");
+  }
+  say((await store.create(small)).id === small.id ? "stored" : "another");
+  const { tasks } = await store.list({ limit: 10 });
+  say(`${tasks.length} task`);
+  say(await pingUntilRefused());
+  await store.close();
+}
+
+/** Each ping writes a page, so that the log reaches its limit in a few hundred. */
+async function pingUntilRefused(): Promise<string> {
+  for (let count = 0; count < 900; count += 1) {
+    const refusal = await store.ping().catch((error: unknown) => error);
+    if (refusal instanceof ServiceError) return refusal.code;
+  }
+  return "never refused";
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

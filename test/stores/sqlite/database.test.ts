@@ -1,0 +1,135 @@
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../src/stores/sqlite/database.ts";
+import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
+import { times } from "../../contracts/task-store/trial.ts";
+import { makeFolder } from "../folder.ts";
+
+describe("opening a file as task store", () => {
+  test("turns on write-ahead log, full synchronisation and the exclusive lock", () => {
+    const db = open(join(makeFolder(), "tasks.db"));
+    const ask = (pragma: string) => db.prepare(`PRAGMA ${pragma}`).get();
+    expect(ask("journal_mode")).toEqual({ journal_mode: "wal" });
+    expect(ask("synchronous")).toEqual({ synchronous: 2 });
+    expect(ask("locking_mode")).toEqual({ locking_mode: "exclusive" });
+  });
+
+  test("takes an empty file to today's schema version", () => {
+    const path = join(makeFolder(), "tasks.db");
+    writeFileSync(path, "");
+    const db = open(path);
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
+    expect(db.prepare("SELECT count(*) AS n FROM tasks").get()).toEqual({ n: 0 });
+  });
+
+  test("refuses a file that a newer release has written, and leaves it as it is", () => {
+    const path = join(makeFolder(), "tasks.db");
+    const version = migrations.length + 1;
+    makeDatabase(
+      path,
+      `PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`,
+    );
+    expect(() => openDatabase(path)).toThrow(
+      `cannot open the task store ${path}: its schema version is ${version}, ` +
+        `and this release knows versions up to ${migrations.length}`,
+    );
+    using db = new DatabaseSync(path);
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: version });
+  });
+
+  test("refuses another program's database, and does not touch a byte of it", () => {
+    const path = join(makeFolder(), "tasks.db");
+    makeDatabase(path, "CREATE TABLE tasks (id); PRAGMA user_version = 1");
+    const before = readFileSync(path);
+    expect(() => openDatabase(path)).toThrow(`${path}: it is the SQLite database of another`);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test("refuses a file that is no database, and does not touch a byte of it", () => {
+    const path = join(makeFolder(), "tasks.db");
+    const garbage = Buffer.from("not a database, but long enough to look for a header ".repeat(99));
+    writeFileSync(path, garbage);
+    expect(() => openDatabase(path)).toThrow(`${path}: the file is not a SQLite database`);
+    expect(readFileSync(path).equals(garbage)).toBe(true);
+  });
+
+  test("refuses a file that has lost its end", () => {
+    const path = join(makeFolder(), "tasks.db");
+    openDatabase(path).close();
+    truncateSync(path, 6000);
+    expect(() => openDatabase(path)).toThrow(`${path}: the file is damaged`);
+  });
+
+  test("refuses a path whose folder cannot be made", () => {
+    const file = join(makeFolder(), "file");
+    writeFileSync(file, "");
+    expect(() => openDatabase(join(file, "tasks.db"))).toThrow(
+      /cannot open the task store .*EEXIST|ENOTDIR/,
+    );
+  });
+
+  test("refuses with unavailable and the original error as cause", () => {
+    const path = makeFolder();
+    expect(() => openDatabase(path)).toThrow(
+      expect.objectContaining({
+        name: "ServiceError",
+        code: "unavailable",
+        message: expect.stringContaining(`${path}: the file cannot be opened or made`),
+        cause: expect.objectContaining({ code: "ERR_SQLITE_ERROR" }),
+      }),
+    );
+  });
+
+  test("refuses a second use in the same process, until the first is closed", () => {
+    const path = join(makeFolder(), "tasks.db");
+    const first = open(path);
+    expect(() => openDatabase(path)).toThrow(`${path}: another process has it open`);
+    first.exec("BEGIN IMMEDIATE; COMMIT");
+    first.close();
+    open(path);
+  });
+});
+
+describe("migrations", () => {
+  test("run from the version that the file has, each once", () => {
+    const db = open(join(makeFolder(), "tasks.db"));
+    const steps = [...migrations, "CREATE TABLE later (n)", "INSERT INTO later VALUES (1)"];
+    migrate(db, steps);
+    migrate(db, steps);
+    expect(db.prepare("SELECT n FROM later").all()).toEqual([{ n: 1 }]);
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: steps.length });
+  });
+
+  test("take effect all or not at all", () => {
+    const db = open(join(makeFolder(), "tasks.db"));
+    const steps = [...migrations, "CREATE TABLE later (n)", "INSERT INTO nowhere VALUES (1)"];
+    expect(() => migrate(db, steps)).toThrow("no such table: nowhere");
+    expect(() => db.prepare("SELECT n FROM later")).toThrow("no such table: later");
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
+  });
+
+  test("keep the tasks of the earlier version", () => {
+    const db = open(join(makeFolder(), "tasks.db"));
+    const insert = db.prepare(
+      "INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, 'failed', '', 0, '{}')",
+    );
+    for (const id of times(10, String)) insert.run(id);
+    migrate(db, [...migrations, "ALTER TABLE tasks ADD COLUMN later TEXT"]);
+    expect(db.prepare("SELECT count(*) AS n FROM tasks").get()).toEqual({ n: 10 });
+  });
+});
+
+function open(path: string): DatabaseSync {
+  const db = openDatabase(path);
+  onTestFinished(() => {
+    if (db.isOpen) db.close();
+  });
+  return db;
+}
+
+function makeDatabase(path: string, sql: string): void {
+  using db = new DatabaseSync(path);
+  db.exec(sql);
+}

@@ -1,0 +1,114 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, onTestFinished, test } from "vitest";
+import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
+import { times } from "../../contracts/task-store/trial.ts";
+import { makeFolder } from "../folder.ts";
+
+const unavailable = { name: "ServiceError", code: "unavailable" };
+
+test("writes asked for together run in the order of asking and share one transaction", async () => {
+  const { commits, insert, rows, walBytes } = start();
+  await commits.run(() => insert(0));
+  const oneBytes = walBytes();
+  const results = times(10, (n) => commits.run(() => insert(n + 1)));
+  expect(rows()).toEqual([0]);
+  expect(await Promise.all(results)).toEqual(times(10, (n) => n + 1));
+  expect(rows()).toEqual(times(11, (n) => n));
+  expect(walBytes() - oneBytes).toBeLessThanOrEqual(oneBytes);
+});
+
+test("a write that throws is undone alone, with all that it had written", async () => {
+  const { commits, insert, rows } = start();
+  const outcomes = await Promise.allSettled([
+    commits.run(() => insert(1)),
+    commits.run(() => {
+      insert(2);
+      throw new RangeError("second thoughts");
+    }),
+    commits.run(() => insert(3)),
+    commits.run(() => {
+      insert(4);
+      insert(1);
+    }),
+    commits.run(() => insert(5)),
+  ]);
+  expect(rows()).toEqual([1, 3, 5]);
+  expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([
+    true,
+    false,
+    true,
+    false,
+    true,
+  ]);
+  expect(outcomes[1]).toMatchObject({ reason: { name: "RangeError" } });
+  expect(outcomes[3]).toMatchObject({
+    reason: { ...unavailable, cause: { errstr: "constraint failed" } },
+  });
+});
+
+test("a disk that is full rejects the whole transaction and undoes it; the next one works", async () => {
+  const { db, commits, insert, rows } = start();
+  await commits.run(() => insert(1));
+  db.exec("PRAGMA max_page_count = 10");
+  const outcomes = await Promise.allSettled([
+    commits.run(() => insert(2)),
+    commits.run(() => insert(3, "x".repeat(100_000))),
+    commits.run(() => insert(4)),
+  ]);
+  const full = { errstr: "database or disk is full" };
+  const rejected = { status: "rejected", reason: { ...unavailable, cause: full } };
+  expect(outcomes).toMatchObject([rejected, rejected, rejected]);
+  expect(rows()).toEqual([1]);
+  expect(await commits.run(() => insert(5))).toBe(5);
+  expect(rows()).toEqual([1, 5]);
+});
+
+test("a COMMIT that fails rejects the whole transaction and undoes it; the next one works", async () => {
+  const { db, commits, insert, rows } = start();
+  db.exec(`CREATE TABLE guests (host INTEGER REFERENCES rows (n) DEFERRABLE INITIALLY DEFERRED)`);
+  const outcomes = await Promise.allSettled([
+    commits.run(() => insert(1)),
+    commits.run(() => db.exec("INSERT INTO guests VALUES (99)")),
+  ]);
+  const cause = { message: "FOREIGN KEY constraint failed" };
+  const rejected = { status: "rejected", reason: { ...unavailable, cause } };
+  expect(outcomes).toMatchObject([rejected, rejected]);
+  expect(rows()).toEqual([]);
+  expect(db.isTransaction).toBe(false);
+  expect(await commits.run(() => insert(2))).toBe(2);
+});
+
+test("flush runs what was accepted, at once and only once", async () => {
+  const { commits, insert, rows } = start();
+  const result = commits.run(() => insert(1));
+  commits.flush();
+  expect(rows()).toEqual([1]);
+  commits.flush();
+  expect(await result).toBe(1);
+  expect(await commits.run(() => insert(2))).toBe(2);
+});
+
+function start() {
+  const path = join(makeFolder(), "rows.db");
+  const db = new DatabaseSync(path);
+  onTestFinished(() => db.close());
+  db.exec("PRAGMA journal_mode = WAL; CREATE TABLE rows (n INTEGER PRIMARY KEY, filling TEXT)");
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const statement = db.prepare("INSERT INTO rows VALUES (?, ?)");
+  return {
+    db,
+    commits: createGroupCommit(db),
+    insert(n: number, filling = ""): number {
+      statement.run(n, filling);
+      return n;
+    },
+    rows: () =>
+      db
+        .prepare("SELECT n FROM rows ORDER BY n")
+        .all()
+        .map((row) => row["n"]),
+    walBytes: () => statSync(`${path}-wal`).size,
+  };
+}

@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { openSqliteStore } from "../../../src/stores/sqlite.ts";
+import { makeFolder } from "../folder.ts";
+
+const script = join(import.meta.dirname, "child.ts");
+
+test("a file that another process has open is refused, until that process is killed", async () => {
+  const path = join(makeFolder(), "tasks.db");
+  const { child, lines } = start(process.execPath, [script, "hold", path]);
+  expect((await lines.next()).value).toBe("open");
+  expect(() => openSqliteStore({ path })).toThrow(
+    `cannot open the task store ${path}: another process has it open, ` +
+      "and only one at a time may use a SQLite task store",
+  );
+  await kill(child);
+  const store = openSqliteStore({ path });
+  await store.ping();
+  await store.close();
+});
+
+test("no acknowledged task is lost when the process is killed while it writes", async () => {
+  const path = join(makeFolder(), "tasks.db");
+  const acknowledged: string[] = [];
+  for (const enough of [50, 500, 1500]) {
+    const { child, lines } = start(process.execPath, [script, "write", path]);
+    let count = 0;
+    for await (const line of lines) {
+      acknowledged.push(line);
+      count += 1;
+      if (count === enough) child.kill("SIGKILL");
+    }
+    const store = openSqliteStore({ path });
+    const found = await Promise.all(acknowledged.map((id) => store.get(id)));
+    await store.close();
+    expect(found.filter((task) => task === undefined)).toEqual([]);
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(2050);
+});
+
+test.skipIf(process.platform === "win32")(
+  "writes that the disk has no room for are refused with unavailable; smaller ones work",
+  async () => {
+    const path = join(makeFolder(), "tasks.db");
+    const limited = `ulimit -f 1024 && exec "$0" "$@"`;
+    const { lines } = start("sh", ["-c", limited, process.execPath, script, "overfill", path]);
+    const said: string[] = [];
+    for await (const line of lines) said.push(line);
+    const refusal = expect.stringMatching(/^unavailable: the task store failed: /);
+    expect(said).toEqual([refusal, refusal, "stored", "1 task", "unavailable"]);
+  },
+);
+
+function start(command: string, args: string[]) {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => kill(child));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return { child, lines };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}

@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../src/stores/sqlite/database.ts";
+import { statements } from "../../../src/stores/sqlite/statements.ts";
+import { makeFolder } from "../folder.ts";
+
+/** The walk along the queue's heads in their order, which ends at the first host that may run. */
+const orderedWalk = "SCAN queue_heads USING COVERING INDEX queue_heads_by_seq";
+
+test.each(Object.entries(statements))("%s finds its rows through an index", (_name, sql) => {
+  const details = explain(sql);
+  const scans = details.filter((detail) => detail.startsWith("SCAN"));
+  expect(scans.filter((scan) => !scan.startsWith("SCAN json_each"))).toEqual(
+    sql === statements.oldestClaimable ? [orderedWalk] : [],
+  );
+  expect(details.filter((detail) => detail.includes("TEMP B-TREE"))).toEqual([]);
+});
+
+test.each([
+  [statements.page, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"],
+  [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND seq<?)"],
+  [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
+  [statements.nextHead, "SEARCH tasks USING COVERING INDEX tasks_claimable (host=?)"],
+  [
+    statements.forgetKeys,
+    "SEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_end (ends_at<?)",
+  ],
+])("%s goes by the index made for it", (sql, detail) => {
+  expect(explain(sql)).toContain(detail);
+});
+
+function explain(sql: string): string[] {
+  const db = openDatabase(join(makeFolder(), "tasks.db"));
+  onTestFinished(() => db.close());
+  const values = Array.from(sql.matchAll(/\?/g), () => null);
+  const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values);
+  return plan.map((step) => String(step["detail"]));
+}
