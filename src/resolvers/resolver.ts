@@ -1,4 +1,4 @@
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { Static, TObject } from "@sinclair/typebox";
 
 /**
  * Contract of a resolver: it tells what is on a page.
@@ -10,7 +10,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
  * It rejects with a `ServiceError` (`address_blocked`, `upstream_*`); when `signal` is aborted it
  * stops all its work and rejects with `signal.reason`. A page without a medium is not an error.
  */
-export interface Resolver<Output extends TSchema = TSchema> {
+export interface Resolver<Output extends TObject = TObject> {
   /** Registry key, also `PageInfo.resolver`. */
   readonly name: string;
   readonly output: Output;

@@ -1,0 +1,49 @@
+import { isLicensedKey } from "./hls-key.ts";
+import { readLines } from "./hls-lines.ts";
+import { type Manifest, duration } from "./manifest.ts";
+
+/**
+ * A media playlist as one format: its own address. It is over, and so has a duration, with
+ * EXT-X-ENDLIST or as VOD (which must not change, RFC 8216 §4.3.3.5); else it is live, EVENT too.
+ * An empty list of tags gives no format.
+ */
+export function readMediaPlaylist(text: string, url: URL): Manifest {
+  let seconds = 0;
+  let isMedia = false;
+  let isOver = false;
+  let has_drm = false;
+  for (const { tag, value } of readLines(text)) {
+    if (tag === "#EXTINF") {
+      isMedia = true;
+      const length = Number.parseFloat(value);
+      if (length > 0) seconds += length;
+    } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
+    else if (tag === "#EXT-X-ENDLIST") isOver = true;
+    else if (tag === "#EXT-X-PLAYLIST-TYPE") isOver ||= value.trim().toUpperCase() === "VOD";
+    else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
+    else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
+  }
+  const format: Manifest["formats"][number] = {
+    format_id: "hls",
+    url: url.href,
+    manifest_url: url.href,
+    protocol: "m3u8",
+    ext: "mp4",
+    mime_type: null,
+    width: null,
+    height: null,
+    fps: null,
+    vcodec: null,
+    acodec: null,
+    tbr: null,
+    filesize: null,
+    language: null,
+    has_drm,
+  };
+  return {
+    formats: isMedia ? [format] : [],
+    subtitles: {},
+    duration: isOver ? duration(seconds) : null,
+    live_status: isMedia ? (isOver ? "not_live" : "is_live") : null,
+  };
+}

@@ -1,0 +1,250 @@
+/**
+ * Receives what a scanner finds. Tags are reported for the elements in `elements`, for tags that
+ * carry microdata attributes, and for all while `follows` is true; text only while `listens` is true.
+ */
+export interface HtmlSink {
+  readonly elements: ReadonlySet<string>;
+  readonly follows: boolean;
+  readonly listens: boolean;
+  /** Answers whether the element's raw text is wanted. */
+  open(tag: StartTag): boolean;
+  close(name: string): void;
+  /** A piece of text, entities not decoded; one run of text may come in several pieces. */
+  text(piece: string): void;
+}
+
+export interface StartTag {
+  /** In lower case. */
+  name: string;
+  /** Source of the attributes. */
+  source: string;
+  hasMicrodata: boolean;
+  /** Within `<svg>` or `<math>`. */
+  isForeign: boolean;
+}
+
+/** Tags longer than this are passed over; UTF-16 code units. */
+const maxTagLength = 256 * 1024;
+/** Chunks are joined up to this length, so that tiny ones cost no more than large ones. */
+const minScanLength = 64 * 1024;
+const rawText = "script style textarea title xmp iframe noembed noframes";
+const rawTextElements = new Set(rawText.split(" "));
+
+const QUOTE = 34;
+const APOSTROPHE = 39;
+const SLASH = 47;
+const EQUALS = 61;
+const GREATER = 62;
+/** States of the search for a tag's end besides the two quotes, which stand for themselves. */
+const BETWEEN = 0;
+const BEFORE_VALUE = 1;
+const IN_UNQUOTED_VALUE = 2;
+
+type Mode = "content" | "comment" | "bogus-comment" | "raw-text" | "long-tag";
+
+/**
+ * Tokenizes HTML as it comes, as far as metadata needs it: tags, comments and raw-text elements as in
+ * the HTML Standard §13.2.5, `<noscript>` as markup, no tree. Where chunks are cut makes no
+ * difference. Takes linear time and at most a chunk and one tag of memory on any input.
+ */
+export class HtmlScanner {
+  readonly #sink: HtmlSink;
+  #waiting: string[] = [];
+  #waitingLength = 0;
+  /** Everything before `#at` is done. */
+  #buffer = "";
+  #at = 0;
+  #mode: Mode = "content";
+  #rawName = "";
+  #rawIsWanted = false;
+  #foreignDepth = 0;
+  #tagState = BETWEEN;
+  #tagHasMicrodata = false;
+
+  constructor(sink: HtmlSink) {
+    this.#sink = sink;
+  }
+
+  write(chunk: string): void {
+    this.#waiting.push(chunk);
+    this.#waitingLength += chunk.length;
+    if (this.#waitingLength >= minScanLength) this.#scan(false);
+  }
+
+  end(): void {
+    this.#scan(true);
+  }
+
+  /** Scans what has come so far; a construct cut off by the end stays in the buffer. */
+  #scan(isLast: boolean): void {
+    const chunk = this.#waiting.length === 1 ? (this.#waiting[0] ?? "") : this.#waiting.join("");
+    this.#buffer = this.#at < this.#buffer.length ? this.#buffer.slice(this.#at) + chunk : chunk;
+    this.#at = 0;
+    this.#waiting = [];
+    this.#waitingLength = 0;
+    while (this.#at < this.#buffer.length && this.#step(isLast));
+  }
+
+  /** One construct further. False: more input is needed. */
+  #step(isLast: boolean): boolean {
+    if (this.#mode === "content") return this.#stepContent(isLast);
+    if (this.#mode === "raw-text") return this.#stepRawText(isLast);
+    if (this.#mode === "comment") return this.#skipPast("-->");
+    if (this.#mode === "bogus-comment") return this.#skipPast(">");
+    const end = this.#findTagEnd(this.#at, this.#tagState);
+    this.#at = end < 0 ? this.#buffer.length : end + 1;
+    if (end >= 0) this.#mode = "content";
+    return end >= 0;
+  }
+
+  #skipPast(mark: string): boolean {
+    const found = this.#buffer.indexOf(mark, this.#at);
+    this.#at =
+      found < 0 ? Math.max(this.#at, this.#buffer.length - mark.length + 1) : found + mark.length;
+    if (found >= 0) this.#mode = "content";
+    return found >= 0;
+  }
+
+  #stepContent(isLast: boolean): boolean {
+    const less = this.#buffer.indexOf("<", this.#at);
+    const textEnd = less < 0 ? this.#buffer.length : less;
+    if (textEnd > this.#at && this.#sink.listens)
+      this.#sink.text(this.#buffer.slice(this.#at, textEnd));
+    this.#at = textEnd;
+    if (less < 0) return false;
+    if (!isLast && this.#buffer.length - less < 4) return false;
+    const next = this.#buffer.charCodeAt(less + 1);
+    if (isLetter(next)) return this.#stepStartTag(less);
+    if (next === SLASH && isLetter(this.#buffer.charCodeAt(less + 2)))
+      return this.#stepEndTag(less);
+    if (this.#buffer.startsWith("<!--", less)) this.#mode = "comment";
+    else if (next === 33 || next === 63 || next === SLASH) this.#mode = "bogus-comment";
+    else if (this.#sink.listens) this.#sink.text("<");
+    // `<!-->` is a whole comment, so the search for `-->` starts within the opening mark.
+    this.#at = this.#mode === "comment" ? less + 2 : less + 1;
+    return true;
+  }
+
+  #stepStartTag(less: number): boolean {
+    this.#tagHasMicrodata = false;
+    const nameEnd = this.#findNameEnd(less + 1);
+    const end = this.#findTagEnd(nameEnd, BETWEEN);
+    const length = (end < 0 ? this.#buffer.length : end) - less;
+    if (length > maxTagLength) {
+      this.#mode = end < 0 ? "long-tag" : "content";
+      this.#at = end < 0 ? this.#buffer.length : end + 1;
+      return end >= 0;
+    }
+    if (end < 0) return false;
+    this.#at = end + 1;
+    this.#openTag(this.#buffer.slice(less + 1, nameEnd).toLowerCase(), nameEnd, end);
+    return true;
+  }
+
+  #openTag(name: string, nameEnd: number, end: number): void {
+    const isSelfClosed = this.#buffer.charCodeAt(end - 1) === SLASH;
+    if (name === "svg" || name === "math") this.#foreignDepth += isSelfClosed ? 0 : 1;
+    const isForeign = this.#foreignDepth > 0;
+    const hasMicrodata = this.#tagHasMicrodata;
+    const isReported = hasMicrodata || this.#sink.follows || this.#sink.elements.has(name);
+    const source = isReported ? this.#buffer.slice(nameEnd, end) : "";
+    const wantsRaw = isReported && this.#sink.open({ name, source, hasMicrodata, isForeign });
+    if (!rawTextElements.has(name) || (isForeign && (isSelfClosed || name !== "script"))) return;
+    this.#mode = "raw-text";
+    this.#rawName = name;
+    this.#rawIsWanted = wantsRaw;
+  }
+
+  /** Attributes of end tags mean nothing: the first `>` ends it. */
+  #stepEndTag(less: number): boolean {
+    const end = this.#buffer.indexOf(">", less);
+    const length = (end < 0 ? this.#buffer.length : end) - less;
+    if (end < 0 && length <= maxTagLength) return false;
+    this.#at = end < 0 ? this.#buffer.length : end + 1;
+    if (end < 0) this.#mode = "bogus-comment";
+    if (length > maxTagLength) return end >= 0;
+    const name = this.#buffer
+      .slice(less + 2, end)
+      .trimEnd()
+      .toLowerCase();
+    if (this.#foreignDepth > 0 && (name === "svg" || name === "math")) this.#foreignDepth--;
+    if (this.#sink.follows || this.#sink.elements.has(name)) this.#sink.close(name);
+    return true;
+  }
+
+  /** Raw text ends only at the end tag of its own element, HTML Standard §13.2.5.12. */
+  #stepRawText(isLast: boolean): boolean {
+    let found = this.#buffer.indexOf("</", this.#at);
+    while (found >= 0) {
+      const nameEnd = found + 2 + this.#rawName.length;
+      if (nameEnd >= this.#buffer.length) break;
+      if (isNameEnd(this.#buffer.charCodeAt(nameEnd)) && this.#hasNameAt(found + 2)) break;
+      found = this.#buffer.indexOf("</", found + 2);
+    }
+    const isEnd = found >= 0 && found + 2 + this.#rawName.length < this.#buffer.length;
+    const isUndecided = found >= 0 && !isEnd && !isLast;
+    const textEnd = isEnd || isUndecided ? found : this.#buffer.length - (isLast ? 0 : 1);
+    if (this.#rawIsWanted && textEnd > this.#at)
+      this.#sink.text(this.#buffer.slice(this.#at, textEnd));
+    this.#at = Math.max(this.#at, textEnd);
+    if (isEnd) this.#mode = "content";
+    return isEnd;
+  }
+
+  #hasNameAt(start: number): boolean {
+    return this.#buffer.slice(start, start + this.#rawName.length).toLowerCase() === this.#rawName;
+  }
+
+  #findNameEnd(start: number): number {
+    let i = start;
+    while (i < this.#buffer.length && !isNameEnd(this.#buffer.charCodeAt(i))) i++;
+    return i;
+  }
+
+  /** The index of the tag's `>`, or -1 with `tagState` left for the next chunk. */
+  #findTagEnd(start: number, initial: number): number {
+    const source = this.#buffer;
+    let state = initial;
+    for (let i = start; i < source.length; i++) {
+      if (state === QUOTE || state === APOSTROPHE) {
+        i = source.indexOf(state === QUOTE ? '"' : "'", i);
+        if (i < 0) break;
+        state = BETWEEN;
+        continue;
+      }
+      const code = source.charCodeAt(i);
+      if (code === GREATER) return i;
+      if (state === BETWEEN) {
+        if (code === EQUALS) state = BEFORE_VALUE;
+        else if ((code | 32) === 105 && isMicrodataName(source, i)) this.#tagHasMicrodata = true;
+      } else if (isSpace(code)) {
+        if (state === IN_UNQUOTED_VALUE) state = BETWEEN;
+      } else if (state === BEFORE_VALUE) {
+        state = code === QUOTE || code === APOSTROPHE ? code : IN_UNQUOTED_VALUE;
+      }
+    }
+    this.#tagState = state;
+    return -1;
+  }
+}
+
+/** `itemprop` or `itemscope`; the code at `i` is known to be an i. */
+function isMicrodataName(source: string, i: number): boolean {
+  if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101)
+    return false;
+  const name = source.slice(i, i + 9).toLowerCase();
+  return name === "itemscope" || name.startsWith("itemprop");
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 32;
+  return lower >= 97 && lower <= 122;
+}
+
+function isSpace(code: number): boolean {
+  return code === 32 || (code >= 9 && code <= 13);
+}
+
+function isNameEnd(code: number): boolean {
+  return code === GREATER || code === SLASH || isSpace(code);
+}

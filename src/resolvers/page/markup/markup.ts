@@ -1,0 +1,169 @@
+import { decodeHTML } from "entities";
+import { type Attributes, readAttributes } from "./attributes.ts";
+import { HtmlScanner, type HtmlSink, type StartTag } from "./html.ts";
+import { MicrodataReader } from "../vocabularies/microdata.ts";
+import type { Thing } from "../vocabularies/thing.ts";
+
+/** What a page states, as written: nothing is resolved, trimmed or believed yet. */
+export interface Markup {
+  language: string | null;
+  base: string | null;
+  title: string | null;
+  /** In page order; names of `property`, `name`, `itemprop`-less `http-equiv` in lower case. */
+  metas: { name: string; content: string }[];
+  links: Attributes[];
+  /** Sources of the JSON-LD blocks. */
+  jsonLd: string[];
+  players: Player[];
+  items: readonly Thing[];
+}
+
+/** A `<video>` or `<audio>` with its `<source>` and `<track>` elements. */
+export interface Player {
+  kind: "video" | "audio";
+  attributes: Attributes;
+  sources: Attributes[];
+  tracks: Attributes[];
+}
+
+const maxMetas = 2_000;
+const maxLinks = 500;
+const maxJsonLdBlocks = 100;
+const maxJsonLdLength = 1024 * 1024;
+const maxTitleSource = 10_000;
+const maxPlayers = 20;
+const maxSources = 50;
+
+const elements = new Set("html base title meta link script video audio source track".split(" "));
+
+/** Reads the whole page; the errors are those of `chunks`. */
+export async function readMarkup(chunks: AsyncIterable<string>): Promise<Markup> {
+  const collector = new MarkupCollector();
+  const scanner = new HtmlScanner(collector);
+  for await (const chunk of chunks) scanner.write(chunk);
+  scanner.end();
+  return collector.end();
+}
+
+/** An open `<title>` or JSON-LD block. */
+interface Capture {
+  pieces: string[];
+  room: number;
+  isTitle: boolean;
+}
+
+class MarkupCollector implements HtmlSink {
+  readonly elements = elements;
+  follows = false;
+  listens = false;
+  readonly #microdata = new MicrodataReader();
+  readonly #markup: Markup = {
+    language: null,
+    base: null,
+    title: null,
+    metas: [],
+    links: [],
+    jsonLd: [],
+    players: [],
+    items: this.#microdata.items,
+  };
+  #player: Player | null = null;
+  #capture: Capture | null = null;
+
+  open({ name, source, hasMicrodata, isForeign }: StartTag): boolean {
+    this.#finishCapture();
+    const isKnown = elements.has(name) && (name !== "script" || source.includes("json"));
+    const attributes = isKnown || hasMicrodata ? readAttributes(source) : null;
+    if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
+    if (hasMicrodata || this.follows) {
+      this.#microdata.open(name, hasMicrodata ? attributes : null);
+      this.#update();
+    }
+    return this.#capture !== null;
+  }
+
+  close(name: string): void {
+    this.#finishCapture();
+    if (name === "video" || name === "audio") this.#player = null;
+    if (!this.follows) return;
+    this.#microdata.close(name);
+    this.#update();
+  }
+
+  text(piece: string): void {
+    const capture = this.#capture;
+    if (capture === null) this.#microdata.text(piece);
+    else {
+      if (capture.room > 0) capture.pieces.push(piece.slice(0, capture.room));
+      capture.room -= piece.length;
+    }
+  }
+
+  /** What is still open at the page's end counts all the same. */
+  end(): Markup {
+    this.#finishCapture();
+    this.#microdata.end();
+    return this.#markup;
+  }
+
+  #update(): void {
+    this.follows = this.#microdata.isInside;
+    this.listens = this.#microdata.isListening;
+  }
+
+  #collect(name: string, attributes: Attributes, isForeign: boolean): void {
+    const markup = this.#markup;
+    if (name === "meta") addMeta(markup, attributes);
+    else if (name === "link") addBounded(markup.links, attributes, maxLinks);
+    else if (name === "script") this.#collectScript(attributes);
+    else if (name === "html")
+      markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
+    else if (name === "base") markup.base ??= attributes.get("href") ?? null;
+    else if (name === "title") {
+      if (markup.title === null && !isForeign)
+        this.#capture = { pieces: [], room: maxTitleSource, isTitle: true };
+    } else this.#collectMedia(name, attributes);
+  }
+
+  #collectScript(attributes: Attributes): void {
+    if (!isJsonLd(attributes) || this.#markup.jsonLd.length === maxJsonLdBlocks) return;
+    this.#capture = { pieces: [], room: maxJsonLdLength, isTitle: false };
+  }
+
+  #collectMedia(name: string, attributes: Attributes): void {
+    if (name === "video" || name === "audio") {
+      this.#player = { kind: name, attributes, sources: [], tracks: [] };
+      addBounded(this.#markup.players, this.#player, maxPlayers);
+    } else if (this.#player !== null) {
+      const list = name === "source" ? this.#player.sources : this.#player.tracks;
+      addBounded(list, attributes, maxSources);
+    }
+  }
+
+  /** Raw text has ended once the next tag comes. */
+  #finishCapture(): void {
+    if (this.#capture === null) return;
+    const { pieces, room, isTitle } = this.#capture;
+    this.#capture = null;
+    if (isTitle) this.#markup.title = decodeHTML(pieces.join(""));
+    else if (room >= 0) this.#markup.jsonLd.push(pieces.join(""));
+  }
+}
+
+function isJsonLd(attributes: Attributes): boolean {
+  return /^\s*application\/ld\+json\b/i.test(attributes.get("type") ?? "");
+}
+
+function addMeta(markup: Markup, attributes: Attributes): void {
+  const content = attributes.get("content") || attributes.get("value");
+  if (content === undefined || content === "") return;
+  for (const key of ["property", "name", "http-equiv"]) {
+    for (const name of (attributes.get(key) ?? "").toLowerCase().split(/\s+/)) {
+      if (name !== "") addBounded(markup.metas, { name, content }, maxMetas);
+    }
+  }
+}
+
+function addBounded<T>(list: T[], value: T, limit: number): void {
+  if (list.length < limit) list.push(value);
+}

@@ -1,0 +1,28 @@
+import type { Markup } from "./markup.ts";
+
+/** A page's `<meta>` elements by name. */
+export interface Metas {
+  first(...names: string[]): string | null;
+  all(...names: string[]): string[];
+  /** Those whose name begins so, in page order, the beginning cut off. */
+  under(prefix: string): { name: string; content: string }[];
+}
+
+export function indexMetas({ metas }: Pick<Markup, "metas">): Metas {
+  const byName = new Map<string, string[]>();
+  for (const { name, content } of metas) {
+    if (content.trim() === "") continue;
+    const contents = byName.get(name) ?? [];
+    if (contents.length === 0) byName.set(name, contents);
+    contents.push(content);
+  }
+  const all = (...names: string[]) => names.flatMap((name) => byName.get(name) ?? []);
+  return {
+    all,
+    first: (...names) => all(...names)[0] ?? null,
+    under: (prefix) =>
+      metas
+        .filter(({ name }) => name.startsWith(prefix))
+        .map(({ name, content }) => ({ name: name.slice(prefix.length), content })),
+  };
+}

@@ -1,0 +1,17 @@
+/**
+ * A whole count as pages write it: digits, perhaps in groups of three (`1,234,567`, `1.234`,
+ * `1 234`). Rounded ones (`1.2M`) are no counts: `null`.
+ */
+export function readCount(value: string | null | undefined): number | null {
+  const text = value?.slice(0, 60).trim() ?? "";
+  if (!/^(?:\d{1,15}|\d{1,3}(?:([,. '\u00A0\u202F])\d{3})(?:\1\d{3})*)$/.test(text)) return null;
+  const count = Number(text.replace(/\D/g, ""));
+  return Number.isSafeInteger(count) ? count : null;
+}
+
+/** A length in pixels: a positive whole number, perhaps with `px`. */
+export function readPixels(value: string | null | undefined): number | null {
+  const match = /^(\d{1,5})(?:\.0+)?(?:px)?$/.exec(value?.slice(0, 30).trim() ?? "");
+  const pixels = Number(match?.[1] ?? 0);
+  return pixels > 0 ? pixels : null;
+}

@@ -1,0 +1,46 @@
+/** 31 days. Longer ones are counters of endless broadcasts, not lengths. */
+const maxSeconds = 31 * 86_400;
+
+const amount = String.raw`(\d{1,9}(?:[.,]\d{1,9})?)`;
+const iso = new RegExp(
+  `^P?(?:0+Y)?(?:0+M)?(?:${amount}W)?(?:${amount}D)?T?(?:${amount}H)?(?:${amount}M)?(?:${amount}S)?$`,
+  "i",
+);
+const clock = /^(?:(\d{1,4}):)?(\d{1,4}):(\d{1,2}(?:[.,]\d{1,9})?)$/;
+const seconds = new RegExp(`^${amount}\\s*(?:s|secs?|seconds?)?$`, "i");
+
+/**
+ * Seconds from an ISO 8601 duration in the forms that pages write it (`PT4M40S`, `T1M1S`, `PT2180S`,
+ * `P0DT0H3M`), a clock (`30:06`, `01:28:41`) or plain seconds; decimals with point or comma. Anything
+ * else, years and months other than 0, nothing and over 31 days: `null`.
+ */
+export function readDuration(value: string | null | undefined): number | null {
+  const text = value?.slice(0, 100).trim() ?? "";
+  const total = fromSeconds(text) ?? fromClock(text) ?? fromIso(text.replaceAll(" ", ""));
+  if (total === null || total <= 0 || total > maxSeconds) return null;
+  return Math.round(total * 1000) / 1000;
+}
+
+function fromSeconds(text: string): number | null {
+  const match = seconds.exec(text);
+  return match === null ? null : number(match[1]);
+}
+
+function fromClock(text: string): number | null {
+  const match = clock.exec(text);
+  if (match === null) return null;
+  const [, hours, minutes, rest] = match;
+  return number(hours) * 3600 + number(minutes) * 60 + number(rest);
+}
+
+function fromIso(text: string): number | null {
+  const match = iso.exec(text);
+  if (match === null) return null;
+  const [, weeks, days, hours, minutes, rest] = match;
+  const wholeDays = number(weeks) * 7 + number(days);
+  return wholeDays * 86_400 + number(hours) * 3600 + number(minutes) * 60 + number(rest);
+}
+
+function number(digits: string | undefined): number {
+  return digits === undefined ? 0 : Number(digits.replace(",", "."));
+}

@@ -1,0 +1,11 @@
+/** BCP 47 tag from `lang` attributes and `og:locale` (`en_US` → `en-US`); else `null`. */
+export function readLanguage(value: string | null | undefined): string | null {
+  const tag = value?.slice(0, 60).trim().replaceAll("_", "-") ?? "";
+  if (!/^[a-z]{2,3}(?:-[a-z0-9]{1,8})*$/i.test(tag)) return null;
+  try {
+    return Intl.getCanonicalLocales(tag)[0] ?? null;
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}

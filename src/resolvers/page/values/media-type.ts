@@ -1,0 +1,124 @@
+export type MediaKind = "video" | "audio" | "hls" | "dash" | "image" | "flash" | "page" | "unknown";
+
+export interface MediaType {
+  kind: MediaKind;
+  /** File name extension without the dot; `null` where neither type nor path tells it. */
+  ext: string | null;
+  /** In lower case, without parameters. */
+  mime_type: string | null;
+}
+
+/**
+ * What an answer is, from its `Content-Type` and, where that says nothing (absent, octet-stream,
+ * plain text, bare XML), from the extension of `url`'s path. The query is not looked at.
+ */
+export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
+  const stated = bareMediaType(contentType);
+  const byPath = byExtension.get(extensionOf(url));
+  if (stated === null || silentTypes.has(stated)) return byPath ?? { ...unknown, mime_type: null };
+  const known = byMediaType.get(stated);
+  if (known !== undefined) return { ...known, mime_type: stated };
+  const family = stated.slice(0, stated.indexOf("/"));
+  if (family !== "video" && family !== "audio" && family !== "image") {
+    return { ...unknown, mime_type: stated };
+  }
+  return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: stated };
+}
+
+/** The extension that belongs to a media type (parameters ignored), `null` where none is known. */
+export function extensionOfMediaType(mediaType: string | null): string | null {
+  const bare = bareMediaType(mediaType);
+  return bare === null ? null : (byMediaType.get(bare)?.ext ?? null);
+}
+
+/** A media type (RFC 9110 §8.3.1) in lower case without parameters; `null` where it is none. */
+export function bareMediaType(contentType: string | null): string | null {
+  if (contentType === null) return null;
+  const bare = contentType.slice(0, 200).split(/[;,]/, 1)[0]?.trim().toLowerCase() ?? "";
+  return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(bare) ? bare : null;
+}
+
+/** One row per extension: kind, the media type to state, its other names; first row wins. */
+const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]])[] = [
+  ["mp4", "video", "video/mp4", "application/mp4", "video/mpeg4"],
+  ["m4v", "video", "video/x-m4v", "video/m4v"],
+  ["mov", "video", "video/quicktime"],
+  ["webm", "video", "video/webm"],
+  ["mkv", "video", "video/x-matroska", "video/matroska"],
+  ["ogv", "video", "video/ogg"],
+  ["ts", "video", "video/mp2t"],
+  ["flv", "video", "video/x-flv", "video/flv"],
+  ["avi", "video", "video/x-msvideo", "video/avi", "video/msvideo"],
+  ["wmv", "video", "video/x-ms-wmv"],
+  ["mpg", "video", "video/mpeg"],
+  ["mpeg", "video", "video/mpeg"],
+  ["3gp", "video", "video/3gpp", "video/3gp"],
+  ["mp3", "audio", "audio/mpeg", "audio/mp3", "audio/x-mpeg", "audio/mpeg3"],
+  ["m4a", "audio", "audio/mp4", "audio/x-m4a", "audio/m4a"],
+  ["aac", "audio", "audio/aac", "audio/aacp", "audio/x-aac"],
+  ["ogg", "audio", "audio/ogg", "application/ogg", "audio/vorbis"],
+  ["oga", "audio", "audio/ogg"],
+  ["opus", "audio", "audio/opus"],
+  ["flac", "audio", "audio/flac", "audio/x-flac"],
+  ["wav", "audio", "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+  ["webm", "audio", "audio/webm"],
+  ["weba", "audio", "audio/webm"],
+  ["3gp", "audio", "audio/3gpp"],
+  [
+    "m3u8",
+    "hls",
+    "application/vnd.apple.mpegurl",
+    "application/x-mpegurl",
+    "application/mpegurl",
+    "audio/mpegurl",
+    "audio/x-mpegurl",
+    "video/x-mpegurl",
+    "video/mpegurl",
+    "vnd.apple/mpegurl",
+  ],
+  ["mpd", "dash", "application/dash+xml", "video/vnd.mpeg.dash.mpd"],
+  ["swf", "flash", "application/x-shockwave-flash", "application/vnd.adobe.flash.movie"],
+  ["jpg", "image", "image/jpeg", "image/jpg", "image/pjpeg"],
+  ["jpeg", "image", "image/jpeg"],
+  ["png", "image", "image/png"],
+  ["gif", "image", "image/gif"],
+  ["webp", "image", "image/webp"],
+  ["avif", "image", "image/avif"],
+  ["svg", "image", "image/svg+xml"],
+  ["html", "page", "text/html"],
+  ["htm", "page", "text/html"],
+  ["xhtml", "page", "application/xhtml+xml"],
+];
+
+/** Types that servers send for files they do not know. */
+const silentTypes: ReadonlySet<string> = new Set([
+  "application/octet-stream",
+  "binary/octet-stream",
+  "application/binary",
+  "application/x-download",
+  "application/force-download",
+  "text/plain",
+  "text/xml",
+  "application/xml",
+]);
+
+const unknown = { kind: "unknown", ext: null } as const;
+
+const byExtension: ReadonlyMap<string, MediaType> = new Map(
+  table
+    .map(([ext, kind, mime_type = null]) => [ext, { kind, ext, mime_type }] as const)
+    .toReversed(),
+);
+
+const byMediaType: ReadonlyMap<string, MediaType> = new Map(
+  table
+    .flatMap(([ext, kind, ...mediaTypes]) =>
+      mediaTypes.map((mime_type) => [mime_type, { kind, ext, mime_type }] as const),
+    )
+    .toReversed(),
+);
+
+function extensionOf(url: URL): string {
+  const name = url.pathname.slice(url.pathname.lastIndexOf("/") + 1);
+  return name.slice(name.lastIndexOf(".") + 1).toLowerCase();
+}

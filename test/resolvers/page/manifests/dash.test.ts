@@ -1,0 +1,181 @@
+import { Value } from "@sinclair/typebox/value";
+import { expect, test } from "vitest";
+import { Format } from "../../../../src/page-info.ts";
+import { readDash } from "../../../../src/resolvers/page/manifests/dash.ts";
+
+const url = new URL("https://media.example.com/films/42/main.mpd");
+
+function read(body: string, attributes = 'type="static"') {
+  const manifest = readDash(`<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`, url);
+  for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
+  return manifest;
+}
+
+const segments = '<SegmentTemplate media="$Number$.m4s" duration="4"/>';
+const set = (attributes: string, body: string) =>
+  `<AdaptationSet ${attributes}>${segments}${body}</AdaptationSet>`;
+const period = (body: string, attributes = "") => `<Period ${attributes}>${body}</Period>`;
+
+test("a Representation has its own attributes and those that it inherits", () => {
+  const { formats } = read(
+    period(
+      set(
+        'mimeType="video/mp4" codecs="avc1.42e01e" frameRate="30000/1001" width="640" height="360"',
+        '<Representation id="lo" bandwidth="800000"/>' +
+          '<Representation id="hi" bandwidth="2500500" width="1280" height="720" codecs="avc1.64001f"/>',
+      ),
+    ),
+  );
+  expect(formats).toMatchObject([
+    { format_id: "dash-lo", width: 640, height: 360, vcodec: "avc1.42e01e", tbr: 800 },
+    { format_id: "dash-hi", width: 1280, height: 720, vcodec: "avc1.64001f", tbr: 2500.5 },
+  ]);
+  expect(formats[0]).toMatchObject({
+    url: url.href,
+    manifest_url: url.href,
+    protocol: "dash",
+    ext: "mp4",
+    mime_type: "video/mp4",
+    fps: 29.97,
+    acodec: "none",
+    has_drm: false,
+  });
+});
+
+test("sound has its language and no pictures", () => {
+  const { formats } = read(
+    period(
+      set('mimeType="audio/mp4" lang="de"', '<Representation id="a" codecs="mp4a.40.2"/>') +
+        set('contentType="audio" mimeType="audio/webm" lang="und"', '<Representation id="b"/>'),
+    ),
+  );
+  expect(formats).toMatchObject([
+    { ext: "m4a", vcodec: "none", acodec: "mp4a.40.2", language: "de", tbr: null },
+    { ext: "webm", vcodec: "none", acodec: null, language: null },
+  ]);
+});
+
+test("a Representation that is one file gives that file's address", () => {
+  const body =
+    '<BaseURL>https://cdn.example.com/x/</BaseURL><Period><AdaptationSet mimeType="video/mp4">' +
+    "<BaseURL>y/</BaseURL>" +
+    '<Representation id="1"><BaseURL>v.mp4?a=1&amp;b=2</BaseURL><BaseURL>other.mp4</BaseURL><SegmentBase indexRange="1-2"/></Representation>' +
+    '<Representation id="2"><BaseURL>file:///etc/passwd</BaseURL></Representation>' +
+    "</AdaptationSet></Period>";
+  expect(read(body).formats).toMatchObject([
+    { format_id: "dash-1", url: "https://cdn.example.com/x/y/v.mp4?a=1&b=2", protocol: "https" },
+  ]);
+});
+
+test("further Periods continue what is alike in them and add what is not", () => {
+  const video = (id: string, bandwidth: number) =>
+    set('mimeType="video/mp4"', `<Representation id="${id}" bandwidth="${bandwidth}"/>`);
+  const { formats } = read(
+    period(video("a", 1000) + video("b", 1000)) +
+      period(video("c", 1000) + video("a", 3000)) +
+      period(video("a", 1000)),
+  );
+  expect(formats.map(({ format_id, tbr }) => [format_id, tbr])).toEqual([
+    ["dash-a", 1],
+    ["dash-b", 1],
+    ["dash-a-1", 3],
+  ]);
+});
+
+test("ContentProtection is DRM, for a whole set or for one Representation", () => {
+  const protection = '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011"/>';
+  const { formats } = read(
+    period(
+      set('mimeType="video/mp4"', `${protection}<Representation id="1"/>`) +
+        set(
+          'mimeType="video/mp4"',
+          `<Representation id="2">${protection}</Representation><Representation id="3"/>`,
+        ),
+    ),
+  );
+  expect(formats.map((format) => format.has_drm)).toEqual([true, true, false]);
+});
+
+test("text becomes subtitles, pictures of the time line nothing", () => {
+  const { formats, subtitles } = read(
+    period(
+      '<AdaptationSet mimeType="text/vtt" lang="en"><Label>English</Label><Representation id="t"><BaseURL>en.vtt</BaseURL></Representation></AdaptationSet>' +
+        set('mimeType="application/mp4" codecs="stpp.ttml" lang="fr"', '<Representation id="s"/>') +
+        set('mimeType="image/jpeg" contentType="image"', '<Representation id="i"/>') +
+        set('mimeType="application/x-other"', '<Representation id="o"/>'),
+    ),
+  );
+  expect(formats).toEqual([]);
+  expect(subtitles).toEqual({
+    en: [{ url: "https://media.example.com/films/42/en.vtt", ext: "vtt", name: "English" }],
+    fr: [{ url: url.href, ext: "ttml", name: null }],
+  });
+});
+
+test.each([
+  ["PT1H2M3.5S", 3723.5],
+  ["P1Y2M3DT4H5M6S", 31_536_000 + 2 * 2_592_000 + 3 * 86_400 + 4 * 3600 + 5 * 60 + 6],
+  ["P0Y0M0DT0H0M16S", 16],
+  ["PT0S", null],
+  ["-PT5S", null],
+  ["5 minutes", null],
+])("the duration %s is %j seconds", (stated, seconds) => {
+  expect(read("", `mediaPresentationDuration="${stated}"`).duration).toBe(seconds);
+});
+
+test("without a stated duration that of the Periods counts, if all have one", () => {
+  const timed = period("", 'duration="PT10.5S"') + period("", 'start="PT10.5S" duration="PT5S"');
+  expect(read(timed).duration).toBe(15.5);
+  expect(read(timed + period("")).duration).toBeNull();
+  expect(read(timed, 'type="dynamic"').duration).toBeNull();
+});
+
+test("a dynamic MPD is live", () => {
+  expect(read("", 'type="dynamic"').live_status).toBe("is_live");
+  expect(read("").live_status).toBe("not_live");
+});
+
+test("name space prefixes, CDATA, comments and unclosed elements are read through", () => {
+  const text =
+    '\uFEFF<!-- made by hand --><dash:MPD xmlns:dash="urn:mpeg:dash:schema:mpd:2011"><dash:Period>' +
+    '<dash:AdaptationSet mimeType="video/webm; codecs=vp9"><cenc:pssh>AAAA</cenc:pssh>' +
+    "<dash:Representation id='9'><dash:BaseURL><![CDATA[a.webm?x=1&y=2]]></dash:BaseURL></dash:Representation>";
+  expect(readDash(text, url).formats).toMatchObject([
+    { format_id: "dash-9", ext: "webm", url: "https://media.example.com/films/42/a.webm?x=1&y=2" },
+  ]);
+});
+
+test("declared entities are not expanded", () => {
+  const text =
+    '<!DOCTYPE MPD [<!ENTITY a "https://evil.example/"><!ENTITY f SYSTEM "file:///etc/passwd">]>' +
+    '<MPD><Period><AdaptationSet mimeType="video/mp4"><Representation id="&f;"><BaseURL>&a;v.mp4</BaseURL>' +
+    "</Representation></AdaptationSet></Period></MPD>";
+  const { formats } = readDash(text, url);
+  expect(formats[0]).toMatchObject({
+    format_id: "dash-&f;",
+    url: "https://media.example.com/films/42/&a;v.mp4",
+  });
+});
+
+test("at most 2,000 formats are taken", () => {
+  const many = Array.from({ length: 3_000 }, (_, n) => `<Representation id="1" bandwidth="${n}"/>`);
+  const { formats } = read(period(set('mimeType="video/mp4"', many.join(""))));
+  expect(new Set(formats.map((format) => format.format_id)).size).toBe(2_000);
+});
+
+test.each([
+  "",
+  "not XML at all",
+  "<!doctype html><html><body>Sign in</body></html>",
+  '<SmoothStreamingMedia MajorVersion="2"/>',
+  "<Period/>",
+  "<MPD>".repeat(100),
+])("what is no MPD is refused: %s", (text) => {
+  expect(() => readDash(text, url)).toThrow(
+    expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
+  );
+});
+
+test("more than 4 Mi characters are refused", () => {
+  expect(() => readDash(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(/4194304 characters/);
+});

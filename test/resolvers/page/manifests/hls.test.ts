@@ -1,0 +1,233 @@
+import { Value } from "@sinclair/typebox/value";
+import { expect, test } from "vitest";
+import { Format } from "../../../../src/page-info.ts";
+import { readHls } from "../../../../src/resolvers/page/manifests/hls.ts";
+
+const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
+
+function read(...lines: string[]) {
+  const manifest = readHls(["#EXTM3U", ...lines].join("\n"), url);
+  for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
+  return manifest;
+}
+
+test("a variant gives its size, rate, codecs and absolute address", () => {
+  const { formats, duration, live_status } = read(
+    '#EXT-X-STREAM-INF:BANDWIDTH=2564000,AVERAGE-BANDWIDTH=2100000,RESOLUTION=1280x720,FRAME-RATE=59.940,CODECS="mp4a.40.2,avc1.64001f"',
+    "720/index.m3u8",
+  );
+  expect(formats).toEqual([
+    {
+      format_id: "hls-2564",
+      url: "https://media.example.com/films/42/720/index.m3u8",
+      manifest_url: url.href,
+      protocol: "m3u8",
+      ext: "mp4",
+      mime_type: null,
+      width: 1280,
+      height: 720,
+      fps: 59.94,
+      vcodec: "avc1.64001f",
+      acodec: "mp4a.40.2",
+      tbr: 2564,
+      filesize: null,
+      language: null,
+      has_drm: false,
+    },
+  ]);
+  expect({ duration, live_status }).toEqual({ duration: null, live_status: null });
+});
+
+test("variants of one bit rate get ids of their own", () => {
+  const { formats } = read(
+    ...["a", "b", "c"].flatMap((name) => ["#EXT-X-STREAM-INF:BANDWIDTH=900000", `${name}.m3u8`]),
+  );
+  expect(formats.map((format) => format.format_id)).toEqual(["hls-900", "hls-900-1", "hls-900-2"]);
+});
+
+test("sound in a group of its own is a format, and its variants have none", () => {
+  const { formats } = read(
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="hi",NAME="Deutsch",LANGUAGE="de-AT",URI="de.m3u8"',
+    '#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.42e01e,mp4a.40.2",AUDIO="hi"',
+    "v.m3u8",
+  );
+  expect(formats).toMatchObject([
+    { format_id: "hls-1", vcodec: "avc1.42e01e", acodec: "none", language: null },
+    {
+      format_id: "hls-audio-hi-Deutsch",
+      url: "https://media.example.com/films/42/de.m3u8",
+      ext: "m4a",
+      vcodec: "none",
+      acodec: "mp4a.40.2",
+      language: "de-AT",
+    },
+  ]);
+});
+
+test("sound that a rendition without address puts into the variants stays theirs", () => {
+  const { formats } = read(
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Original",LANGUAGE="fr"',
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Comments",LANGUAGE="fr",URI="c.m3u8"',
+    '#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.42e01e,mp4a.40.2",AUDIO="a"',
+    "v.m3u8",
+  );
+  expect(formats[0]).toMatchObject({ acodec: "mp4a.40.2", language: "fr" });
+});
+
+test("a variant of sound alone is audio; unknown codecs stay unknown", () => {
+  const { formats } = read(
+    '#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.5",RESOLUTION=0x0',
+    "a.m3u8",
+    '#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.5",RESOLUTION=640x360',
+    "a2.m3u8",
+    '#EXT-X-STREAM-INF:BANDWIDTH=65000,CODECS="zzz1.1"',
+    "b.m3u8",
+    '#EXT-X-STREAM-INF:BANDWIDTH=66000,CODECS="mp4a.40.5,zzz1.1"',
+    "c.m3u8",
+    "#EXT-X-STREAM-INF:BANDWIDTH=67000",
+    "d.m3u8",
+  );
+  expect(formats.map(({ ext, vcodec, acodec }) => [ext, vcodec, acodec])).toEqual([
+    ["m4a", "none", "mp4a.40.5"],
+    ["mp4", null, "mp4a.40.5"],
+    ["mp4", null, null],
+    ["mp4", null, "mp4a.40.5"],
+    ["mp4", null, null],
+  ]);
+});
+
+test("subtitles come by language, each address once", () => {
+  const media = (language: string, name: string, uri: string) =>
+    `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="${language}",NAME="${name}",URI="${uri}"`;
+  const { subtitles, formats } = read(
+    media("en", "English", "en.m3u8"),
+    media("en", "English", "en.m3u8"),
+    media("en", "Forced", "en-forced.m3u8"),
+    media("constructor", "Odd", "odd.m3u8"),
+    '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="CC",INSTREAM-ID="CC1"',
+  );
+  const at = (name: string) => `https://media.example.com/films/42/${name}`;
+  expect(formats).toEqual([]);
+  expect(subtitles).toEqual({
+    en: [
+      { url: at("en.m3u8"), ext: "vtt", name: "English" },
+      { url: at("en-forced.m3u8"), ext: "vtt", name: "Forced" },
+    ],
+    und: [{ url: at("odd.m3u8"), ext: "vtt", name: "Odd" }],
+  });
+});
+
+test("I-frame streams and addresses that are not http(s) are no formats", () => {
+  const { formats } = read(
+    '#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1000,URI="iframes.m3u8"',
+    "#EXT-X-STREAM-INF:BANDWIDTH=1000",
+    "file:///etc/passwd",
+    "#EXT-X-STREAM-INF:BANDWIDTH=2000",
+    "data:application/vnd.apple.mpegurl,x",
+    "#EXT-X-STREAM-INF:BANDWIDTH=3000",
+    "//cdn.example.com/v.m3u8",
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="n",URI="javascript:0"',
+  );
+  expect(formats.map((format) => format.url)).toEqual(["https://cdn.example.com/v.m3u8"]);
+});
+
+test("an address that is too long once it is escaped is left out", () => {
+  expect(read("#EXT-X-STREAM-INF:BANDWIDTH=1000", "日".repeat(1_000)).formats).toEqual([]);
+});
+
+test("only keys of a licence server are DRM", () => {
+  const session = (key: string) =>
+    read(`#EXT-X-SESSION-KEY:${key}`, "#EXT-X-STREAM-INF:BANDWIDTH=1000", "v.m3u8").formats[0];
+  const media = (key: string) => read(`#EXT-X-KEY:${key}`, "#EXTINF:4,", "1.ts").formats[0];
+  const fairplay = 'METHOD=SAMPLE-AES,URI="skd://k",KEYFORMAT="com.apple.streamingkeydelivery"';
+  for (const keyed of [session, media]) {
+    expect(keyed(fairplay)?.has_drm).toBe(true);
+    expect(keyed('METHOD=SAMPLE-AES,URI="skd://k"')?.has_drm).toBe(true);
+    expect(keyed('METHOD=SAMPLE-AES,URI="k",KEYFORMAT="identity"')?.has_drm).toBe(false);
+    expect(keyed('METHOD=AES-128,URI="https://example.com/k"')?.has_drm).toBe(false);
+    expect(keyed("METHOD=NONE")?.has_drm).toBe(false);
+  }
+});
+
+test("variables are put in, from their definitions and from the playlist's query", () => {
+  const { formats } = read(
+    '#EXT-X-DEFINE:NAME="host",VALUE="cdn.example.com"',
+    '#EXT-X-DEFINE:NAME="path",VALUE="{$host}/v"',
+    '#EXT-X-DEFINE:QUERYPARAM="token"',
+    "#EXT-X-STREAM-INF:BANDWIDTH=1000",
+    "https://{$path}/{$token}/{$missing}.m3u8",
+  );
+  expect(formats[0]?.url).toBe("https://cdn.example.com/v/t1/%7B$missing%7D.m3u8");
+});
+
+test("variables made of variables stay bounded", () => {
+  const lines = ['#EXT-X-DEFINE:NAME="v0",VALUE="0123456789"'];
+  for (let n = 1; n < 60; n += 1) {
+    lines.push(`#EXT-X-DEFINE:NAME="v${n}",VALUE="{$v${n - 1}}{$v${n - 1}}"`);
+  }
+  const { formats } = read(...lines, "#EXT-X-STREAM-INF:BANDWIDTH=1000", "{$v59}.m3u8");
+  expect(formats).toEqual([]); // the address is then too long
+});
+
+test("loose spelling is forgiven: case, CRLF, a byte order mark, white space, missing quotes", () => {
+  const text =
+    "\uFEFF\r\n#extm3u\r\n  #ext-x-stream-inf: program-id=1, bandwidth = 1280000.7 ,Resolution=640X360," +
+    "codecs=avc1.42e01e,mp4a.40.2,,junk,=x\r\n\r\n# a comment\r\n   low.m3u8  \r\n";
+  expect(readHls(text, url).formats).toMatchObject([
+    { tbr: 1280, width: 640, height: 360, vcodec: "avc1.42e01e", acodec: "mp4a.40.2" },
+  ]);
+  const unclosed = '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.42e01e\nlow.m3u8';
+  expect(readHls(unclosed, url).formats[0]?.vcodec).toBe("avc1.42e01e");
+});
+
+test("numbers out of range are unknown, never 0", () => {
+  const { formats } = read(
+    "#EXT-X-STREAM-INF:BANDWIDTH=0,RESOLUTION=0x99999999,FRAME-RATE=1e9",
+    "a.m3u8",
+  );
+  const unknown = { tbr: null, width: null, height: null, fps: null };
+  expect(formats[0]).toMatchObject({ ...unknown, format_id: "hls-0" });
+});
+
+test("a media playlist is one format; its duration is known once it is over", () => {
+  const segments = ["#EXT-X-TARGETDURATION:6", "#EXTINF:6.006,", "1.ts", "#EXTINF:3.5,", "2.ts"];
+  const over = read(...segments, "#EXT-X-ENDLIST");
+  expect(over).toMatchObject({ duration: 9.506, live_status: "not_live" });
+  expect(over.formats).toMatchObject([{ url: url.href, manifest_url: url.href, format_id: "hls" }]);
+  expect(read("#EXT-X-PLAYLIST-TYPE:VOD", ...segments)).toMatchObject({
+    duration: 9.506,
+    live_status: "not_live",
+  });
+  const live = { duration: null, live_status: "is_live" };
+  expect(read(...segments)).toMatchObject(live);
+  expect(read("#EXT-X-PLAYLIST-TYPE:EVENT", ...segments)).toMatchObject(live);
+});
+
+test("at most 2,000 formats are taken", () => {
+  const lines = Array.from({ length: 3_000 }, (_, n) => [
+    `#EXT-X-STREAM-INF:BANDWIDTH=${n}`,
+    `${n}.m3u8`,
+  ]);
+  const { formats } = read(...lines.flat());
+  expect(formats).toHaveLength(2_000);
+  expect(new Set(formats.map((format) => format.format_id)).size).toBe(2_000);
+});
+
+test("an empty playlist has no formats", () => {
+  expect(read()).toEqual({ formats: [], subtitles: {}, duration: null, live_status: null });
+});
+
+test.each([
+  "",
+  "\n",
+  "<!doctype html><title>Sign in</title>",
+  "#EXT-X-VERSION:3\n#EXTINF:4,\n1.ts",
+])("what does not begin with #EXTM3U is refused: %j", (text) => {
+  expect(() => readHls(text, url)).toThrow(
+    expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
+  );
+});
+
+test("more than 4 Mi characters are refused", () => {
+  expect(() => readHls(`#EXTM3U${" ".repeat(4_194_304)}`, url)).toThrow(/4194304 characters/);
+});
