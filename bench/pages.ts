@@ -1,0 +1,104 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ServiceError } from "../src/errors.ts";
+import type { HttpAnswer, HttpClient } from "../src/net/client.ts";
+import { createPageResolver } from "../src/resolvers/page.ts";
+
+/**
+ * Resolves every saved page of a directory from its bytes, without a network:
+ * `node bench/pages.ts DIR [ROUNDS]`. DIR/pages.json lists `{file, url, encoding}`. Prints a JSON line a page,
+ * `{file, info, ms}`, on stdout and a line a round on stderr. `ms` is the median over the ROUNDS (5) of
+ * the process's CPU time, the threads of compiler and garbage collector included. Nothing is warmed up
+ * before: the first round shows a process that has just started, the last one that has been running.
+ */
+async function main(directory: string, rounds: number): Promise<void> {
+  const pages = await readPages(directory);
+  const results = pages.map(({ file }) => ({ file, info: null as unknown, times: [] as number[] }));
+  for (let round = 0; round < rounds; round++) {
+    for (const [index, page] of pages.entries()) {
+      const result = results[index];
+      if (result === undefined) continue;
+      const before = process.cpuUsage();
+      result.info = await resolve(page);
+      const { user, system } = process.cpuUsage(before);
+      result.times.push((user + system) / 1000);
+    }
+    summarize(round, results, pages);
+  }
+  for (const { file, info, times } of results) {
+    console.log(JSON.stringify({ file, info, ms: median(times) }));
+  }
+}
+
+interface Listed {
+  file: string;
+  url: string;
+  /** Of the saved bytes, whatever their own `<meta>` says. */
+  encoding: string;
+}
+
+interface Page extends Listed {
+  bytes: Uint8Array;
+}
+
+async function readPages(directory: string): Promise<Page[]> {
+  const list: Listed[] = JSON.parse(await readFile(join(directory, "pages.json"), "utf8"));
+  return Promise.all(
+    list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })),
+  );
+}
+
+async function resolve(page: Page): Promise<unknown> {
+  const client = createSavedClient(page);
+  const resolver = createPageResolver({ client, pageMaxBytes: page.bytes.length });
+  try {
+    return await resolver.resolve(new URL(page.url), { signal: new AbortController().signal });
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return null;
+  }
+}
+
+/** Answers one address with the saved bytes, in chunks as a socket gives them; no other is reached. */
+function createSavedClient({ url: address, encoding, bytes }: Page): HttpClient {
+  const page = new URL(address);
+  const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
+  const headers = new Map([["content-type", `text/html; charset=${charset}`]]);
+  return {
+    async get(url): Promise<HttpAnswer> {
+      if (url.href !== page.href) {
+        throw new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
+      }
+      return { url: page, status: 200, headers, body: inChunks(bytes) };
+    },
+    close: async () => {},
+  };
+}
+
+async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += 65_536)
+    yield bytes.subarray(start, start + 65_536);
+}
+
+function summarize(round: number, results: { times: number[] }[], pages: Page[]): void {
+  const times = results.map((result) => result.times[round] ?? 0);
+  const total = times.reduce((sum, ms) => sum + ms, 0);
+  const megabytes = pages.reduce((sum, { bytes }) => sum + bytes.length, 0) / 1e6;
+  const rate = (1000 * pages.length) / total;
+  console.error(
+    `round ${round + 1}: ${pages.length} pages, ${megabytes.toFixed(1)} MB, ${total.toFixed(0)} ms CPU, ` +
+      `${rate.toFixed(0)} pages/s, ${((1000 * megabytes) / total).toFixed(0)} MB/s, median ${median(times).toFixed(2)} ms`,
+  );
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+const [directory, rounds = "5"] = process.argv.slice(2);
+if (directory === undefined) {
+  console.error("usage: node bench/pages.ts DIR [ROUNDS]");
+  process.exitCode = 2;
+} else {
+  await main(directory, Number(rounds));
+}

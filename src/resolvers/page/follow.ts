@@ -1,0 +1,144 @@
+import { ServiceError } from "../../errors.ts";
+import type { HttpClient } from "../../net/client.ts";
+import type { Format } from "../../page-info.ts";
+import { readAddress } from "./values/address.ts";
+import { type Claims, resource } from "./claims.ts";
+import { readDash } from "./manifests/dash.ts";
+import { formatOf, bestFormats } from "./formats.ts";
+import { readHls } from "./manifests/hls.ts";
+import { type Manifest, createFormatIds } from "./manifests/manifest.ts";
+import { readOembed } from "./vocabularies/oembed.ts";
+import type { Medium } from "./resources.ts";
+
+/** Sends the requests that a page's own statements lead to. */
+export interface Follower {
+  /** What the oEmbed answer at `url` states; nothing where it cannot be had. */
+  readOembed(url: URL): Promise<Claims>;
+  /**
+   * The formats of these media, best first, each `format_id` once. At most `maxManifests` manifests are
+   * fetched, at once; one that cannot be had stays a format of its own, one that is none is left out.
+   */
+  listFormats(media: readonly Medium[]): Promise<Listing>;
+}
+
+/** `isRead`: at least one manifest was. */
+export interface Listing extends Manifest {
+  isRead: boolean;
+}
+
+const maxManifests = 3;
+const maxManifestBytes = 4 * 1024 * 1024;
+const maxOembedBytes = 512 * 1024;
+
+/** Each request may take `timeoutMs`. Rejects only when `signal` is aborted. */
+export function createFollower(
+  client: HttpClient,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Follower {
+  return {
+    async readOembed(url) {
+      const fetched = await attempt((patience) => fetchText(url, maxOembedBytes, patience));
+      if (fetched instanceof ServiceError) return {};
+      const facts = await attempt(async () => readOembed(fetched.text, fetched.type, fetched.url));
+      return facts instanceof ServiceError ? {} : claimOembed(facts, url);
+    },
+
+    async listFormats(media) {
+      const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
+      const read = new Map(
+        await Promise.all(
+          manifests.map(
+            async (medium) =>
+              [medium, await attempt((patience) => readManifest(medium, patience))] as const,
+          ),
+        ),
+      );
+      return listing(media, read);
+    },
+  };
+
+  async function readManifest({ url, protocol }: Medium, patience: AbortSignal): Promise<Manifest> {
+    const fetched = await fetchText(url, maxManifestBytes, patience);
+    const read = protocol === "m3u8" ? readHls : readDash;
+    return read(fetched.text, fetched.url);
+  }
+
+  async function fetchText(url: URL, maxBytes: number, patience: AbortSignal) {
+    const answer = await client.get(url, { signal: patience, maxBytes });
+    const decoder = new TextDecoder();
+    let text = "";
+    for await (const chunk of answer.body) text += decoder.decode(chunk, { stream: true });
+    return {
+      text: text + decoder.decode(),
+      type: answer.headers.get("content-type") ?? null,
+      url: answer.url,
+    };
+  }
+
+  /** The page's own facts hold, whatever becomes of what they lead to. */
+  async function attempt<T>(
+    task: (patience: AbortSignal) => Promise<T>,
+  ): Promise<T | ServiceError> {
+    const patience = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    try {
+      return await task(patience);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ServiceError) return error;
+      if (!patience.aborted) throw error;
+      return new ServiceError("upstream_timeout", `no answer within ${timeoutMs} ms`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+function listing(
+  media: readonly Medium[],
+  read: ReadonlyMap<Medium, Manifest | ServiceError>,
+): Listing {
+  const manifests = [...read.values()].filter(
+    (each): each is Manifest => !(each instanceof ServiceError),
+  );
+  const formats = media.flatMap((medium): Format[] => {
+    const manifest = read.get(medium);
+    if (manifest === undefined) return [formatOf(medium)];
+    if (!(manifest instanceof ServiceError)) return manifest.formats;
+    return manifest.code === "upstream_invalid" ? [] : [formatOf(medium)];
+  });
+  const uniqueId = createFormatIds();
+  return {
+    formats: bestFormats(formats).map((format) => ({
+      ...format,
+      format_id: uniqueId(format.format_id),
+    })),
+    subtitles: Object.assign({}, ...manifests.map(({ subtitles }) => subtitles).toReversed()),
+    duration: manifests.find(({ duration }) => duration !== null)?.duration ?? null,
+    live_status: manifests.find((each) => each.live_status !== null)?.live_status ?? null,
+    isRead: manifests.length > 0,
+  };
+}
+
+function claimOembed(facts: ReturnType<typeof readOembed>, base: URL): Claims {
+  const player = readAddress(facts.embed?.url, base);
+  const isVideo = facts.type === "video";
+  return {
+    site_name: facts.provider_name,
+    title: facts.title,
+    duration: facts.duration,
+    uploader: facts.author_name,
+    uploader_url: facts.author_url,
+    thumbnails: facts.thumbnail === null ? [] : [facts.thumbnail],
+    resources:
+      player === null || !isVideo
+        ? []
+        : [
+            resource(player, "player", {
+              width: facts.embed?.width ?? null,
+              height: facts.embed?.height ?? null,
+            }),
+          ],
+    media_type: isVideo ? "video" : null,
+  };
+}

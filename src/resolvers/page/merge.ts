@@ -1,0 +1,135 @@
+import type { PageInfo, Thumbnail } from "../../page-info.ts";
+import type { Claims } from "./claims.ts";
+import { type PageClaims, type Source, vocabularyOf } from "./read-claims.ts";
+import { embedAmong, mediaAmong, type Medium } from "./resources.ts";
+
+/** The fields that one source alone fills. */
+type Field = Exclude<keyof Claims, "resources" | "media_type">;
+
+const medium = ["json-ld", "microdata"] as const;
+const part = ["json-ld part", "microdata part"] as const;
+const page = ["json-ld page", "microdata page"] as const;
+
+/**
+ * Who is believed, field by field, first before last. What surprises:
+ * - What schema.org says of the page's medium comes first, being the most specific. Of a medium that is
+ *   a part of an article only its length, date and player do: title, text and picture in an article's
+ *   VideoObject are often an agency's or a mere number.
+ * - `<link rel=canonical>` is before `og:url`: sites share under other addresses than they file under.
+ * - `<html lang>` is before `og:locale`, which often is a framework's default.
+ * - `article:published_time` (og) is after the medium's own date, which may be years older.
+ * - The publisher names the site, not the uploader.
+ */
+const precedence: Readonly<Record<Field, readonly Source[]>> = {
+  webpage_url: ["html", "og", "twitter"],
+  site_name: ["og", "html", ...page, "oembed", ...medium],
+  title: [...medium, "og", "twitter", ...page, "oembed", "html", ...part, "media"],
+  description: [...medium, "og", "twitter", "html", ...page, ...part],
+  language: ["html", "og", ...medium, ...page],
+  duration: [...medium, ...part, "og", "oembed"],
+  uploaded_at: [...medium, ...part, "og", ...page, "html"],
+  uploader: [...medium, "oembed", ...page, ...part, "og", "html"],
+  uploader_url: [...medium, "oembed", ...page, "og"],
+  view_count: [...medium, ...part],
+  like_count: [...medium, ...part],
+  live_status: [...medium, ...part],
+  age_limit: [...medium, ...part, "og", "html"],
+  thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html"],
+  tags: [...medium, "og", ...page, "html"],
+  subtitles: ["html"],
+};
+
+/** Whose players and media come first; each source's own order within. */
+const resourceOrder: readonly Source[] = [
+  ...medium,
+  ...part,
+  "og",
+  "twitter",
+  "oembed",
+  "html",
+  "media",
+];
+const mediaTypeOrder: readonly Source[] = [...medium, "og", ...part, "oembed"];
+
+const maxThumbnails = 50;
+
+/** PageInfo as far as claims go. */
+export type Fields = Omit<PageInfo, "url" | "formats" | "resolver" | "fetched_at">;
+
+export interface Merged {
+  fields: Fields;
+  /** What the formats are made from. */
+  media: Medium[];
+}
+
+/** One value for each field. `url`: the page's own address, its canonical one where none is stated. */
+export function mergeClaims(claims: PageClaims, url: URL): Merged {
+  const sources: PageInfo["sources"] = {};
+
+  function first<F extends Field>(field: F): NonNullable<Claims[F]> | null {
+    for (const source of precedence[field]) {
+      const value = claims[source]?.[field];
+      if (value === undefined || value === null || isEmpty(value)) continue;
+      sources[field] = vocabularyOf[source];
+      return value;
+    }
+    return null;
+  }
+
+  const webpage_url = first("webpage_url") ?? url.href;
+  const stated = resourceOrder.flatMap((source) =>
+    (claims[source]?.resources ?? []).map((each) => ({
+      ...each,
+      vocabulary: vocabularyOf[source],
+    })),
+  );
+  const media = mediaAmong(stated);
+  const embed = embedAmong(stated, [url, URL.parse(webpage_url)]);
+  if (embed !== null) sources["embed"] = embed.vocabulary;
+  if (media[0] !== undefined) sources["formats"] = media[0].vocabulary;
+  const duration = first("duration");
+  const kind = mediaTypeOrder.map((source) => claims[source]?.media_type).find(isMedium);
+  const fields: Fields = {
+    webpage_url,
+    site_name: first("site_name"),
+    media_type: kind ?? media[0]?.kind ?? (embed === null && duration === null ? "none" : "video"),
+    title: first("title"),
+    description: first("description"),
+    language: first("language"),
+    duration,
+    uploaded_at: first("uploaded_at"),
+    uploader: first("uploader"),
+    uploader_url: first("uploader_url"),
+    thumbnails: allThumbnails(claims, sources),
+    embed:
+      embed === null ? null : { url: embed.url.href, width: embed.width, height: embed.height },
+    view_count: first("view_count"),
+    like_count: first("like_count"),
+    live_status: first("live_status"),
+    age_limit: first("age_limit"),
+    tags: first("tags") ?? [],
+    subtitles: first("subtitles") ?? {},
+    sources,
+  };
+  return { fields, media };
+}
+
+function allThumbnails(claims: PageClaims, sources: PageInfo["sources"]): Thumbnail[] {
+  const thumbnails = new Map<string, Thumbnail>();
+  for (const source of precedence.thumbnails) {
+    for (const thumbnail of claims[source]?.thumbnails ?? []) {
+      if (thumbnails.size === maxThumbnails) return [...thumbnails.values()];
+      sources["thumbnails"] ??= vocabularyOf[source];
+      if (!thumbnails.has(thumbnail.url)) thumbnails.set(thumbnail.url, thumbnail);
+    }
+  }
+  return [...thumbnails.values()];
+}
+
+function isMedium(type: Claims["media_type"]): type is "video" | "audio" {
+  return type === "video" || type === "audio";
+}
+
+function isEmpty(value: object | string | number): boolean {
+  return typeof value === "object" && Object.keys(value).length === 0;
+}

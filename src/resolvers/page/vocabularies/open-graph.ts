@@ -1,0 +1,108 @@
+import type { PageInfo, Thumbnail } from "../../../page-info.ts";
+import { readAddress } from "../values/address.ts";
+import { type Claims, type Resource, resource } from "../claims.ts";
+import { readPixels } from "../values/count.ts";
+import { readDate } from "../values/date.ts";
+import { readDuration } from "../values/duration.ts";
+import { readLanguage } from "../values/language.ts";
+import type { Metas } from "../markup/metas.ts";
+import { readTags } from "../values/tags.ts";
+import { readLine, readParagraphs } from "../values/text.ts";
+
+/** The Open Graph protocol (ogp.me) with its `video.*` and `article` types, Facebook's names included. */
+export function claimOpenGraph(metas: Metas, base: URL): Claims {
+  const author = metas.first("article:author");
+  const authorUrl = readAddress(author?.includes("://") === true ? author : null, base);
+  return {
+    webpage_url: readAddress(metas.first("og:url"), base)?.href ?? null,
+    site_name: readLine(metas.first("og:site_name")),
+    title: readLine(metas.first("og:title")),
+    description: readParagraphs(metas.first("og:description")),
+    language: readLanguage(metas.first("og:locale")),
+    duration: readDuration(metas.first("og:video:duration", "video:duration", "music:duration")),
+    uploaded_at: readDate(
+      metas.first("video:release_date", "og:video:release_date", "article:published_time"),
+    ),
+    uploader: authorUrl === null ? readLine(author) : null,
+    uploader_url: authorUrl?.href ?? null,
+    age_limit: ageLimit(metas.first("og:restrictions:age")),
+    thumbnails: images(metas, base),
+    tags: readTags(metas.all("video:tag", "og:video:tag", "article:tag")),
+    resources: [...media("video", metas, base), ...media("audio", metas, base)],
+    media_type: mediaType(metas.all("og:type")),
+  };
+}
+
+/**
+ * The kind of thing that `og:type` names; `null` where it leaves room for a video (`article`,
+ * `website`, …). Types of a site's own, like `shop:lamp`, count by their last word.
+ */
+function mediaType(types: string[]): PageInfo["media_type"] | null {
+  const words = types.map((type) => type.trim().toLowerCase());
+  if (words.some((word) => /^(?:video|movie|tv_show)\b|:(?:video|movie|clip)$/.test(word)))
+    return "video";
+  if (
+    words.some((word) => /^(?:music|song|album|audio)\b|:(?:sound|song|track|audio)$/.test(word))
+  ) {
+    return "audio";
+  }
+  return words.some((word) => word.includes(":")) ? "none" : null;
+}
+
+function ageLimit(stated: string | null): number | null {
+  const years = Number(/^(\d{1,2})\+?$/.exec(stated?.trim() ?? "")?.[1] ?? 0);
+  return years > 0 ? years : null;
+}
+
+/** `og:image` and its structured properties, which describe the image before them. */
+function images(metas: Metas, base: URL): Thumbnail[] {
+  return structures("image", metas).flatMap(({ root, secure, properties }) => {
+    const url = readAddress(root, base) ?? readAddress(secure, base);
+    const width = readPixels(properties.get(":width"));
+    const height = readPixels(properties.get(":height"));
+    return url === null ? [] : [{ url: url.href, width, height }];
+  });
+}
+
+function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
+  return structures(kind, metas).flatMap(({ root, secure, properties }) => {
+    const type = properties.get(":type") ?? null;
+    const stated = {
+      type,
+      width: readPixels(properties.get(":width")),
+      height: readPixels(properties.get(":height")),
+      fallback: type?.toLowerCase().startsWith(`${kind}/`) === true ? kind : null,
+    };
+    return [secure, root].flatMap((address) => {
+      const url = readAddress(address, base);
+      return url === null ? [] : [resource(url, "either", stated)];
+    });
+  });
+}
+
+interface Structure {
+  root: string | null;
+  secure: string | null;
+  properties: Map<string, string>;
+}
+
+/**
+ * Arrays of structured properties (ogp.me): an object begins with its root tag, or `url`; what follows
+ * describes it. Pages also put some of it before the root tag.
+ */
+function structures(kind: "image" | "video" | "audio", metas: Metas): Structure[] {
+  const found: Structure[] = [];
+  for (const { name, content } of metas.under(`og:${kind}`)) {
+    if (name !== "" && !name.startsWith(":")) continue;
+    const key = name === "" || name === ":url" ? "root" : name === ":secure_url" ? "secure" : null;
+    let current = found.at(-1);
+    const isTaken = key !== null && (current?.[key] ?? content) !== content;
+    if (current === undefined || isTaken) {
+      current = { root: null, secure: null, properties: new Map() };
+      found.push(current);
+    }
+    if (key !== null) current[key] = content;
+    else if (!current.properties.has(name)) current.properties.set(name, content);
+  }
+  return found;
+}

@@ -1,0 +1,176 @@
+import type { PageInfo, Thumbnail } from "../../../page-info.ts";
+import { readAddress } from "../values/address.ts";
+import { type Claims, type Resource, resource } from "../claims.ts";
+import { readCount, readPixels } from "../values/count.ts";
+import { readDate } from "../values/date.ts";
+import { readDuration } from "../values/duration.ts";
+import { readLanguage } from "../values/language.ts";
+import { readKeywords } from "../values/tags.ts";
+import { readLine, readProse } from "../values/text.ts";
+import {
+  isA,
+  localName,
+  type Thing,
+  textOf,
+  textsOf,
+  textsWithin,
+  thingsOf,
+  valuesOf,
+} from "./thing.ts";
+
+const audioTypes = new Set([
+  "AudioObject",
+  "MusicRecording",
+  "PodcastEpisode",
+  "RadioEpisode",
+  "Audiobook",
+]);
+
+/** What a schema.org VideoObject (or AudioObject …) states about itself. */
+export function claimMedium(thing: Thing, base: URL, now: Date): Claims {
+  const kind = isA(thing, audioTypes) ? "audio" : "video";
+  const person = thingsOf(thing, "author", "creator", "byartist")[0];
+  return {
+    site_name: readLine(textsWithin(thing, "publisher", "name")[0]),
+    title: readLine(textOf(thing, "name", "headline")),
+    description: readProse(textOf(thing, "description")),
+    language: readLanguage(textsWithin(thing, "inlanguage", "alternatename", "name")[0]),
+    duration: readDuration(textsWithin(thing, "duration", "value", "name")[0]),
+    uploaded_at: firstDate(thing, "uploaddate", "datepublished", "datecreated"),
+    uploader: authorOf(thing),
+    uploader_url: addressOf(person, base),
+    view_count: viewCount(thing),
+    like_count: interactions(thing, "UserLikes", "LikeAction"),
+    live_status: liveStatus(thing, now),
+    age_limit: ageLimit(thing),
+    thumbnails: thumbnails(thing, base),
+    tags: readKeywords(textsOf(thing, "keywords")),
+    resources: resources(thing, kind, base),
+    media_type: kind,
+  };
+}
+
+export function authorOf(thing: Thing): string | null {
+  const names = ["author", "creator", "byartist"].flatMap((property) =>
+    textsWithin(thing, property, "name", "alternatename"),
+  );
+  return names.map(readLine).find((name) => name !== null && !name.includes("://")) ?? null;
+}
+
+function addressOf(person: Thing | undefined, base: URL): string | null {
+  if (person === undefined) return null;
+  const profile = thingsOf(person, "mainentityofpage")[0];
+  return readAddress(textOf(person, "url") ?? person.id ?? profile?.id, base)?.href ?? null;
+}
+
+export function firstDate(thing: Thing, ...properties: string[]): string | null {
+  for (const property of properties) {
+    const date = textsOf(thing, property)
+      .map(readDate)
+      .find((stated) => stated !== null);
+    if (date !== undefined) return date;
+  }
+  return null;
+}
+
+export function thumbnails(thing: Thing, base: URL): Thumbnail[] {
+  const values = valuesOf(thing, "thumbnailurl", "thumbnail", "image");
+  return values.flatMap((value) => {
+    const image = typeof value === "string" ? null : value;
+    const stated = image === null ? value : (textOf(image, "url", "contenturl") ?? image.id);
+    const url = readAddress(typeof stated === "string" ? stated : null, base);
+    if (url === null) return [];
+    const [width, height] = ["width", "height"].map((side) =>
+      readPixels(image && textsWithin(image, side, "value")[0]),
+    );
+    return [{ url: url.href, width: width ?? null, height: height ?? null }];
+  });
+}
+
+function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[] {
+  const found: Resource[] = [];
+  for (const part of [thing, ...thingsOf(thing, "encoding", "encodings", "associatedmedia")]) {
+    const stated = {
+      type:
+        textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
+      width: readPixels(textsWithin(part, "width", "value")[0]),
+      height: readPixels(textsWithin(part, "height", "value")[0]),
+    };
+    const content = readAddress(textOf(part, "contenturl"), base);
+    if (content !== null) found.push(resource(content, "media", stated));
+    const embed = readAddress(textsWithin(part, "embedurl", "url")[0], base);
+    if (embed !== null) found.push(resource(embed, "player", { ...stated, type: null }));
+  }
+  return found.map((each) => (each.type === null ? each : { ...each, fallback: kind }));
+}
+
+/** `interactionCount` without a word about what was counted means views. */
+function viewCount(thing: Thing): number | null {
+  const plain = textsOf(thing, "interactioncount")
+    .map(readCount)
+    .find((count) => count !== null);
+  return (
+    interactions(thing, "UserPlays", "WatchAction", "PlayAction", "ListenAction") ??
+    interactions(thing, "UserPageVisits", "ViewAction", "") ??
+    plain ??
+    null
+  );
+}
+
+/**
+ * From InteractionCounters of these types ("": no type at all), and from the older texts like
+ * `UserPlays:6241`.
+ */
+function interactions(thing: Thing, older: string, ...actions: string[]): number | null {
+  for (const value of valuesOf(
+    thing,
+    "interactionstatistic",
+    "interactioncount",
+    "userinteraction",
+  )) {
+    if (typeof value === "string") {
+      const [name = "", count] = value.slice(0, 100).split(":");
+      const read = localName(name.trim()) === older ? readCount(count) : null;
+      if (read !== null) return read;
+      continue;
+    }
+    const types = valuesOf(value, "interactiontype").flatMap((type) =>
+      typeof type === "string" ? [type] : [...type.types, ...(type.id === null ? [] : [type.id])],
+    );
+    if (types.length === 0) types.push("");
+    if (!types.some((type) => actions.includes(localName(type)))) continue;
+    const count = readCount(textOf(value, "userinteractioncount"));
+    if (count !== null) return count;
+  }
+  return null;
+}
+
+/** From the BroadcastEvent under `publication`: whether it is live, and when it begins and ends. */
+function liveStatus(thing: Thing, now: Date): PageInfo["live_status"] {
+  const event = thingsOf(thing, "publication").find(
+    (each) => textOf(each, "islivebroadcast") !== null,
+  );
+  if (event === undefined || !isTrue(textOf(event, "islivebroadcast"))) return null;
+  const start = Date.parse(firstDate(event, "startdate") ?? "");
+  const end = Date.parse(firstDate(event, "enddate") ?? "");
+  if (end <= now.getTime()) return "was_live";
+  if (start > now.getTime()) return "is_upcoming";
+  return Number.isNaN(start) ? null : "is_live";
+}
+
+function ageLimit(thing: Thing): number | null {
+  const rated = textsWithin(thing, "contentrating", "ratingvalue", "name")[0] ?? "";
+  const years = Number(/(?:^|\D)(\d{1,2})\+?$/.exec(rated.slice(0, 60).trim())?.[1] ?? 0);
+  if (years >= 3 && years <= 21) return years;
+  return textOf(thing, "isfamilyfriendly") !== null && isFalse(textOf(thing, "isfamilyfriendly"))
+    ? 18
+    : null;
+}
+
+function isTrue(value: string | null): boolean {
+  return /^(?:true|yes|1|https?:\/\/schema\.org\/true)$/i.test(value?.trim() ?? "");
+}
+
+function isFalse(value: string | null): boolean {
+  return /^(?:false|no|0|https?:\/\/schema\.org\/false)$/i.test(value?.trim() ?? "");
+}

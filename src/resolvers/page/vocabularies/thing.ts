@@ -1,0 +1,51 @@
+/**
+ * A node of schema.org's graph, the same from JSON-LD and from microdata. Types are without the
+ * vocabulary's address; property names are in lower case, because pages write both `embedUrl` and
+ * `embedURL`.
+ */
+export interface Thing {
+  readonly types: readonly string[];
+  readonly id: string | null;
+  readonly properties: ReadonlyMap<string, readonly Value[]>;
+}
+
+export type Value = string | Thing;
+
+/** `https://schema.org/VideoObject`, `schema:VideoObject` → `VideoObject`. */
+export function localName(name: string): string {
+  return name.slice(
+    Math.max(name.lastIndexOf("/"), name.lastIndexOf("#"), name.lastIndexOf(":")) + 1,
+  );
+}
+
+export function isA(thing: Thing, types: ReadonlySet<string>): boolean {
+  return thing.types.some((type) => types.has(type));
+}
+
+export function valuesOf(thing: Thing, ...names: string[]): Value[] {
+  return names.flatMap((name) => thing.properties.get(name) ?? []);
+}
+
+export function thingsOf(thing: Thing, ...names: string[]): Thing[] {
+  return valuesOf(thing, ...names).filter((value) => typeof value !== "string");
+}
+
+/** The property's texts; those of the first name that has any. */
+export function textsOf(thing: Thing, ...names: string[]): string[] {
+  for (const name of names) {
+    const texts = (thing.properties.get(name) ?? []).filter((value) => typeof value === "string");
+    if (texts.length > 0) return texts;
+  }
+  return [];
+}
+
+export function textOf(thing: Thing, ...names: string[]): string | null {
+  return textsOf(thing, ...names)[0] ?? null;
+}
+
+/** Names or addresses, whichever a property's values are: nested things answer with `names`. */
+export function textsWithin(thing: Thing, property: string, ...names: string[]): string[] {
+  return valuesOf(thing, property).flatMap((value) =>
+    typeof value === "string" ? [value] : textsOf(value, ...names).slice(0, 1),
+  );
+}

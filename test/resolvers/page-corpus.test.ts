@@ -1,0 +1,71 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { resolveFrom } from "./page/saved-client.ts";
+
+const directory = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");
+const hasCorpus =
+  existsSync(join(directory, "pages.json")) && existsSync(join(directory, "grade.py"));
+const hasPython = spawnSync("python3", ["--version"]).status === 0;
+const missing = hasCorpus ? "python3 is not installed" : `no corpus at ${directory} (CORPUS_DIR)`;
+
+interface Summary {
+  recall: number;
+  precision: number;
+  site_macro_recall: number;
+  false_positive_video_fields_on_non_video_pages: string;
+}
+
+describe.skipIf(!hasCorpus || !hasPython)(
+  `saved pages${hasCorpus && hasPython ? "" : `: ${missing}`}`,
+  () => {
+    const scratch = mkdtempSync(join(tmpdir(), "pages-"));
+    let summary: Summary;
+
+    beforeAll(async () => {
+      const results = join(scratch, "results.jsonl");
+      writeFileSync(results, await resolveAll());
+      const graded = execFileSync("python3", [join(directory, "grade.py"), results, "--json"]);
+      ({ summary } = JSON.parse(graded.toString()) as { summary: Summary });
+    }, 120_000);
+
+    afterAll(() => rmSync(scratch, { recursive: true }));
+
+    it("yield at least 97 % of what they state", () => {
+      expect(summary.recall).toBeGreaterThanOrEqual(0.97);
+    });
+
+    it("yield it on every site alike", () => {
+      expect(summary.site_macro_recall).toBeGreaterThanOrEqual(0.97);
+    });
+
+    it("yield no more than 1 % of wrong values", () => {
+      expect(summary.precision).toBeGreaterThanOrEqual(0.99);
+    });
+
+    it("yield nothing of a video where there is none", () => {
+      expect(summary.false_positive_video_fields_on_non_video_pages).toMatch(/^0\/[1-9]/);
+    });
+  },
+);
+
+async function resolveAll(): Promise<string> {
+  const pages = JSON.parse(readFileSync(join(directory, "pages.json"), "utf8")) as {
+    file: string;
+    url: string;
+    encoding: string;
+  }[];
+  const lines: string[] = [];
+  for (const { file, url, encoding } of pages) {
+    const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
+    const answer = {
+      type: `text/html; charset=${charset}`,
+      body: readFileSync(join(directory, file)),
+    };
+    const { href } = new URL(url);
+    lines.push(JSON.stringify({ file, info: await resolveFrom({ [href]: answer }, href) }));
+  }
+  return lines.join("\n");
+}

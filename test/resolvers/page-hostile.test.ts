@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { jsonLd, resolvePage } from "./page/saved-client.ts";
+
+const mega = 1024 * 1024;
+const tail = `"'><!----></script></title></textarea></style><meta property="og:title" content="found">`;
+
+/** Each would take minutes, or all memory, if any step were quadratic. */
+const inputs: [string, string][] = [
+  ["angle brackets", "<".repeat(4 * mega)],
+  ["unfinished tags", "<a ".repeat(mega)],
+  ["an attribute without an end", `<a b="${"c".repeat(4 * mega)}`],
+  ["a million attributes", `<p ${"a=1 ".repeat(mega)}>`],
+  ["a million metas", `<meta property="og:image" content="/x">`.repeat(100_000)],
+  ["comments without an end", "<!--".repeat(mega)],
+  ["comments that nearly end", `<!--${"--".repeat(2 * mega)}`],
+  ["raw text that nearly ends", `<script>${"</scrip</".repeat(mega / 2)}`],
+  ["deep nesting", `<div itemscope itemprop=a>`.repeat(100_000)],
+  ["deep properties", `<b itemscope><b itemprop=a>${"<b itemprop=b>x".repeat(100_000)}`],
+  ["end tags without a start", `<div itemscope>${"<p>".repeat(1_000)}${"</x>".repeat(mega)}`],
+  ["white space in attributes", `<p a${" ".repeat(200_000)}b>`.repeat(10)],
+  ["many players", `<video src=/a.mp4><source src=/b.mp4><track src=/c.vtt>`.repeat(50_000)],
+];
+
+const blocks: [string, string][] = [
+  ["nested arrays", "[".repeat(500_000)],
+  ["nested arrays, closed", "[".repeat(200_000) + "]".repeat(200_000)],
+  ["nested objects, closed", `${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`],
+  ["comments without an end", `{${"/*".repeat(400_000)}`],
+  ["strings without an end", `{"${'\\"'.repeat(400_000)}`],
+  ["commas", `{${", ".repeat(400_000)}`],
+  ["many things", `[${'{"@type":"VideoObject","name":"x"},'.repeat(20_000)}{}]`],
+  [
+    "a cycle",
+    '{"@graph":[{"@id":"a","@type":"WebPage","x":{"@id":"b"}},{"@id":"b","name":"y","x":{"@id":"a"}}]}',
+  ],
+];
+
+describe("hostile pages", () => {
+  it.each(inputs)("are read to their end, or passed over: %s", async (_, html) => {
+    const info = await resolvePage(`<meta property="og:title" content="first">${html}${tail}`);
+    expect(info.title).toBe("first");
+  });
+
+  it.each(blocks)("cannot stall JSON-LD with %s", async (_, block) => {
+    const video = {
+      "@type": "VideoObject",
+      "@id": "https://video.example.com/watch/1",
+      name: "otters",
+    };
+    expect((await resolvePage(jsonLd(block, video))).title).toBe("otters");
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
+
+describe("HTML", () => {
+  it("reads a player with its sources and tracks", async () => {
+    const info = await resolvePage(`<title>Otters</title><video poster="/p.jpg" controls>
+      <source src="/1-720.mp4" type='video/mp4; codecs="avc1.64001F, mp4a.40.2"' res="720">
+      <source src="/1.webm" type="video/webm">
+      <track kind="captions" src="/1.en.vtt" srclang="en" label="English">
+      <track kind="chapters" src="/1.ch.vtt" srclang="en"></video>`);
+    expect(info).toMatchObject({
+      media_type: "video",
+      title: "Otters",
+      thumbnails: [{ url: "https://video.example.com/p.jpg" }],
+      formats: [
+        { format_id: "https-720p-mp4", height: 720, vcodec: "avc1.64001F", acodec: "mp4a.40.2" },
+        { format_id: "https-webm", mime_type: "video/webm" },
+      ],
+      subtitles: {
+        en: [{ url: "https://video.example.com/1.en.vtt", ext: "vtt", name: "English" }],
+      },
+      sources: { formats: "html", subtitles: "html" },
+    });
+    expect(info.subtitles["en"]).toHaveLength(1);
+  });
+
+  it("gives formats that would share an id different ones", async () => {
+    const info = await resolvePage(`<audio><source src="/a.mp3"><source src="/b.mp3"></audio>`);
+    expect(info.media_type).toBe("audio");
+    expect(new Set(info.formats.map(({ format_id }) => format_id)).size).toBe(2);
+  });
+
+  it("takes a silent loop for decoration unless the page calls itself a video", async () => {
+    const loop = `<video autoplay loop muted src="/bg.mp4"></video>`;
+    expect((await resolvePage(loop)).formats).toEqual([]);
+    const called = `<meta property="og:type" content="video.other">${loop}`;
+    expect((await resolvePage(called)).formats).toHaveLength(1);
+  });
+
+  it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(
+    "takes a player on the front page %s for a showpiece",
+    async (url) => {
+      const body = `<video src="/promo.mp4" controls></video>`;
+      expect((await resolveFrom({ [url]: { body } }, url)).media_type).toBe("none");
+    },
+  );
+
+  it("reads texts as HTML means them", async () => {
+    const info = await resolvePage(`<html lang="pt_br"><!-- <title>no</title> -->
+      <svg><title>icon</title></svg><script>"<title>no</title>"</script>
+      <title>\n Otters &amp;amp; more\n</title><meta name=description content="a &lt;b&gt; &copy=1">
+      <meta name="keywords" content="otter, Otter,play"><meta name="rating" content="RTA-5042-1996-1400-1577-RTA">`);
+    expect(info).toMatchObject({
+      language: "pt-BR",
+      title: "Otters &amp; more",
+      description: "a <b> &copy=1",
+      tags: ["otter", "play"],
+      age_limit: 18,
+    });
+  });
+
+  it("believes an author, but not one that is the site", async () => {
+    expect((await resolvePage(`<meta name="author" content="Ada">`)).uploader).toBe("Ada");
+    expect(
+      (await resolvePage(`<meta name="author" content="video.example.com">`)).uploader,
+    ).toBeNull();
+    const site = `<meta property="og:site_name" content="Tube"><meta name="author" content="tube">`;
+    expect((await resolvePage(site)).uploader).toBeNull();
+  });
+
+  it("decodes the page's encoding", async () => {
+    const body = Buffer.from("<meta charset=windows-1252><title>Caf\xe9</title>", "latin1");
+    expect((await resolveFrom({ [pageUrl]: { type: "text/html", body } })).title).toBe("Café");
+  });
+
+  it("bounds what it keeps", async () => {
+    const info = await resolvePage(
+      `<title>${"t".repeat(5_000)}</title><meta name="description" content="${"d".repeat(20_000)}">` +
+        `<meta property="og:image" content="/1.jpg">`.repeat(5) +
+        Array.from(
+          { length: 300 },
+          (_, i) => `<meta property="og:image" content="/${i}.png">`,
+        ).join("") +
+        Array.from({ length: 300 }, (_, i) => `<meta property="article:tag" content="${i}">`).join(
+          "",
+        ) +
+        `<video>${Array.from({ length: 300 }, (_, i) => `<source src="/${i}.mp4">`).join("")}</video>`,
+    );
+    expect(info.title).toHaveLength(2_000);
+    expect(info.description).toHaveLength(10_000);
+    expect(info.thumbnails).toHaveLength(50);
+    expect(info.tags).toHaveLength(100);
+    expect(info.formats).toHaveLength(50);
+  });
+});

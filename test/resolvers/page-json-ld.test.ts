@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { jsonLd, resolvePage } from "./page/saved-client.ts";
+
+const video = {
+  "@context": "https://schema.org",
+  "@type": "VideoObject",
+  name: "Otters",
+  duration: "PT5S",
+};
+
+describe("JSON-LD", () => {
+  it.each([
+    ["in an array", [{ "@type": "WebSite" }, video]],
+    ["in a graph", { "@graph": [{ "@type": "WebPage" }, video] }],
+    ["nested in the page that it is the main entity of", { "@type": "WebPage", mainEntity: video }],
+    ["in a @list", { "@type": "WebPage", video: { "@list": [video] } }],
+    ["with several types", { ...video, "@type": ["Clip", "VideoObject"] }],
+    ["with its type's full address", { ...video, "@type": "http://schema.org/VideoObject" }],
+    [
+      "with prefixed terms",
+      { "@type": "schema:VideoObject", "schema:name": "Otters", "schema:duration": "PT5S" },
+    ],
+    ["with typed values", { ...video, duration: { "@type": "Duration", "@value": "PT5S" } }],
+  ])("finds a video %s", async (_, block) => {
+    expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
+  });
+
+  const source = JSON.stringify(video);
+  it.each([
+    ["a trailing comma", source.replace("}", ",}")],
+    ["an HTML comment around it", `<!-- ${source} -->`],
+    ["CDATA marks around it", `//<![CDATA[\n${source}\n//]]>`],
+    ["comments in it", source.replace("{", "{ /* a video, */ // really\n")],
+    ["a final semicolon", `${source};`],
+    ["a raw line break in a string", source.replace("Otters", "Otters\n")],
+    ["its quotes as entities", source.replaceAll('"', "&quot;")],
+  ])("is read despite %s", async (_, block) => {
+    expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
+  });
+
+  it("survives broken blocks one by one", async () => {
+    const info = await resolvePage(jsonLd("{ broken", "", "null", video, '{"@type": '));
+    expect(info).toMatchObject({ title: "Otters", duration: 5 });
+  });
+
+  it("follows references by @id within a block", async () => {
+    const info = await resolvePage(
+      jsonLd({
+        "@graph": [
+          { ...video, author: { "@id": "#ada" } },
+          { "@id": "#ada", "@type": "Person", name: "Ada" },
+        ],
+      }),
+    );
+    expect(info.uploader).toBe("Ada");
+  });
+
+  it("decodes entities once", async () => {
+    const info = await resolvePage(jsonLd({ ...video, name: "Tom &amp;amp; Jerry" }));
+    expect(info.title).toBe("Tom &amp; Jerry");
+  });
+
+  it("takes properties however they are capitalised, and markup out of descriptions", async () => {
+    const info = await resolvePage(
+      jsonLd({
+        ...video,
+        embedURL: "https://player.example.com/1",
+        thumbnailURL: "https://img.example.com/1.jpg",
+        description: "<p>Two <b>otters</b></p><p>play</p>",
+      }),
+    );
+    expect(info.embed?.url).toBe("https://player.example.com/1");
+    expect(info.thumbnails[0]?.url).toBe("https://img.example.com/1.jpg");
+    expect(info.description).toBe("Two otters\nplay");
+  });
+
+  it.each([
+    ["a plain count", { interactionCount: "1,234" }, 1234],
+    ["UserPlays", { interactionCount: ["UserLikes:5", "UserPlays:6241"] }, 6241],
+    [
+      "a WatchAction",
+      {
+        interactionStatistic: {
+          interactionType: "http://schema.org/WatchAction",
+          userInteractionCount: 7,
+        },
+      },
+      7,
+    ],
+    [
+      "likes alone",
+      {
+        interactionStatistic: {
+          interactionType: { "@type": "LikeAction" },
+          userInteractionCount: 7,
+        },
+      },
+      null,
+    ],
+    ["a rounded count", { interactionCount: "1.2M" }, null],
+  ])("counts views from %s", async (_, stated, views) => {
+    expect((await resolvePage(jsonLd({ ...video, ...stated }))).view_count).toBe(views);
+  });
+
+  it.each([
+    ["is_live", { startDate: "2024-05-06T07:00:00Z" }],
+    ["is_live", { startDate: "2024-05-06T07:00:00Z", endDate: "2024-05-06T09:00:00Z" }],
+    ["was_live", { startDate: "2024-05-05T07:00:00Z", endDate: "2024-05-05T09:00:00Z" }],
+    ["is_upcoming", { startDate: "2024-05-07T07:00:00Z" }],
+    [null, { startDate: "2024-05-06T07:00:00Z", isLiveBroadcast: false }],
+  ])("says %s of a broadcast at %o", async (status, event) => {
+    const publication = { "@type": "BroadcastEvent", isLiveBroadcast: true, ...event };
+    expect((await resolvePage(jsonLd({ ...video, publication }))).live_status).toBe(status);
+  });
+
+  it.each([
+    [18, { isFamilyFriendly: false }],
+    [18, { isFamilyFriendly: "http://schema.org/False" }],
+    [16, { contentRating: "FSK 16" }],
+    [null, { isFamilyFriendly: "True" }],
+  ])("limits the age to %s for %o", async (limit, stated) => {
+    expect((await resolvePage(jsonLd({ ...video, ...stated }))).age_limit).toBe(limit);
+  });
+
+  it("does not let a page reach objects' prototypes", async () => {
+    const block =
+      '{"@type":"VideoObject","name":"Otters","__proto__":{"duration":"PT9S","polluted":"yes"}}';
+    expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: null });
+    expect({}).not.toHaveProperty("polluted");
+  });
+});

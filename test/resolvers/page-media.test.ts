@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import { resolveFrom } from "./page/saved-client.ts";
+
+const url = "https://cdn.example.com/films/Otters%20at%20play.mp4";
+const playlist =
+  "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n0.ts\n#EXTINF:2.5,\n1.ts\n#EXT-X-ENDLIST\n";
+
+/** A body that must not be read to its end. */
+function endless(head: string): {
+  body: () => AsyncGenerator<Uint8Array>;
+  state: { closed: boolean; chunks: number };
+} {
+  const state = { closed: false, chunks: 0 };
+  async function* body() {
+    try {
+      yield Buffer.from(head, "latin1");
+      while (state.chunks < 100) {
+        state.chunks++;
+        yield Buffer.alloc(1024);
+      }
+      throw new Error("the file was downloaded");
+    } finally {
+      state.closed = true;
+    }
+  }
+  return { body, state };
+}
+
+describe("an address that is a medium itself", () => {
+  it("is described from its headers, and not downloaded", async () => {
+    const file = endless("\0\0\0\x20ftypisom");
+    const info = await resolveFrom(
+      { [url]: { type: "video/mp4", headers: { "content-length": "123456" }, body: file.body } },
+      url,
+    );
+    expect(info).toMatchObject({
+      webpage_url: url,
+      media_type: "video",
+      title: "Otters at play",
+      formats: [{ format_id: "https-mp4", url, protocol: "https", ext: "mp4", filesize: 123456 }],
+      sources: { title: "media", formats: "media" },
+    });
+    expect(file.state.chunks).toBe(0);
+  });
+
+  it.each([
+    [
+      "by its extension",
+      "https://cdn.example.com/1.webm",
+      "application/octet-stream",
+      "?",
+      "video/webm",
+    ],
+    [
+      "by its first bytes",
+      "https://cdn.example.com/get?1",
+      "application/octet-stream",
+      "\0\0\0\x20ftypisom",
+      "video/mp4",
+    ],
+    [
+      "by its first bytes",
+      "https://cdn.example.com/get?2",
+      null,
+      "\x1A\x45\xDF\xA3....",
+      "video/webm",
+    ],
+    ["by its first bytes", "https://cdn.example.com/get?3", "text/plain", "OggS\0", "audio/ogg"],
+  ])("is recognized %s: %s", async (_, address, type, head, mime_type) => {
+    const file = endless(head);
+    const info = await resolveFrom({ [address]: { type, body: file.body } }, address);
+    expect(info.formats).toMatchObject([{ url: address, mime_type }]);
+    expect(file.state.chunks).toBeLessThan(3);
+  });
+
+  it("closes the body that it does not read on", async () => {
+    const file = endless("\x1A\x45\xDF\xA3....");
+    await resolveFrom(
+      { "https://cdn.example.com/x": { type: null, body: file.body } },
+      "https://cdn.example.com/x",
+    );
+    expect(file.state.closed).toBe(true);
+  });
+
+  it.each([
+    ["by its type", "https://cdn.example.com/live", "application/x-mpegURL"],
+    ["by its extension", "https://cdn.example.com/1.m3u8", "text/plain"],
+    ["by its first bytes", "https://cdn.example.com/play", "text/plain"],
+  ])("may be a playlist, known %s", async (_, address, type) => {
+    const info = await resolveFrom({ [address]: { type, body: playlist } }, address);
+    expect(info).toMatchObject({
+      media_type: "video",
+      duration: 6.5,
+      formats: [{ url: address, protocol: "m3u8" }],
+      sources: { formats: "manifest", duration: "manifest" },
+    });
+  });
+
+  it("may be an MPD without a telling type", async () => {
+    const body = `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"
+      mediaPresentationDuration="PT1M"><Period><AdaptationSet mimeType="video/mp4">
+      <Representation id="v" bandwidth="800000" width="640" height="360" codecs="avc1.4d401e">
+      <SegmentTemplate media="$Number$.m4s" initialization="i.mp4" duration="4"/></Representation>
+      </AdaptationSet></Period></MPD>`;
+    const address = "https://cdn.example.com/dash";
+    const info = await resolveFrom({ [address]: { type: "application/xml", body } }, address);
+    expect(info).toMatchObject({ duration: 60, formats: [{ protocol: "dash", height: 360 }] });
+  });
+
+  it("is a page if it says so, whatever its extension", async () => {
+    const info = await resolveFrom({ [url]: { body: "<title>Watch</title>" } }, url);
+    expect(info).toMatchObject({ media_type: "none", title: "Watch", formats: [] });
+  });
+
+  it("is read as a page without a type if it begins like one", async () => {
+    const address = "https://example.com/x";
+    const info = await resolveFrom(
+      { [address]: { type: null, body: "\n<!DOCTYPE html><title>Watch" } },
+      address,
+    );
+    expect(info.title).toBe("Watch");
+  });
+
+  it.each([
+    ["application/json", "{}"],
+    ["image/png", "\x89PNG"],
+    ["application/pdf", "%PDF-1.7"],
+    ["application/octet-stream", "whatever"],
+  ])("is refused, its type named, if it is neither page nor medium: %s", async (type, body) => {
+    await expect(
+      resolveFrom({ "https://example.com/x": { type, body } }, "https://example.com/x"),
+    ).rejects.toMatchObject({ code: "upstream_invalid", message: expect.stringContaining(type) });
+  });
+});

@@ -1,0 +1,97 @@
+import { expect, test } from "vitest";
+import { readOembed } from "../../../../src/resolvers/page/vocabularies/oembed.ts";
+
+const url = new URL("https://video.example.com/oembed?url=x");
+const json = (value: unknown) => readOembed(JSON.stringify(value), "application/json", url);
+
+const stated = {
+  version: "1.0",
+  type: "video",
+  title: "Heron at dawn",
+  author_name: "Ada",
+  author_url: "https://video.example.com/ada",
+  provider_name: "Example",
+  thumbnail_url: "https://img.example.com/1.jpg",
+  thumbnail_width: 640,
+  thumbnail_height: "360",
+  width: 1280,
+  height: 720,
+  duration: 61.5,
+  html: '<div>x</div><iframe src="//player.example.com/e/1?a=1&amp;b=2" width="5"></iframe><iframe src="https://other.example"></iframe>',
+};
+
+const facts = {
+  type: "video",
+  title: "Heron at dawn",
+  author_name: "Ada",
+  author_url: "https://video.example.com/ada",
+  provider_name: "Example",
+  thumbnail: { url: "https://img.example.com/1.jpg", width: 640, height: 360 },
+  embed: { url: "https://player.example.com/e/1?a=1&b=2", width: 1280, height: 720 },
+  duration: 61.5,
+};
+
+test("JSON and XML tell the same", () => {
+  const escaped = (value: string | number) =>
+    String(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const children = Object.entries(stated).map(
+    ([name, value]) => `<${name}>${escaped(value)}</${name}>`,
+  );
+  const xml = `<?xml version="1.0" encoding="utf-8"?>\n<oembed>${children.join("\n")}</oembed>`;
+  expect(json(stated)).toEqual(facts);
+  expect(readOembed(xml, "text/xml", url)).toEqual(facts);
+});
+
+test("what it begins like decides, not the content type", () => {
+  expect(readOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(facts);
+  expect(readOembed("<oembed><type>link</type></oembed>", null, url).type).toBe("link");
+});
+
+test("a field of a wrong form is not stated", () => {
+  expect(
+    json({
+      type: "film",
+      title: { text: "no" },
+      author_name: "  ",
+      author_url: "javascript:alert(1)",
+      thumbnail_url: "data:image/png;base64,AA",
+      html: '<iframe src="file:///etc/passwd"></iframe>',
+      duration: -1,
+      ["__proto__"]: { title: "polluted" },
+    }),
+  ).toEqual({
+    type: null,
+    title: null,
+    author_name: null,
+    author_url: null,
+    provider_name: null,
+    thumbnail: null,
+    embed: null,
+    duration: null,
+  });
+});
+
+test("the iframe's own size counts where the answer has none", () => {
+  const html = "<iframe width='560' height='100%' src='/embed/1'></iframe>";
+  expect(json({ html }).embed).toEqual({
+    url: "https://video.example.com/embed/1",
+    width: 560,
+    height: null,
+  });
+});
+
+test("entities are undone once", () => {
+  const html = '<iframe src="/e?q=%26&amp;amp;r=1"></iframe>';
+  expect(json({ html }).embed?.url).toBe("https://video.example.com/e?q=%26&amp;r=1");
+});
+
+test.each(["", "null", "[]", '"text"', "{", "<html></html>", "Not found", "<oembed", "1"])(
+  "what is neither a JSON object nor an oembed element is refused: %s",
+  (text) => {
+    for (const contentType of ["application/json", "text/xml", null]) {
+      expect(() => readOembed(text, contentType, url)).toThrow(
+        expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
+      );
+    }
+  },
+);
