@@ -1,7 +1,8 @@
 /** What the rest of the program sees of the network. */
 export interface HttpClient {
   /**
-   * GETs `url`, following at most 5 redirects, every hop through the guard.
+   * GETs `url`, following at most 5 redirects, every hop through the guard. A step from https to
+   * http is followed.
    *
    * The promise resolves at the final answer's headers if its status is 2xx; `body` then streams the
    * decoded bytes (gzip, deflate, br, zstd undone) and must be read to its end or left with
@@ -11,8 +12,9 @@ export interface HttpClient {
    * `invalid_url` (not http/https, credentials in it, over 8 KiB), `address_blocked` (a hop resolves to
    * an address that is not public and not in ALLOW_NETWORKS), `upstream_unreachable` (DNS, TCP,
    * TLS, connection lost), `upstream_status` (not 2xx; `retryable` for 408, 425, 429 and 5xx, with
-   * `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, too many redirects, more
-   * than `maxBytes`), `upstream_timeout` (no bytes for the idle time, or `timeoutMs` over all).
+   * `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, a redirect to what would be
+   * an `invalid_url`, too many of them, more than `maxBytes`), `upstream_timeout` (no bytes for the
+   * idle time, or the total time over all), `unavailable` (the client is closed).
    * When `signal` is aborted: with `signal.reason`.
    */
   get(url: URL, options: GetOptions): Promise<HttpAnswer>;

@@ -8,8 +8,7 @@ import { readDash } from "../../../../src/resolvers/page/manifests/dash.ts";
 import { readHls } from "../../../../src/resolvers/page/manifests/hls.ts";
 import type { Manifest } from "../../../../src/resolvers/page/manifests/manifest.ts";
 
-const root = join(import.meta.dirname, "../../..");
-const corpus = resolve(root, process.env["CORPUS_DIR"] ?? "../shared/corpus");
+const corpus = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");
 const isThere = existsSync(join(corpus, "manifests.json"));
 const url = new URL("https://manifests.example.com/a/b/main?q=1");
 
