@@ -1,0 +1,148 @@
+import { Agent } from "undici";
+import { ServiceError } from "../errors.ts";
+import { createAddressGuard, type Lookup } from "./address-guard.ts";
+import { createAnswerBody } from "./answer-body.ts";
+import type { HttpAnswer, HttpClient } from "./client.ts";
+import { decode, decodersOf } from "./content-coding.ts";
+import { type Deadline, startDeadline } from "./deadline.ts";
+import { discard, type Exchange, exchange } from "./exchange.ts";
+import { createGuardedConnector } from "./guarded-connector.ts";
+import { createHostSlots } from "./host-slots.ts";
+import { httpUrlFault, nameOf } from "./http-url.ts";
+import { afterRedirects, isRedirect, redirectTarget } from "./redirect.ts";
+import { parseRetryAfter } from "./retry-after.ts";
+import { type UpstreamLimits, upstreamError } from "./upstream-error.ts";
+
+export interface HttpClientOptions {
+  /**
+   * Networks in CIDR notation that may be fetched although they are not public, as a list or as one
+   * text with commas between them; default none.
+   */
+  allowNetworks?: string | readonly string[];
+  /** Default: the system's resolver. */
+  lookup?: Lookup;
+  /** Requests at a time to one host and port (`URL.host`); default 4. */
+  perHost?: number;
+  /**
+   * Longest wait for a lookup, a connection, an answer's header, or more bytes, kept to about a
+   * second; default 10 s.
+   */
+  idleTimeoutMs?: number;
+  /** From the call of `get` to the end of the body, all waiting included; default 15 s. */
+  totalTimeoutMs?: number;
+  /** Largest header of an answer; default 32 KiB. */
+  maxHeaderBytes?: number;
+  /** Redirects that one `get` follows; default 5. */
+  maxRedirects?: number;
+  userAgent?: string;
+}
+
+/**
+ * A client whose every connection goes through the address guard. It sends `User-Agent`, `Accept`
+ * and `Accept-Encoding`, nothing of anyone's request and no cookies, over HTTP/1.1 connections that
+ * are kept for a few seconds.
+ *
+ * @throws RangeError that names a text in `allowNetworks` that is no network.
+ */
+export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
+  const { perHost = 4, totalTimeoutMs = 15_000, maxRedirects = 5, lookup } = options;
+  const { idleTimeoutMs = 10_000, maxHeaderBytes = 32 * 1024 } = options;
+  const { userAgent = "Mozilla/5.0 (compatible; Unreel/0.1)" } = options;
+  const guard = createAddressGuard({
+    allowNetworks: networkList(options.allowNetworks),
+    lookupTimeoutMs: idleTimeoutMs,
+    ...(lookup !== undefined && { lookup }),
+  });
+  const agent = new Agent({
+    connect: createGuardedConnector(guard, idleTimeoutMs),
+    allowH2: false,
+    headersTimeout: idleTimeoutMs,
+    bodyTimeout: idleTimeoutMs,
+    maxHeaderSize: maxHeaderBytes,
+  });
+  const parts = { agent, slots: createHostSlots(perHost), userAgent };
+  const limits = { idleTimeoutMs, maxHeaderBytes };
+
+  return {
+    async get(start, { signal, maxBytes, accept = "*/*" }) {
+      signal.throwIfAborted();
+      const fault = httpUrlFault(start);
+      if (fault !== undefined) throw fault;
+      const deadline = startDeadline(signal, totalTimeoutMs, whatOf(start));
+      let url = start;
+      let redirects = 0;
+      try {
+        for (;;) {
+          const received = await exchange(url, accept, deadline, parts);
+          if (!isRedirect(received.status)) {
+            return await openAnswer(received, maxBytes, deadline, limits);
+          }
+          await discard(received.body);
+          if (redirects === maxRedirects) throw tooManyRedirects(url, maxRedirects);
+          url = redirectTarget(url, received.headers.get("location"));
+          redirects += 1;
+        }
+      } catch (error) {
+        deadline.end();
+        if (deadline.signal.aborted) throw deadline.reason;
+        const failure = upstreamError(error, whatOf(url), limits);
+        throw redirects > 0 ? afterRedirects(failure, start, redirects) : failure;
+      }
+    },
+
+    close: () => agent.destroy(),
+  };
+}
+
+function networkList(networks: string | readonly string[] = []): string[] {
+  return [networks]
+    .flat()
+    .flatMap((list) => list.split(","))
+    .map((network) => network.trim())
+    .filter((network) => network !== "");
+}
+
+async function openAnswer(
+  { url, status, headers, body }: Exchange,
+  maxBytes: number,
+  deadline: Deadline,
+  limits: UpstreamLimits,
+): Promise<HttpAnswer> {
+  const what = whatOf(url);
+  try {
+    if (status < 200 || status > 299) throw refused(what, status, headers.get("retry-after"));
+    const isEmpty = headers.get("content-length") === "0";
+    const decoders = isEmpty ? [] : decodersOf(headers.get("content-encoding"), what);
+    const answerBody = createAnswerBody({
+      raw: body,
+      decoding: decode(body, decoders, maxBytes, what),
+      maxBytes,
+      deadline,
+      what,
+      translate: (error) =>
+        deadline.signal.aborted ? deadline.reason : upstreamError(error, what, limits),
+    });
+    return { url, status, headers, body: answerBody };
+  } catch (error) {
+    await discard(body);
+    throw error;
+  }
+}
+
+const whatOf = (url: URL): string => `GET ${nameOf(url)}`;
+
+/** What may be over soon is worth another try (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4). */
+const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+
+function refused(what: string, status: number, retryAfter: string | undefined): ServiceError {
+  const retryAfterS = parseRetryAfter(retryAfter, new Date());
+  return new ServiceError("upstream_status", `${what} was answered with status ${status}`, {
+    retryable: passing.has(status) || status >= 500,
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  });
+}
+
+function tooManyRedirects(url: URL, maxRedirects: number): ServiceError {
+  const rule = `is redirected again, and at most ${maxRedirects} redirects are followed`;
+  return new ServiceError("upstream_invalid", `${whatOf(url)} ${rule}`);
+}

@@ -1,0 +1,39 @@
+import type { LookupAddress } from "node:dns";
+import { isIP, type LookupFunction, Socket } from "node:net";
+import { onTestFinished, vi } from "vitest";
+
+/**
+ * The addresses of all TCP connections that this process begins during the test, TLS ones too. Only
+ * those to 127.0.0.1 are let through; the others end before a packet is sent.
+ */
+export function watchConnects(): string[] {
+  const begun: string[] = [];
+  const connect = Socket.prototype.connect;
+  const spy = vi.spyOn(Socket.prototype, "connect");
+  spy.mockImplementation(function (this: Socket, ...args: unknown[]) {
+    const addresses = addressesOf(args.flat()[0] as Target);
+    begun.push(...addresses);
+    if (addresses.every((address) => address === "127.0.0.1")) {
+      return Reflect.apply(connect, this, args);
+    }
+    const refusal = Object.assign(new Error("no connection in tests"), { code: "ENETUNREACH" });
+    setImmediate(() => this.destroy(refusal));
+    return this;
+  });
+  onTestFinished(() => spy.mockRestore());
+  return begun;
+}
+
+interface Target {
+  host: string;
+  lookup: LookupFunction;
+}
+
+function addressesOf({ host, lookup }: Target): string[] {
+  if (isIP(host) !== 0) return [host];
+  let found: LookupAddress[] = [];
+  lookup(host, { all: true }, (_error, addresses) => {
+    found = addresses as LookupAddress[];
+  });
+  return found.map(({ address }) => address);
+}

@@ -1,0 +1,169 @@
+import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
+import { describe, expect, it } from "vitest";
+import type { HttpAnswer } from "../../src/net/client.ts";
+import { get, localClient, MiB, read } from "./client.ts";
+import { startUpstream } from "./upstream.ts";
+
+const page = `<title>Ünreel</title>${"a long page ".repeat(20_000)}`;
+const fastBrotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+
+const encodings: [name: string, field: string, encode: (bytes: Buffer) => Buffer][] = [
+  ["gzip", "gzip", gzipSync],
+  ["x-gzip", "X-GZIP", gzipSync],
+  ["deflate", "deflate", deflateSync],
+  ["bare deflate", "deflate", deflateRawSync],
+  ["br", "br", (bytes) => brotliCompressSync(bytes, fastBrotli)],
+  ["zstd", "zstd", zstdCompressSync],
+  ["gzip in gzip", "gzip, gzip", (bytes) => gzipSync(gzipSync(bytes))],
+  [
+    "br in zstd",
+    "identity, br,, zstd",
+    (bytes) => zstdCompressSync(brotliCompressSync(bytes, fastBrotli)),
+  ],
+];
+
+const serve = (field: string, send: Buffer | ((response: ServerResponse) => void)) =>
+  startUpstream((_request, response) => {
+    response.setHeader("content-encoding", field);
+    if (typeof send === "function") send(response);
+    else response.end(send);
+  });
+
+describe.each(encodings)("a body in %s", (_name, field, encode) => {
+  it("is decoded", async () => {
+    const upstream = await serve(field, encode(Buffer.from(page)));
+    expect(await read(localClient(), upstream.url("/"))).toBe(page);
+  });
+
+  it("is decoded when it comes byte by byte", async () => {
+    const upstream = await serve(field, (response) => {
+      for (const byte of encode(Buffer.from("a short page"))) response.write(Buffer.of(byte));
+      response.end();
+    });
+    expect(await read(localClient(), upstream.url("/"))).toBe("a short page");
+  });
+
+  it("may hold as much as the limit, and one byte more is an error", async () => {
+    const bytes = randomBytes(100_000);
+    const upstream = await serve(field, encode(bytes));
+    const client = localClient();
+    const answer = await get(client, upstream.url("/"), { maxBytes: bytes.length });
+    expect(Buffer.concat(await Array.fromAsync(answer.body)).equals(bytes)).toBe(true);
+    await expect(
+      read(client, upstream.url("/"), { maxBytes: bytes.length - 1 }),
+    ).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: `GET ${upstream.url("/").href}: the answer is larger than the limit of 99999 bytes`,
+    });
+  });
+
+  it("is invalid when it is cut short, though the answer is whole", async () => {
+    const upstream = await serve(field, encode(Buffer.from(page)).subarray(0, -5));
+    await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: `GET ${upstream.url("/").href}: the answer's content coding is damaged or cut short`,
+    });
+  });
+
+  it("is unreachable when the connection is cut", async () => {
+    const upstream = await serve(field, (response) => {
+      response.write(encode(Buffer.from(page)).subarray(0, -5), () => response.destroy());
+    });
+    await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_unreachable",
+    });
+  });
+
+  it("is invalid when it is something else", async () => {
+    const upstream = await serve(field, Buffer.from(page));
+    await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_invalid",
+    });
+  });
+
+  it("stops at the limit when it is a bomb, in little memory", async () => {
+    const bomb = encode(Buffer.alloc(200 * MiB));
+    const upstream = await serve(field, bomb);
+    const answer = await get(localClient(), upstream.url("/"), { maxBytes: 8 * MiB });
+    const before = process.memoryUsage.rss();
+    const { bytes, peak, error } = await drain(answer);
+    expect(error).toMatchObject({ code: "upstream_invalid" });
+    expect(bytes).toBeLessThanOrEqual(8 * MiB);
+    expect(peak - before).toBeLessThan(128 * MiB);
+  });
+});
+
+/** Reads to the end or the error, slowly enough for decoders to run ahead if they could. */
+async function drain({ body }: HttpAnswer) {
+  let bytes = 0;
+  let peak = 0;
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      peak = Math.max(peak, process.memoryUsage.rss());
+      await new Promise(setImmediate);
+    }
+    return { bytes, peak, error: undefined };
+  } catch (error) {
+    return { bytes, peak, error };
+  }
+}
+
+it("stops a layer that swells inside, even if nothing comes out of it", async () => {
+  // Many empty gzip members: they decode to no byte at all.
+  const hollow = Buffer.concat(Array.from({ length: 500_000 }, () => emptyMember));
+  const upstream = await serve("gzip, gzip", gzipSync(hollow));
+  await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
+    code: "upstream_invalid",
+    message: expect.stringContaining("is larger than 2098176 bytes while still encoded"),
+  });
+});
+const emptyMember = gzipSync("");
+
+it.each([
+  ["compress", 'its content coding must be one of gzip, deflate, br, zstd, not "compress"'],
+  ["gzip, UTF-8", 'its content coding must be one of gzip, deflate, br, zstd, not "utf-8"'],
+  ["gzip, gzip, gzip", "at most 2 content codings are undone, the answer has 3"],
+  [",br".repeat(99), "at most 2 content codings are undone, the answer has 99"],
+])("refuses Content-Encoding: %s", async (field, message) => {
+  const upstream = await serve(field, Buffer.from("page"));
+  await expect(get(localClient(), upstream.url("/"))).rejects.toMatchObject({
+    code: "upstream_invalid",
+    message: `GET ${upstream.url("/").href}: ${message}`,
+  });
+});
+
+it("takes an empty body for empty, whatever coding it claims", async () => {
+  const upstream = await serve("gzip", (response) => response.setHeader("content-length", 0).end());
+  expect(await read(localClient(), upstream.url("/"))).toBe("");
+  const unmeasured = await serve("deflate", (response) => {
+    response.flushHeaders();
+    response.end();
+  });
+  expect(await read(localClient(), unmeasured.url("/"))).toBe("");
+});
+
+it("keeps a zstd window within what the coding allows", async () => {
+  const params = {
+    [constants.ZSTD_c_windowLog]: 27,
+    [constants.ZSTD_c_enableLongDistanceMatching]: 1,
+  };
+  const upstream = await serve("zstd", (response) => {
+    const bytes = randomBytes(MiB);
+    response.end(zstdCompressSync(Buffer.concat(Array(20).fill(bytes)), { params }));
+  });
+  await expect(
+    read(localClient(), upstream.url("/"), { maxBytes: 64 * MiB }),
+  ).rejects.toMatchObject({
+    code: "upstream_invalid",
+  });
+});

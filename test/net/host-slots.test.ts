@@ -1,0 +1,145 @@
+import type { ServerResponse } from "node:http";
+import { describe, expect, it } from "vitest";
+import { createHostSlots } from "../../src/net/host-slots.ts";
+import { get, localClient, read } from "./client.ts";
+import { startRawUpstream, startUpstream } from "./upstream.ts";
+
+const never = new AbortController().signal;
+
+describe("host slots", () => {
+  it("go to as many at a time as allowed, then in order of arrival", async () => {
+    const slots = createHostSlots(2);
+    const order: number[] = [];
+    const take = async (n: number) => {
+      const release = await slots.acquire("a.test", never);
+      order.push(n);
+      return release;
+    };
+    const [first, second, ...others] = [1, 2, 3, 4].map(take);
+    await Promise.all([first, second]);
+    expect(order).toEqual([1, 2]);
+    (await second)?.();
+    (await others[0])?.();
+    await others[1];
+    expect(order).toEqual([1, 2, 3, 4]);
+  });
+
+  it("of one host do not wait for another's", async () => {
+    const slots = createHostSlots(1);
+    await slots.acquire("a.test", never);
+    await slots.acquire("b.test", never);
+    expect(slots.size).toBe(2);
+  });
+
+  it("count once, however often they are given back", async () => {
+    const slots = createHostSlots(1);
+    const release = await slots.acquire("a.test", never);
+    release();
+    release();
+    const again = await slots.acquire("a.test", never);
+    const waiting = slots.acquire("a.test", never);
+    release();
+    expect(slots.size).toBe(1);
+    again();
+    (await waiting)();
+    expect(slots.size).toBe(0);
+  });
+
+  it("skip those who gave up waiting, and forget hosts without a request", async () => {
+    const slots = createHostSlots(1);
+    const release = await slots.acquire("a.test", never);
+    const abort = new AbortController();
+    const impatient = slots.acquire("a.test", abort.signal);
+    const patient = slots.acquire("a.test", never);
+    abort.abort(new Error("enough"));
+    await expect(impatient).rejects.toThrow("enough");
+    await expect(slots.acquire("a.test", abort.signal)).rejects.toThrow("enough");
+    release();
+    (await patient)();
+    expect(slots.size).toBe(0);
+  });
+});
+
+describe("a client with 3 requests to a host at a time", () => {
+  it("never has more, and finishes all", async () => {
+    let most = 0;
+    const held: ServerResponse[] = [];
+    const answerAll = () => {
+      most = Math.max(most, held.length);
+      for (const response of held.splice(0)) response.end("page");
+    };
+    const upstream = await startUpstream((_request, response) => {
+      held.push(response);
+      if (held.length === 3) setTimeout(answerAll, 5);
+    });
+    const client = localClient({ perHost: 3 });
+    const urls = Array.from({ length: 60 }, (_, n) => upstream.url(`/${n}`));
+    const pages = await Promise.all(urls.map((url) => read(client, url)));
+    expect(pages.every((page) => page === "page")).toBe(true);
+    expect(most).toBe(3);
+  });
+
+  it("keeps them for bodies that are not read yet", async () => {
+    const upstream = await startUpstream((_request, response) => response.end("page"));
+    const client = localClient({ perHost: 1 });
+    const { body } = await get(client, upstream.url("/"));
+    const abort = new AbortController();
+    const waiting = get(client, upstream.url("/"), { signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await Array.fromAsync(body);
+    expect(await read(client, upstream.url("/"))).toBe("page");
+  });
+});
+
+/** Each of these would keep its slot for ever if it were not given back. */
+describe("with one request at a time, the next one gets its turn after", () => {
+  it.each([
+    "/404",
+    "/redirect",
+    "/lost",
+    "/coding",
+    "/invalid",
+    "/cut",
+    "/large",
+    "/blocked",
+    "/broken-gzip",
+  ])("%s", async (path) => {
+    const answers: Record<string, string> = {
+      "/404": "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+      "/redirect": "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+      "/lost": "",
+      "/coding": "HTTP/1.1 200 OK\r\nContent-Encoding: odd\r\n\r\npage",
+      "/invalid": "nonsense\r\n\r\n",
+      "/cut": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npage",
+      "/large": `HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n${"page".repeat(1000)}`,
+      "/blocked": "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n",
+      "/broken-gzip": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\npage",
+    };
+    let connections = 0;
+    const upstream = await startRawUpstream((socket) => {
+      connections += 1;
+      const bad = answers[path] ?? "";
+      socket.end(connections === 1 ? bad : "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage");
+    });
+    const client = localClient({ perHost: 1 });
+    await expect(read(client, upstream.url(path), { maxBytes: 100 })).rejects.toMatchObject({
+      name: "ServiceError",
+    });
+    expect(await read(client, upstream.url("/page"))).toBe("page");
+  });
+
+  it("an abort, a break and a stop in the middle", async () => {
+    const upstream = await startUpstream((_request, response) => response.write("first"));
+    const client = localClient({ perHost: 1 });
+    const abort = new AbortController();
+    const aborted = await get(client, upstream.url("/"), { signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(Array.fromAsync(aborted.body)).rejects.toThrow("enough");
+    const left = await get(client, upstream.url("/"));
+    for await (const chunk of left.body) if (chunk.length > 0) break;
+    const returned = await get(client, upstream.url("/"));
+    await returned.body[Symbol.asyncIterator]().return?.();
+    expect((await get(client, upstream.url("/"))).status).toBe(200);
+  });
+});

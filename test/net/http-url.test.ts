@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { maxUrlLength, parseHttpUrl } from "../../src/net/http-url.ts";
+
+function faultOf(text: string): string {
+  try {
+    parseHttpUrl(text);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "invalid_url") return error.message;
+    throw error;
+  }
+  throw new Error(`${text} passed`);
+}
+
+describe("parseHttpUrl", () => {
+  it.each([
+    ["https://example.com/watch?v=1#t=2", "https://example.com/watch?v=1#t=2"],
+    ["HTTP://Example.COM", "http://example.com/"],
+    ["  https://example.com/a b  ", "https://example.com/a%20b"],
+    ["https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"],
+    ["http://127.1/", "http://127.0.0.1/"],
+  ])("reads %j", (text, href) => {
+    expect(parseHttpUrl(text).href).toBe(href);
+  });
+
+  it.each([
+    ["", "the URL is empty; give the address of a page"],
+    ["  ", "the URL is empty; give the address of a page"],
+    ["/watch/1", 'the URL must be absolute, beginning with https:// or http://, got "/watch/1"'],
+    [
+      "//example.com/",
+      'the URL must be absolute, beginning with https:// or http://, got "//example.com/"',
+    ],
+    [
+      "example.com/1",
+      'the URL must be absolute, beginning with https:// or http://, got "example.com/1"',
+    ],
+    ["http://", 'the URL is not a valid URL, got "http://"'],
+    ["http://[::1", 'the URL is not a valid URL, got "http://[::1"'],
+    [
+      "ftp://example.com/",
+      'the URL must have the scheme http or https, not ftp:, got "ftp://example.com/"',
+    ],
+    [
+      "javascript:alert(1)",
+      'the URL must have the scheme http or https, not javascript:, got "javascript:alert(1)"',
+    ],
+    [
+      "file:///etc/passwd",
+      'the URL must have the scheme http or https, not file:, got "file:///etc/passwd"',
+    ],
+    [
+      "https://exa\nmple.com/",
+      'the URL must not contain control characters, got "https://exa\\nmple.com/"',
+    ],
+    [
+      "https://example.com/\t",
+      'the URL must not contain control characters, got "https://example.com/\\t"',
+    ],
+    [
+      "https://example.com/\r\nX: y",
+      'the URL must not contain control characters, got "https://example.com/\\r\\nX: y"',
+    ],
+    [
+      "https://example.com/\u0000",
+      'the URL must not contain control characters, got "https://example.com/\\u0000"',
+    ],
+  ])("refuses %j with the rule and the value", (text, message) => {
+    expect(faultOf(text)).toBe(message);
+  });
+
+  it.each([
+    "https://user:hunter2@example.com/",
+    "https:\\\\user:hunter2@example.com/",
+    "http:user:hunter2@example.com/",
+    "http://user:p@hunter2@example.com/",
+    "http://user:hunter2@/",
+    "http://user:hunter2@exa mple.com/",
+    "ftp://user:hunter2@example.com/",
+    "https://user:hunter2@exa\nmple.com/",
+    "user:hunter2@example.com",
+    "https://hunter2@example.com/",
+  ])("refuses %j without telling the password", (text) => {
+    const message = faultOf(text);
+    expect(message).not.toContain("hunter2");
+    expect(message).toMatch(/got "…@/);
+  });
+
+  it("takes 8192 characters and refuses more, as written and percent-encoded", () => {
+    const start = "https://example.com/";
+    const longest = start + "a".repeat(maxUrlLength - start.length);
+    expect(parseHttpUrl(longest).href).toHaveLength(8192);
+    const rule = "the URL must be at most 8192 characters long, percent-encoded; it has";
+    expect(faultOf(`${longest}a`)).toBe(`${rule} 8193`);
+    expect(faultOf(`${start}${"ü".repeat(2000)}`)).toBe(`${rule} 12020`);
+    expect(faultOf("x".repeat(10_000_000))).toBe(`${rule} 10000000`);
+  });
+
+  it("shows no more than the beginning of a long value", () => {
+    expect(faultOf(`ftp://example.com/${"a".repeat(8000)}`).length).toBeLessThan(200);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { bodyOf, get, localClient, read } from "./client.ts";
+import { startRawUpstream, startUpstream } from "./upstream.ts";
+
+const idleTimeoutMs = 100;
+const totalTimeoutMs = 400;
+
+describe("the idle time", () => {
+  it("ends the wait for an answer that does not begin", async () => {
+    const upstream = await startUpstream(() => {});
+    await expect(get(localClient({ idleTimeoutMs }), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_timeout",
+      retryable: true,
+      message: `GET ${upstream.url("/").href}: no answer within 100 ms`,
+    });
+    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+  });
+
+  it("ends a body that does not go on", async () => {
+    const upstream = await startUpstream((_request, response) => response.write("first"));
+    const answer = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
+    await expect(bodyOf(answer)).rejects.toMatchObject({
+      code: "upstream_timeout",
+      message: `GET ${upstream.url("/").href}: no bytes for 100 ms`,
+    });
+    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+  });
+
+  it("ends a lookup that does not end", async () => {
+    const lookup = () => new Promise<never>(() => {});
+    await expect(
+      get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/")),
+    ).rejects.toMatchObject({
+      code: "upstream_timeout",
+      message: "found no address of video.test within 100 ms",
+    });
+  });
+
+  it("ends a TLS handshake that nobody answers", async () => {
+    const upstream = await startRawUpstream(() => {});
+    const url = new URL(`https://127.0.0.1:${upstream.port}/`);
+    await expect(get(localClient({ idleTimeoutMs }), url)).rejects.toMatchObject({
+      code: "upstream_timeout",
+      message: `GET ${url.href}: no connection within 100 ms`,
+    });
+  });
+
+  it("is not up while it is the reader who waits", async () => {
+    const upstream = await startUpstream((_request, response) =>
+      response.end(Buffer.alloc(500_000)),
+    );
+    const { body } = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
+    let bytes = 0;
+    for await (const chunk of body) {
+      if (bytes === 0) await new Promise((resolve) => setTimeout(resolve, 3 * idleTimeoutMs));
+      bytes += chunk.length;
+    }
+    expect(bytes).toBe(500_000);
+  });
+});
+
+describe("the total time", () => {
+  it.each([
+    ["header", "HTTP/1.1 200 OK\r\nX-Drip: ", "a"],
+    ["body", "HTTP/1.1 200 OK\r\n\r\n", "a"],
+    ["row of early hints", "HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n"],
+    ["redirect's body", "HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "a"],
+  ])("ends a dripping %s", async (_what, start, drop) => {
+    const upstream = await startDrip(start, drop);
+    const client = localClient({ totalTimeoutMs });
+    await expect(read(client, upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_timeout",
+      message: `GET ${upstream.url("/").href} was not over within 400 ms`,
+    });
+    await expect.poll(() => upstream.sockets.every((socket) => socket.destroyed)).toBe(true);
+  });
+
+  it("is not used up by the dripping body of an error", async () => {
+    const upstream = await startDrip("HTTP/1.1 404 Not Found\r\n\r\n", "a");
+    await expect(get(localClient(), upstream.url("/"))).rejects.toThrow("with status 404");
+    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+  });
+
+  it("bounds a lookup", async () => {
+    const client = localClient({ totalTimeoutMs, lookup: () => new Promise<never>(() => {}) });
+    await expect(get(client, new URL("http://video.test/"))).rejects.toMatchObject({
+      code: "upstream_timeout",
+      message: "GET http://video.test/ was not over within 400 ms",
+    });
+  });
+
+  it("ends a body that nobody reads, and the next request gets its turn", async () => {
+    const upstream = await startUpstream((_request, response) => response.write("first"));
+    const client = localClient({ totalTimeoutMs, perHost: 1 });
+    const { body } = await get(client, upstream.url("/"));
+    await expect.poll(() => upstream.sockets[0]?.destroyed, { timeout: 10_000 }).toBe(true);
+    expect((await get(client, upstream.url("/"))).status).toBe(200);
+    await expect(Array.fromAsync(body)).rejects.toMatchObject({ code: "upstream_timeout" });
+  });
+});
+
+const startDrip = (start: string, drop: string) =>
+  startRawUpstream((socket) => {
+    socket.write(start);
+    const drip = setInterval(() => socket.write(drop), 20);
+    socket.on("close", () => clearInterval(drip));
+  });

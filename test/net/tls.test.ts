@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { get, localClient, read } from "./client.ts";
+import { startUpstream } from "./upstream.ts";
+
+/** Made for this test: signs itself, valid for video.test. */
+const cert = readFileSync(`${import.meta.dirname}/fixtures/tls-cert.pem`, "utf8");
+const key = readFileSync(`${import.meta.dirname}/fixtures/tls-key.pem`, "utf8");
+const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
+
+async function startTlsUpstream(location?: string) {
+  const names: unknown[] = [];
+  const server = createServer({ cert, key }, (_request, response) => {
+    if (location === undefined) response.end("page");
+    else response.writeHead(302, { location }).end();
+  });
+  server.on("secureConnection", (socket: TLSSocket) => names.push(socket.servername));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { names, url: (host: string) => new URL(`https://${host}:${port}/`) };
+}
+
+it("does not trust a certificate that nobody signed", async () => {
+  const upstream = await startTlsUpstream();
+  await expect(get(localClient({ lookup }), upstream.url("video.test"))).rejects.toMatchObject({
+    code: "upstream_unreachable",
+    message: expect.stringContaining("the connection failed (DEPTH_ZERO_SELF_SIGNED_CERT)"),
+  });
+});
+
+describe("with the certificate's signer trusted", () => {
+  beforeEach(() => {
+    const trusted = getCACertificates();
+    setDefaultCACertificates([...trusted, cert]);
+    return () => setDefaultCACertificates(trusted);
+  });
+
+  it("asks for the name, though it connects to the checked address", async () => {
+    const upstream = await startTlsUpstream();
+    expect(await read(localClient({ lookup }), upstream.url("video.test"))).toBe("page");
+    expect(upstream.names).toEqual(["video.test"]);
+  });
+
+  it.each(["other.test", "127.0.0.1"])("refuses a certificate that is not for %s", async (host) => {
+    const upstream = await startTlsUpstream();
+    await expect(get(localClient({ lookup }), upstream.url(host))).rejects.toMatchObject({
+      code: "upstream_unreachable",
+      message: expect.stringContaining("ERR_TLS_CERT_ALTNAME_INVALID"),
+    });
+  });
+
+  it("follows a redirect from https down to http", async () => {
+    const plain = await startUpstream((_request, response) => response.end("plain page"));
+    const upstream = await startTlsUpstream(plain.url("/").href);
+    expect(await read(localClient({ lookup }), upstream.url("video.test"))).toBe("plain page");
+  });
+});

@@ -1,0 +1,42 @@
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+export interface Upstream {
+  /** Address of `path` on this server, with the host name `host`. */
+  url(path: string, host?: string): URL;
+  port: number;
+  /** Connections that were ever accepted. */
+  sockets: Socket[];
+}
+
+/** An HTTP server on 127.0.0.1 for the length of the test. */
+export function startUpstream(listener: RequestListener): Promise<Upstream> {
+  return start(createServer({ keepAliveTimeout: 60_000 }, listener));
+}
+
+/** A server that answers each connection with what `talk` writes, byte for byte. */
+export function startRawUpstream(talk: (socket: Socket) => void): Promise<Upstream> {
+  return start(
+    createTcpServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => talk(socket));
+    }),
+  );
+}
+
+async function start(server: ReturnType<typeof createTcpServer>): Promise<Upstream> {
+  const sockets: Socket[] = [];
+  server.on("connection", (socket: Socket) => sockets.push(socket));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await once(server, "close");
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = (path: string, host = "127.0.0.1") => new URL(`http://${host}:${port}${path}`);
+  return { url, port, sockets };
+}
