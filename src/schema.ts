@@ -34,24 +34,24 @@ export function nullable<T extends TSchema>(
   schema: T,
   description?: string,
 ): TUnsafe<Static<T> | null> {
-  const { type } = schema as { type?: string };
-  const values = schema["enum"] as unknown[] | undefined;
-  return {
+  const { type, enum: values }: { type?: string; enum?: unknown[] } = schema;
+  const nullableSchema: unknown = {
     ...schema,
     type: [type, "null"],
-    ...(values === undefined ? {} : { enum: [...values, null] }),
-    ...(description === undefined ? {} : { description }),
+    ...(values && { enum: [...values, null] }),
+    ...(description !== undefined && { description }),
     [Kind]: "Nullable",
     [inner]: schema,
-  } as unknown as TUnsafe<Static<T> | null>;
+  };
+  return nullableSchema as TUnsafe<Static<T> | null>;
 }
 
 export function oneOf<const T extends readonly string[]>(
   values: T,
   description: string,
 ): TUnsafe<T[number]> {
-  const schema = { type: "string", enum: [...values], description, [Kind]: "StringEnum" };
-  return schema as unknown as TUnsafe<T[number]>;
+  const schema: unknown = { type: "string", enum: [...values], description, [Kind]: "StringEnum" };
+  return schema as TUnsafe<T[number]>;
 }
 
 export const text = (description: string) => nullable(Type.String(), description);

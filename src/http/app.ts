@@ -1,0 +1,131 @@
+import accepts from "@fastify/accepts";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { createInfoCache } from "../info-cache.ts";
+import type { Resolver } from "../resolvers/resolver.ts";
+import { createStubResolver } from "../resolvers/stub.ts";
+import { createMemoryStore } from "../stores/memory.ts";
+import type { TaskStore } from "../stores/store.ts";
+import { Task } from "../task.ts";
+import { documentRoutes, registerDocs } from "./docs.ts";
+import { handleClientError, handleError, handleNotFound } from "./error-handler.ts";
+import { readJsonBodies } from "./json.ts";
+import { registerMethods } from "./methods.ts";
+import { Problem } from "./problem.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { infoRoutes } from "./routes/info.ts";
+import { singleTaskRoutes } from "./routes/task.ts";
+import { taskRoutes } from "./routes/tasks.ts";
+import { validatorCompiler } from "./validation.ts";
+
+export interface AppOptions {
+  /** Where tasks are kept; default: in memory. Closed with the app. */
+  store?: TaskStore;
+  /** What reads pages; default: the stub, which fetches nothing. Closed with the app. */
+  resolver?: Resolver;
+  /** Default: no log. */
+  logger?: FastifyBaseLogger;
+  /** Seconds that a page's information is remembered; default 300. */
+  infoCacheTtlS?: number;
+  /** Time for reading one page; default 15,000. */
+  infoTimeoutMs?: number;
+  /** Pages read at a time; default 64. */
+  infoConcurrency?: number;
+  /** How long `close` waits for requests in flight before it ends them; default 7,000. */
+  drainMs?: number;
+}
+
+export type App = FastifyInstance;
+
+/**
+ * The service without its process: routes, schemas, limits. Ready for `inject` or `listen` when the
+ * promise resolves; `close` lets requests in flight finish for `drainMs`, then ends them.
+ */
+export async function buildApp(options: AppOptions = {}): Promise<App> {
+  const { store = createMemoryStore(), resolver = createStubResolver() } = options;
+  const infoCache = createInfoCache({
+    resolver,
+    ttlS: options.infoCacheTtlS ?? 300,
+    timeoutMs: options.infoTimeoutMs ?? 15_000,
+    concurrency: options.infoConcurrency ?? 64,
+  });
+  const app: FastifyInstance = Fastify({
+    ...(options.logger && { loggerInstance: options.logger }),
+    ...serverLimits,
+    logController: new LogController({ disableRequestLogging: true }),
+    clientErrorHandler: handleClientError,
+    frameworkErrors: handleError,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setErrorHandler(handleError);
+  app.setNotFoundHandler(handleNotFound);
+  readJsonBodies(app);
+  app.addSchema({ ...Task, $id: "Task" });
+  app.addSchema(Problem);
+  if (options.logger) logRequests(app);
+
+  await app.register(accepts);
+  await registerDocs(app);
+  const methods = registerMethods(app);
+  await app.register(documentRoutes);
+  await app.register(taskRoutes, { store });
+  await app.register(singleTaskRoutes, { store });
+  await app.register(infoRoutes, { infoCache, resolver });
+  await app.register(healthRoutes, { store });
+  methods.refuseOthers();
+
+  drainOnClose(app, options.drainMs ?? 7_000, () => infoCache.stop());
+  app.addHook("onClose", async () => {
+    await resolver.close();
+    await store.close();
+  });
+  await app.ready();
+  return app;
+}
+
+/** A client that is slow or sends without end is cut off; the others do not notice. */
+const serverLimits = {
+  bodyLimit: 64 * 1024,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 72_000,
+  http: {
+    headersTimeout: 15_000,
+    connectionsCheckingInterval: 5_000,
+    maxHeaderSize: 16 * 1024,
+  },
+};
+
+function logRequests(app: FastifyInstance): void {
+  app.addHook("onResponse", async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        path: request.url.split("?", 1)[0],
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+      },
+      "request",
+    );
+  });
+}
+
+/**
+ * Lets requests in flight finish: connections are closed as they fall idle, and after `drainMs` what is
+ * left is stopped and cut off.
+ */
+function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => void): void {
+  let sweep: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  app.addHook("preClose", async () => {
+    sweep = setInterval(() => app.server.closeIdleConnections(), 50);
+    timer = setTimeout(() => {
+      stop();
+      setImmediate(() => app.server.closeAllConnections());
+    }, drainMs);
+  });
+  app.addHook("onClose", async () => {
+    clearInterval(sweep);
+    clearTimeout(timer);
+  });
+}

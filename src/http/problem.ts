@@ -1,0 +1,55 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { type ErrorCode, errorCodes, type ServiceError } from "../errors.ts";
+import { oneOf } from "../schema.ts";
+
+/** Problem document (RFC 9457); `code` and `retryable` are this service's own members. */
+export const Problem = Type.Object(
+  {
+    type: Type.String({ description: "urn:problem-type:unreel:<code>" }),
+    title: Type.String({ description: "the code in words" }),
+    status: Type.Integer({ description: "HTTP status" }),
+    detail: Type.String({ description: "what was tried, the rule and the value" }),
+    code: oneOf(Object.keys(errorCodes) as ErrorCode[], "what went wrong, from a closed list"),
+    retryable: Type.Boolean({ description: "whether the same request may succeed later" }),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          pointer: Type.String({ description: "JSON Pointer (RFC 6901) into body or query" }),
+          detail: Type.String(),
+        }),
+        { description: "the single faults of a bad input" },
+      ),
+    ),
+  },
+  { $id: "Problem", title: "Problem" },
+);
+export type Problem = Static<typeof Problem>;
+
+export const problemMediaType = "application/problem+json";
+
+export function problemOf(error: ServiceError): Problem {
+  const { status, title } = errorCodes[error.code];
+  return {
+    type: `urn:problem-type:unreel:${error.code}`,
+    title,
+    status,
+    detail: error.message,
+    code: error.code,
+    retryable: error.retryable,
+    ...(error.faults.length > 0 && { errors: [...error.faults] }),
+  };
+}
+
+/** Response schemas of the problems that a route may answer with, by status. */
+export function problems(...codes: ErrorCode[]): Record<number, object> {
+  const byStatus = Object.groupBy(codes, (code) => errorCodes[code].status);
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, named]) => [
+      status,
+      {
+        description: (named ?? []).map((code) => `\`${code}\``).join(", "),
+        content: { [problemMediaType]: { schema: Type.Ref("Problem#") } },
+      },
+    ]),
+  );
+}

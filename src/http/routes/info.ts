@@ -1,0 +1,76 @@
+import { Type } from "@sinclair/typebox";
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import type { InfoCache } from "../../info-cache.ts";
+import { parseHttpUrl } from "../../net/http-url.ts";
+import type { Resolver } from "../../resolvers/resolver.ts";
+import { answerJson } from "../json.ts";
+import { problems } from "../problem.ts";
+
+const InfoQuery = Type.Object({
+  url: Type.String({
+    description: "absolute http or https address of a video page, at most 8 KiB",
+    examples: ["https://example.com/watch/42"],
+  }),
+});
+
+interface InfoRoutesOptions {
+  infoCache: InfoCache;
+  resolver: Resolver;
+}
+
+export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
+  app,
+  { infoCache, resolver },
+) => {
+  app.addHook("onRequest", answerJson);
+
+  app.get(
+    "/info",
+    {
+      schema: {
+        operationId: "getInfo",
+        summary: "What is on a video page?",
+        description:
+          "The answer may come from memory: `Age` says how old it is, and a request with " +
+          "`Cache-Control: no-cache` reads the page again.",
+        tags: ["info"],
+        querystring: InfoQuery,
+        response: {
+          200: {
+            ...resolver.output,
+            headers: {
+              age: { type: "integer", description: "seconds since the page was read" },
+            },
+          },
+          ...problems(
+            "invalid_request",
+            "invalid_url",
+            "not_acceptable",
+            "address_blocked",
+            "too_many_requests",
+            "internal",
+            "upstream_unreachable",
+            "upstream_status",
+            "upstream_invalid",
+            "upstream_timeout",
+            "unavailable",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const url = parseHttpUrl(request.query.url);
+      const fresh = noCache.test(request.headers["cache-control"] ?? "");
+      const { info, ageS } = await infoCache.get(url, { signal: request.signal, fresh });
+      reply.header("age", ageS);
+      return info;
+    },
+  );
+
+  app.all("/info/", { schema: { hide: true } }, async (request, reply) =>
+    reply.redirect(request.url.replace(/^\/info\//, "/info"), 308),
+  );
+};
+
+/** Request directives that a remembered answer does not satisfy (RFC 9111 §5.2.1). */
+const noCache = /\bno-cache\b|\bno-store\b|\bmax-age=0\b/i;

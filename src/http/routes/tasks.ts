@@ -1,0 +1,134 @@
+import { createHash } from "node:crypto";
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import { parseHttpUrl } from "../../net/http-url.ts";
+import { nullable, oneOf } from "../../schema.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { newTask, states, TaskOptions } from "../../task.ts";
+import { formatCursor, parseCursor } from "../cursor.ts";
+import { answerJson } from "../json.ts";
+import { problems } from "../problem.ts";
+import { TaskRef } from "./task.ts";
+
+const TaskList = Type.Object({
+  tasks: Type.Array(TaskRef, { description: "newest first" }),
+  next: nullable(Type.String(), "address of the next page; null on the last one"),
+});
+
+const ListQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks on a page" }),
+  ),
+  state: Type.Optional(oneOf(states, "only tasks in this state")),
+  cursor: Type.Optional(Type.String({ description: "where to go on, from `next`; opaque" })),
+});
+
+const NewTaskBody = Type.Object({
+  url: Type.String({
+    description: "absolute http or https address of a video page, at most 8 KiB",
+    examples: ["https://example.com/watch/42"],
+  }),
+  options: Type.Optional(TaskOptions),
+});
+
+const NewTaskHeaders = Type.Object({
+  "idempotency-key": Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description:
+        "kept for 24 hours: the same key and body get the same answer, another body gets 422",
+    }),
+  ),
+});
+
+export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
+  app,
+  { store },
+) => {
+  app.addHook("onRequest", answerJson);
+
+  app.get(
+    "/tasks/",
+    {
+      schema: {
+        operationId: "listTasks",
+        summary: "List the tasks",
+        tags: ["tasks"],
+        querystring: ListQuery,
+        response: {
+          200: TaskList,
+          ...problems("invalid_request", "not_acceptable", "internal", "unavailable"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { limit = 50, state, cursor } = request.query;
+      const page = await store.list({
+        limit,
+        ...(state !== undefined && { state }),
+        ...(cursor !== undefined && { before: parseCursor(cursor) }),
+      });
+      if (page.next === undefined) return { tasks: page.tasks, next: null };
+      const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
+      if (state !== undefined) query.set("state", state);
+      const next = `/tasks/?${query.toString()}`;
+      reply.header("link", `<${next}>; rel="next"`);
+      return { tasks: page.tasks, next };
+    },
+  );
+
+  app.post(
+    "/tasks/",
+    {
+      schema: {
+        operationId: "createTask",
+        summary: "Create a task that downloads the video of a page",
+        description: "The task is safely stored before the answer is sent.",
+        tags: ["tasks"],
+        headers: NewTaskHeaders,
+        body: NewTaskBody,
+        response: {
+          201: TaskRef,
+          ...problems(
+            "invalid_request",
+            "invalid_url",
+            "not_acceptable",
+            "payload_too_large",
+            "unsupported_media_type",
+            "idempotency_mismatch",
+            "internal",
+            "unavailable",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { url } = request.body;
+      parseHttpUrl(url);
+      const options = knownOptions(request.body.options);
+      const key = request.headers["idempotency-key"];
+      const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };
+      const task = await store.create(newTask(url, options, new Date()), idempotency);
+      return reply.code(201).header("location", `/tasks/${task.id}`).send(task);
+    },
+  );
+
+  app.all("/tasks", { schema: { hide: true } }, async (request, reply) =>
+    reply.redirect(request.url.replace(/^\/tasks/, "/tasks/"), 308),
+  );
+};
+
+/** The options that this version knows, in one order; a newer client's others are left out. */
+function knownOptions(given: TaskOptions = {}): TaskOptions {
+  const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
+  return Object.fromEntries(
+    names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]),
+  );
+}
+
+function hash(url: string, options: TaskOptions): string {
+  return createHash("sha256")
+    .update(JSON.stringify([url, options]))
+    .digest("base64url");
+}

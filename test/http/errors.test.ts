@@ -1,0 +1,233 @@
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { getInfo, pageUrl, postTask } from "./requests.ts";
+
+let app: App;
+beforeAll(async () => {
+  app = await buildApp();
+});
+afterAll(() => app.close());
+
+type Answer = Awaited<ReturnType<typeof postTask>>;
+
+function problemOf(answer: Answer) {
+  expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
+  const problem = answer.json();
+  expect(problem.status).toBe(answer.statusCode);
+  expect(problem.type).toBe(`urn:problem-type:unreel:${problem.code}`);
+  expect(problem.title).not.toBe("");
+  return problem;
+}
+
+const longUrl = `https://example.com/${"a".repeat(8200)}`;
+
+describe("an address that is no page's", () => {
+  it.each([
+    ["is not a URL", "http://", "http://"],
+    ["is relative", "/watch/42", "/watch/42"],
+    ["is relative to a scheme", "//example.com/x", "//example.com/x"],
+    ["has another scheme", "ftp://example.com/a.mp4", "ftp"],
+    ["is a local file", "file:///etc/passwd", "file"],
+    ["is a script", "javascript:alert(1)", "javascript"],
+    ["is over 8 KiB", longUrl, "8192"],
+    ["has credentials in it", "https://user:secret@example.com/", "example.com"],
+    ["is empty", "", "empty"],
+    ["has a line break in it", "https://exa\nmple.com/", "control"],
+  ])("%s: invalid_url, and the answer says so", async (_, url, named) => {
+    for (const answer of [await postTask(app, { url }), await getInfo(app, url)]) {
+      const problem = problemOf(answer);
+      expect(problem).toMatchObject({ status: 400, code: "invalid_url", retryable: false });
+      expect(problem.detail).toContain(named);
+      expect(problem.detail).not.toContain("secret");
+      expect(problem.detail.length).toBeLessThan(500);
+    }
+  });
+});
+
+describe("a body that is no task", () => {
+  it.each([
+    ["not JSON", "{url", 400, "invalid_request", "JSON"],
+    ["a JSON array", "[]", 400, "invalid_request", "object, got []"],
+    ["a JSON string", '"https://example.com/"', 400, "invalid_request", "object"],
+    ["null", "null", 400, "invalid_request", "object, got null"],
+    ["without a url", "{}", 400, "invalid_request", "/url in the body is required"],
+    ["a url that is a number", '{"url":42}', 400, "invalid_request", "string, got 42"],
+    ["a url that is null", '{"url":null}', 400, "invalid_request", "string, got null"],
+    [
+      "options of the wrong type",
+      `{"url":"${pageUrl}","options":[]}`,
+      400,
+      "invalid_request",
+      "/options",
+    ],
+    [
+      "a height of the wrong type",
+      `{"url":"${pageUrl}","options":{"max_height":"720"}}`,
+      400,
+      "invalid_request",
+      '"720"',
+    ],
+    [
+      "a height out of range",
+      `{"url":"${pageUrl}","options":{"max_height":0}}`,
+      400,
+      "invalid_request",
+      "from 1 to 65535, got 0",
+    ],
+    ["__proto__", '{"__proto__":{"url":"x"}}', 400, "invalid_request", "__proto__"],
+    ["empty", "", 400, "invalid_request", "empty"],
+    [
+      "over 64 KiB",
+      JSON.stringify({ url: pageUrl, x: "x".repeat(70_000) }),
+      413,
+      "payload_too_large",
+      "64 KiB",
+    ],
+  ] as const)("%s is answered with what is wrong", async (_, body, status, code, named) => {
+    const problem = problemOf(await postTask(app, body));
+    expect(problem).toMatchObject({ status, code, retryable: false });
+    expect(problem.detail).toContain(named);
+  });
+
+  it("names every fault of the body with a pointer to it", async () => {
+    const body = { url: 1, options: { max_height: -1, audio_only: "yes" } };
+    const { errors } = problemOf(await postTask(app, body));
+    expect(errors.map((fault: { pointer: string }) => fault.pointer)).toEqual([
+      "/url",
+      "/options/max_height",
+      "/options/audio_only",
+    ]);
+  });
+
+  it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])(
+    "of type %s is refused with the type that is needed",
+    async (type) => {
+      const problem = problemOf(await postTask(app, "url=x", { "content-type": type }));
+      expect(problem).toMatchObject({ status: 415, code: "unsupported_media_type" });
+      expect(problem.detail).toContain("application/json");
+    },
+  );
+
+  it("that is not there at all is answered like an empty one", async () => {
+    const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/" }));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+  });
+
+  it.each(["", "k".repeat(256)])(
+    "with an idempotency key out of bounds is refused",
+    async (key) => {
+      const problem = problemOf(await postTask(app, { url: pageUrl }, { "idempotency-key": key }));
+      expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+      expect(problem.errors[0].pointer).toBe("/idempotency-key");
+    },
+  );
+});
+
+describe("a query that breaks a rule", () => {
+  it.each([
+    ["/info", "/url in the query is required"],
+    ["/info?url=https://a.test/&url=https://b.test/", '["https://a.test/","https://b.test/"]'],
+    ["/tasks/?limit=0", "from 1 to 200, got 0"],
+    ["/tasks/?limit=201", "from 1 to 200, got 201"],
+    ["/tasks/?limit=ten", 'from 1 to 200, got "ten"'],
+    ["/tasks/?limit=1.5", 'from 1 to 200, got "1.5"'],
+    ["/tasks/?limit=", 'from 1 to 200, got ""'],
+    ["/tasks/?limit=1&limit=2", "from 1 to 200"],
+    ["/tasks/?state=done", 'one of queued, running, succeeded, failed, canceled, got "done"'],
+    ["/tasks/?cursor=nonsense", '"nonsense"'],
+    ["/tasks/?cursor=", '""'],
+    ["/tasks/?cursor=LTE", '"LTE"'],
+  ])("%s is answered with the rule and the value", async (url, named) => {
+    const problem = problemOf(await app.inject(url));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
+    expect(problem.detail).toContain(named);
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  it("does not mind parameters it does not know", async () => {
+    expect((await app.inject("/tasks/?colour=green&__proto__=1")).statusCode).toBe(200);
+  });
+});
+
+describe("a request that no route takes", () => {
+  it.each(["/", "/nothing", "/tasks/x/y", "/info/x", "/%"])(
+    "%s is not found or not a path",
+    async (url) => {
+      const answer = await app.inject(url);
+      expect([400, 404]).toContain(answer.statusCode);
+      problemOf(answer);
+    },
+  );
+
+  it.each([
+    ["PUT", "/tasks/", "GET, HEAD, OPTIONS, POST"],
+    ["DELETE", "/tasks/", "GET, HEAD, OPTIONS, POST"],
+    ["POST", "/tasks/abc", "DELETE, GET, HEAD, OPTIONS"],
+    ["POST", "/info", "GET, HEAD, OPTIONS"],
+    ["PATCH", "/health/live", "GET, HEAD, OPTIONS"],
+    ["POST", "/openapi.json", "GET, HEAD, OPTIONS"],
+  ] as const)("%s %s is not allowed, and Allow says what is", async (method, url, allow) => {
+    const answer = await app.inject({ method, url });
+    expect(problemOf(answer)).toMatchObject({ status: 405, code: "method_not_allowed" });
+    expect(answer.headers["allow"]).toBe(allow);
+  });
+
+  it("OPTIONS tells what is allowed", async () => {
+    const answer = await app.inject({ method: "OPTIONS", url: "/tasks/" });
+    expect([answer.statusCode, answer.headers["allow"]]).toEqual([204, "GET, HEAD, OPTIONS, POST"]);
+  });
+
+  it("HEAD is GET without the body", async () => {
+    const answer = await app.inject({ method: "HEAD", url: "/tasks/" });
+    expect([answer.statusCode, answer.body]).toEqual([200, ""]);
+  });
+});
+
+describe("an Accept header", () => {
+  it.each(["text/html", "application/xml", "application/json;q=0", "image/*"])(
+    "%s without JSON in it is refused",
+    async (accept) => {
+      const problem = problemOf(await app.inject({ url: "/tasks/", headers: { accept } }));
+      expect(problem).toMatchObject({ status: 406, code: "not_acceptable" });
+    },
+  );
+
+  it.each(["application/json", "*/*", "application/*", "text/html, */*;q=0.1", "APPLICATION/JSON"])(
+    "%s is fine",
+    async (accept) => {
+      const answer = await app.inject({ url: "/tasks/", headers: { accept } });
+      expect(answer.statusCode).toBe(200);
+    },
+  );
+});
+
+describe("bytes that are no request", () => {
+  async function send(bytes: string): Promise<string> {
+    const { port } = app.server.address() as { port: number };
+    const socket = connect(port, "127.0.0.1");
+    socket.end(bytes);
+    return text(socket);
+  }
+  beforeAll(() => app.listen({ port: 0, host: "127.0.0.1" }));
+
+  it.each([
+    ["nonsense", "HELO there\r\n\r\n", "400 Bad Request"],
+    [
+      "a header over 16 KiB",
+      `GET / HTTP/1.1\r\nhost: a\r\nx: ${"x".repeat(17_000)}\r\n\r\n`,
+      "431",
+    ],
+    [
+      "two lengths",
+      "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+      "400",
+    ],
+  ])("%s: a problem document, and the connection is closed", async (_, bytes, status) => {
+    const [head = "", body = ""] = (await send(bytes)).split("\r\n\r\n");
+    expect(head).toContain(`HTTP/1.1 ${status}`);
+    expect(head).toContain("application/problem+json");
+    expect(JSON.parse(body)).toMatchObject({ code: "invalid_request" });
+  });
+});

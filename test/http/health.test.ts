@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+
+it("is live and ready while its store takes writes", async () => {
+  await using app = await buildApp();
+  expect((await app.inject("/health/live")).json()).toEqual({ status: "ok" });
+  expect((await app.inject("/health/ready")).json()).toEqual({ status: "ok" });
+});
+
+it("is live but not ready when its store is gone", async () => {
+  const store = createMemoryStore();
+  await using app = await buildApp({ store });
+  await store.close();
+  const ready = await app.inject("/health/ready");
+  expect(ready.statusCode).toBe(503);
+  expect(ready.json()).toMatchObject({ code: "unavailable", retryable: true });
+  expect(ready.headers["retry-after"]).toBeDefined();
+  expect((await app.inject("/health/live")).statusCode).toBe(200);
+});

@@ -1,0 +1,224 @@
+import { once } from "node:events";
+import { request } from "node:http";
+import { Type } from "@sinclair/typebox";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { Resolver } from "../../src/resolvers/resolver.ts";
+import { getInfo, pageUrl } from "./requests.ts";
+
+const Output = Type.Object({ url: Type.String(), reading: Type.Integer() });
+
+/** A resolver whose readings end when the test says so. */
+function createHeldResolver() {
+  const readings: (PromiseWithResolvers<void> & { signal: AbortSignal })[] = [];
+  const resolver: Resolver<typeof Output> = {
+    name: "held",
+    output: Output,
+    async resolve(url, { signal }) {
+      const hold = Promise.withResolvers<void>();
+      signal.addEventListener("abort", () => hold.reject(signal.reason));
+      const reading = readings.push({ ...hold, signal });
+      await hold.promise;
+      return { url: url.href, reading };
+    },
+    close: async () => {},
+  };
+  return { resolver, readings };
+}
+
+function createFailingResolver(error: Error): Resolver {
+  return {
+    name: "failing",
+    output: Output,
+    resolve: () => Promise.reject(error),
+    close: async () => {},
+  };
+}
+
+let app: App;
+async function build(options: AppOptions): Promise<App> {
+  app = await buildApp(options);
+  return app;
+}
+afterEach(async () => {
+  vi.useRealTimers();
+  await app.close();
+});
+
+describe("GET /info", () => {
+  it("answers with the stub's open record when nothing else is wired", async () => {
+    const answer = await getInfo(await build({}), pageUrl);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({ url: pageUrl, resolver: "stub" });
+  });
+
+  it("answers with what the resolver's own schema describes and nothing more", async () => {
+    const leaky: Resolver = {
+      name: "leaky",
+      output: Output,
+      resolve: async (url) => ({ url: url.href, reading: 7, secret: "x" }),
+      close: async () => {},
+    };
+    const answer = await getInfo(await build({ resolver: leaky }), pageUrl);
+    expect(answer.json()).toEqual({ url: pageUrl, reading: 7 });
+  });
+
+  it("reads a page once for all who ask at the same time", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver });
+    const asked = Array.from({ length: 50 }, () => getInfo(app, pageUrl));
+    await vi.waitUntil(() => readings.length > 0);
+    readings[0]?.resolve();
+    const answers = await Promise.all(asked);
+    expect(answers.map((answer) => answer.json().reading)).toEqual(Array(50).fill(1));
+    expect(readings).toHaveLength(1);
+  });
+
+  it("answers from memory for the time to live, and Age tells how old that is", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver, infoCacheTtlS: 60 });
+    const first = getInfo(app, pageUrl);
+    await vi.waitUntil(() => readings.length > 0);
+    readings[0]?.resolve();
+    expect((await first).headers["age"]).toBe("0");
+    vi.advanceTimersByTime(59_000);
+    const second = await getInfo(app, pageUrl);
+    expect([second.json().reading, second.headers["age"]]).toEqual([1, "59"]);
+    vi.advanceTimersByTime(2_000);
+    const third = getInfo(app, pageUrl);
+    await vi.waitUntil(() => readings.length > 1);
+    readings[1]?.resolve();
+    expect([(await third).json().reading, (await third).headers["age"]]).toEqual([2, "0"]);
+  });
+
+  it("reads the page again for Cache-Control: no-cache, and remembers that", async () => {
+    let reading = 0;
+    const resolver: Resolver = {
+      name: "counting",
+      output: Output,
+      resolve: async (url) => ({ url: url.href, reading: ++reading }),
+      close: async () => {},
+    };
+    await build({ resolver });
+    const readingOf = async (headers = {}) =>
+      (await getInfo(app, pageUrl, headers)).json<{ reading: number }>().reading;
+    expect(await readingOf()).toBe(1);
+    expect(await readingOf()).toBe(1);
+    expect(await readingOf({ "cache-control": "no-cache" })).toBe(2);
+    expect(await readingOf()).toBe(2);
+  });
+
+  it("does not remember failures", async () => {
+    let tries = 0;
+    const resolver: Resolver = {
+      name: "flaky",
+      output: Output,
+      resolve: async (url) => {
+        tries += 1;
+        if (tries === 1) throw new ServiceError("upstream_unreachable", "example.com is away");
+        return { url: url.href, reading: tries };
+      },
+      close: async () => {},
+    };
+    await build({ resolver });
+    expect((await getInfo(app, pageUrl)).statusCode).toBe(502);
+    expect((await getInfo(app, pageUrl)).json().reading).toBe(2);
+  });
+
+  it("stops reading when the only client that asked hangs up", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver });
+    const call = await hangingCall(pageUrl);
+    await vi.waitUntil(() => readings.length > 0);
+    call.destroy();
+    await vi.waitUntil(() => readings[0]?.signal.aborted);
+  });
+
+  it("goes on reading as long as one of several clients waits", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver });
+    const hungUp = connectionClosed();
+    const leaving = await hangingCall(pageUrl);
+    await vi.waitUntil(() => readings.length > 0);
+    const staying = getInfo(app, pageUrl);
+    leaving.destroy();
+    await hungUp;
+    readings[0]?.resolve();
+    expect((await staying).json()).toEqual({ url: pageUrl, reading: 1 });
+  });
+
+  it("gives up when a page takes longer than the limit", async () => {
+    const { resolver, readings } = createHeldResolver();
+    const answer = await getInfo(await build({ resolver, infoTimeoutMs: 20 }), pageUrl);
+    expect(answer.statusCode).toBe(504);
+    expect(answer.json()).toMatchObject({ code: "upstream_timeout", retryable: true });
+    expect(answer.json().detail).toContain("20 ms");
+    expect(readings[0]?.signal.aborted).toBe(true);
+  });
+
+  it("refuses further pages while as many as allowed are being read", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver, infoConcurrency: 2 });
+    const reading = [getInfo(app, `${pageUrl}1`), getInfo(app, `${pageUrl}2`)];
+    await vi.waitUntil(() => readings.length === 2);
+    const refused = await getInfo(app, `${pageUrl}3`);
+    expect(refused.statusCode).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("1");
+    expect(refused.json()).toMatchObject({ code: "too_many_requests", retryable: true });
+    for (const { resolve } of readings) resolve();
+    expect((await Promise.all(reading)).map((answer) => answer.statusCode)).toEqual([200, 200]);
+  });
+
+  it("ends readings with 503 when the service stops before they are done", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver, drainMs: 20 });
+    const url = await app.listen({ port: 0, host: "127.0.0.1" });
+    const asked = fetch(`${url}/info?url=${encodeURIComponent(pageUrl)}`);
+    await vi.waitUntil(() => readings.length > 0);
+    await app.close();
+    const answer = await asked;
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after")).not.toBeNull();
+    expect(await answer.json()).toMatchObject({ code: "unavailable" });
+  });
+
+  it.each([
+    [new ServiceError("address_blocked", "10.0.0.1 is private"), 422, false],
+    [new ServiceError("upstream_unreachable", "no such host"), 502, true],
+    [new ServiceError("upstream_status", "the page answered 404"), 502, false],
+    [new ServiceError("upstream_status", "503", { retryable: true, retryAfterS: 2.2 }), 502, true],
+    [new ServiceError("upstream_invalid", "image/png is no page"), 502, false],
+    [new ServiceError("upstream_timeout", "too slow"), 504, true],
+  ])("answers %s with its status and verdict", async (error, status, retryable) => {
+    const answer = await getInfo(await build({ resolver: createFailingResolver(error) }), pageUrl);
+    expect(answer.statusCode).toBe(status);
+    expect(answer.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
+    const wait = error.retryAfterS === undefined ? undefined : "3";
+    expect(answer.headers["retry-after"]).toBe(wait);
+  });
+
+  it("tells nothing about an error that nobody foresaw", async () => {
+    const failing = createFailingResolver(new TypeError("secret of the inside"));
+    const answer = await getInfo(await build({ resolver: failing }), pageUrl);
+    expect(answer.statusCode).toBe(500);
+    expect(answer.json()).toMatchObject({ code: "internal" });
+    expect(answer.body).not.toContain("secret");
+  });
+});
+
+async function connectionClosed(): Promise<void> {
+  const [socket] = await once(app.server, "connection");
+  await once(socket, "close");
+}
+
+async function hangingCall(page: string) {
+  const url = app.server.listening
+    ? `http://127.0.0.1:${(app.server.address() as { port: number }).port}`
+    : await app.listen({ port: 0, host: "127.0.0.1" });
+  const call = request(`${url}/info?url=${encodeURIComponent(page)}`);
+  call.on("error", () => {});
+  call.end();
+  return call;
+}

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type App, buildApp } from "../../src/http/app.ts";
+import type { Response } from "light-my-request";
+import { pageUrl, postTask } from "./requests.ts";
+
+let app: App;
+beforeEach(async () => {
+  app = await buildApp();
+});
+afterEach(() => app.close());
+
+async function createTasks(count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    ids.push((await postTask(app, { url: `${pageUrl}?n=${i}` })).json().id);
+  }
+  return ids;
+}
+
+describe("POST /tasks/", () => {
+  it("answers 201 with the queued task and where it is", async () => {
+    const answer = await postTask(app, { url: pageUrl });
+    expect(answer.statusCode).toBe(201);
+    expect(answer.headers["content-type"]).toBe("application/json; charset=utf-8");
+    const task = answer.json();
+    expect(answer.headers.location).toBe(`/tasks/${task.id}`);
+    expect(task).toEqual({
+      id: expect.stringMatching(
+        /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+      ),
+      url: pageUrl,
+      options: {},
+      state: "queued",
+      attempts: 0,
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      updated_at: task.created_at,
+      started_at: null,
+      finished_at: null,
+      progress: null,
+      info: null,
+      file: null,
+      error: null,
+    });
+  });
+
+  it("keeps the options it knows and ignores every other member", async () => {
+    const options = { format_id: "hls-1080", max_height: 720, audio_only: false };
+    const answer = await postTask(app, {
+      url: pageUrl,
+      options: { ...options, colour: "green" },
+      priority: 3,
+      state: "succeeded",
+      id: "mine",
+    });
+    expect(answer.statusCode).toBe(201);
+    expect(answer.json()).toMatchObject({ options, state: "queued" });
+    expect(answer.json().options).toEqual(options);
+    expect(answer.json().id).not.toBe("mine");
+  });
+
+  it("makes a task for each request without an idempotency key", async () => {
+    const [first, second] = await Promise.all([
+      postTask(app, { url: pageUrl }),
+      postTask(app, { url: pageUrl }),
+    ]);
+    expect(first.json().id).not.toBe(second.json().id);
+  });
+
+  it("gives the same answer to the same idempotency key and body", async () => {
+    const send = () =>
+      postTask(app, { url: pageUrl, options: { max_height: 720 } }, { "idempotency-key": "a" });
+    const answers = await Promise.all(Array.from({ length: 20 }, send));
+    expect(new Set(answers.map((answer) => answer.body)).size).toBe(1);
+    expect(answers.every((answer) => answer.statusCode === 201)).toBe(true);
+    expect((await app.inject("/tasks/")).json().tasks).toHaveLength(1);
+  });
+
+  it("takes a body that differs only in members it ignores for the same one", async () => {
+    const key = { "idempotency-key": "b" };
+    const first = await postTask(
+      app,
+      { url: pageUrl, options: { max_height: 1, audio_only: true } },
+      key,
+    );
+    const again = await postTask(
+      app,
+      { options: { audio_only: true, max_height: 1 }, url: pageUrl, x: 1 },
+      key,
+    );
+    expect(again.body).toBe(first.body);
+  });
+
+  it("refuses the idempotency key with another body", async () => {
+    await postTask(app, { url: pageUrl }, { "idempotency-key": "c" });
+    const answer = await postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "c" });
+    expect(answer.statusCode).toBe(422);
+    expect(answer.json()).toMatchObject({ code: "idempotency_mismatch", retryable: false });
+  });
+});
+
+describe("GET /tasks/", () => {
+  it("lists nothing at first", async () => {
+    const answer = await app.inject({ url: "/tasks/", headers: { accept: "application/json" } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({ tasks: [], next: null });
+    expect(answer.headers["link"]).toBeUndefined();
+  });
+
+  it("lists the newest first, fifty unless told otherwise", async () => {
+    const ids = (await createTasks(51)).toReversed();
+    const { tasks, next } = (await app.inject("/tasks/")).json();
+    expect(tasks.map((task: { id: string }) => task.id)).toEqual(ids.slice(0, 50));
+    const last = await app.inject(next);
+    expect(last.json().tasks.map((task: { id: string }) => task.id)).toEqual(ids.slice(50));
+    expect(last.json().next).toBeNull();
+  });
+
+  it("keeps limit and state on the way to the next page, which is a Link too", async () => {
+    const ids = (await createTasks(5)).toReversed();
+    const seen: string[] = [];
+    let url: string | null = "/tasks/?limit=2&state=queued";
+    while (url !== null) {
+      const answer: Response = await app.inject(url);
+      const { tasks, next } = answer.json<{ tasks: { id: string }[]; next: string | null }>();
+      seen.push(...tasks.map((task) => task.id));
+      if (next !== null) expect(answer.headers["link"]).toBe(`<${next}>; rel="next"`);
+      url = next;
+    }
+    expect(seen).toEqual(ids);
+  });
+
+  it("does not repeat or skip a task when others arrive between two pages", async () => {
+    const ids = (await createTasks(4)).toReversed();
+    const { tasks, next } = (await app.inject("/tasks/?limit=2")).json();
+    await createTasks(3);
+    const rest = (await app.inject(next)).json().tasks;
+    expect([...tasks, ...rest].map((task: { id: string }) => task.id)).toEqual(ids);
+  });
+
+  it("filters by state", async () => {
+    await createTasks(2);
+    expect((await app.inject("/tasks/?state=failed")).json().tasks).toEqual([]);
+    expect((await app.inject("/tasks/?state=queued")).json().tasks).toHaveLength(2);
+  });
+});
+
+describe("GET /tasks/{id}", () => {
+  it("gives the task that POST answered", async () => {
+    const created = await postTask(app, { url: pageUrl });
+    const answer = await app.inject(String(created.headers.location));
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual(created.json());
+  });
+
+  it("answers 304 as long as nothing has changed", async () => {
+    const location = String((await postTask(app, { url: pageUrl })).headers.location);
+    const { etag } = (await app.inject(location)).headers;
+    const again = await app.inject({ url: location, headers: { "if-none-match": String(etag) } });
+    expect([again.statusCode, again.body]).toEqual([304, ""]);
+  });
+
+  it("answers 404 for an id that no task has", async () => {
+    const answer = await app.inject("/tasks/0190b0a0-0000-7000-8000-000000000000");
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({
+      code: "not_found",
+      detail: "there is no task 0190b0a0-0000-7000-8000-000000000000",
+    });
+  });
+});
+
+describe("DELETE /tasks/{id}", () => {
+  it("removes the task", async () => {
+    const location = String((await postTask(app, { url: pageUrl })).headers.location);
+    const answer = await app.inject({ method: "DELETE", url: location });
+    expect([answer.statusCode, answer.body]).toEqual([204, ""]);
+    expect((await app.inject(location)).statusCode).toBe(404);
+    expect((await app.inject("/tasks/")).json().tasks).toEqual([]);
+  });
+
+  it("answers 404 the second time", async () => {
+    const location = String((await postTask(app, { url: pageUrl })).headers.location);
+    await app.inject({ method: "DELETE", url: location });
+    expect((await app.inject({ method: "DELETE", url: location })).statusCode).toBe(404);
+  });
+});
+
+describe("the paths", () => {
+  it.each([
+    ["GET", "/tasks?limit=3", "/tasks/?limit=3"],
+    ["POST", "/tasks", "/tasks/"],
+    ["GET", "/info/?url=a%20b", "/info?url=a%20b"],
+  ] as const)("%s %s is sent on to %s with method and body kept", async (method, url, location) => {
+    const answer = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
+    expect([answer.statusCode, answer.headers.location]).toEqual([308, location]);
+  });
+});
