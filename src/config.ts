@@ -1,0 +1,102 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { oneOf, withIntegers } from "./schema.ts";
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Every environment variable that the service reads: type, bounds, default, meaning. */
+export const Config = Type.Object({
+  HOST: Type.String({
+    default: "127.0.0.1",
+    description: "address to listen on; 0.0.0.0 or :: opens the service to the network",
+  }),
+  PORT: Type.Integer({
+    default: 3000,
+    minimum: 0,
+    maximum: 65535,
+    description: "port to listen on; 0 takes a free one",
+  }),
+  LOG_LEVEL: {
+    ...oneOf(
+      ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
+      "least severe log line that is written, as JSON on standard output",
+    ),
+    default: "info",
+  },
+  DATA_DIR: Type.String({
+    default: "./data",
+    minLength: 1,
+    description: "folder for everything that is kept; made where it is missing",
+  }),
+  STORE_URL: Type.String({
+    default: "sqlite:",
+    description: "where tasks are kept: `sqlite:` (DATA_DIR/tasks.db), `sqlite:<path>`, `memory:`",
+  }),
+  RESOLVER: Type.String({
+    default: "page",
+    description: "what reads pages: `page`, or `stub`, which fetches nothing",
+  }),
+  ALLOW_NETWORKS: Type.String({
+    default: "",
+    description:
+      "non-public networks that may be fetched all the same: CIDR blocks, comma between them, e.g. `127.0.0.0/8,::1/128`",
+  }),
+  FETCHES_PER_HOST: Type.Integer({
+    default: 4,
+    minimum: 1,
+    maximum: 256,
+    description: "requests at a time to one host; more wait their turn",
+  }),
+  PAGE_MAX_BYTES: Type.Integer({
+    default: 8 * MiB,
+    minimum: KiB,
+    maximum: 256 * MiB,
+    description: "largest page or manifest, bytes after decompression",
+  }),
+  INFO_TIMEOUT_MS: Type.Integer({
+    default: 15_000,
+    minimum: 1,
+    maximum: 600_000,
+    description: "all the work for one page, milliseconds",
+  }),
+  INFO_CACHE_TTL_S: Type.Integer({
+    default: 300,
+    minimum: 0,
+    maximum: 86_400,
+    description: "how long a page's information is answered from memory, seconds; 0: never",
+  }),
+  INFO_CONCURRENCY: Type.Integer({
+    default: 64,
+    minimum: 1,
+    maximum: 10_000,
+    description: "pages read at a time; further ones are answered with 429",
+  }),
+});
+export type Config = Static<typeof Config>;
+
+/**
+ * The settings in `env`; an unset or empty variable has its default.
+ *
+ * @throws Error with one line that names the variable, the rule and the value.
+ */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const given = Object.keys(Config.properties)
+    .map((name) => [name, env[name]] as const)
+    .filter(([, value]) => value !== undefined && value !== "");
+  const config = Value.Default(Config, withIntegers(Config, Object.fromEntries(given)));
+  const fault = Value.Errors(Config, config).First();
+  if (fault === undefined) return config as Config;
+  throw new Error(
+    `${fault.path.slice(1)} must be ${ruleOf(fault.schema)}, got ${JSON.stringify(fault.value)}`,
+  );
+}
+
+function ruleOf(schema: TSchema): string {
+  if (Array.isArray(schema["enum"])) return `one of ${schema["enum"].join(", ")}`;
+  if (schema["type"] === "integer")
+    return `an integer from ${schema["minimum"]} to ${schema["maximum"]}`;
+  return `at least ${schema["minLength"]} characters long`;
+}

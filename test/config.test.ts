@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { Config, readConfig } from "../src/config.ts";
+
+describe("readConfig", () => {
+  it("has a default for every setting", () => {
+    expect(readConfig({})).toMatchObject({ HOST: "127.0.0.1", PORT: 3000, STORE_URL: "sqlite:" });
+    expect(Object.keys(readConfig({}))).toEqual(Object.keys(Config.properties));
+  });
+
+  it("takes numbers from text and an empty variable as unset", () => {
+    const config = readConfig({ PORT: "8080", HOST: "", INFO_CACHE_TTL_S: "0", UNKNOWN: "x" });
+    expect(config).toMatchObject({ PORT: 8080, HOST: "127.0.0.1", INFO_CACHE_TTL_S: 0 });
+    expect(config).not.toHaveProperty("UNKNOWN");
+  });
+
+  it.each([
+    [{ PORT: "http" }, 'PORT must be an integer from 0 to 65535, got "http"'],
+    [{ PORT: "70000" }, "PORT must be an integer from 0 to 65535, got 70000"],
+    [{ PORT: "30.5" }, 'PORT must be an integer from 0 to 65535, got "30.5"'],
+    [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
+    [
+      { LOG_LEVEL: "loud" },
+      'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
+    ],
+  ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
+    expect(() => readConfig(env)).toThrow(new Error(message));
+  });
+
+  it("is told in README, each setting with its default", () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    const rows = Object.entries(Config.properties).map(
+      ([name, schema]) =>
+        `| \`${name}\` | ${schema.default === "" ? "" : `\`${schema.default}\``} |`,
+    );
+    for (const row of rows) expect(readme).toContain(row);
+  });
+});

@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type ServiceProcess, startRefused, startService } from "./service.ts";
+
+let dataDir: string;
+let service: ServiceProcess | undefined;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
+});
+afterEach(async () => {
+  await service?.end("SIGKILL");
+  service = undefined;
+  rmSync(dataDir, { recursive: true });
+});
+
+async function start(env: Record<string, string> = {}): Promise<string> {
+  service = await startService({ DATA_DIR: dataDir, ...env });
+  return service.url;
+}
+
+async function post(url: string, page: string, headers = {}) {
+  return fetch(`${url}/tasks/`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ url: page }),
+  });
+}
+
+/** A site with one page, which is sent when the test says so. */
+async function startSite() {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const server = createServer((_request, response) => asked.resolve(response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  return { url: `http://127.0.0.1:${port}/watch`, asked: asked.promise, server };
+}
+
+const html = { "content-type": "text/html" };
+const film = `<title>A film</title><meta property="og:title" content="The film">`;
+
+describe("the program", () => {
+  it("tells what is on a page, keeps tasks and lists them", async () => {
+    const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8" });
+    const site = await startSite();
+    const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
+    (await site.asked).writeHead(200, html).end(film);
+    expect(await (await info).json()).toMatchObject({
+      url: site.url,
+      title: "The film",
+      sources: { title: "og" },
+      resolver: "page",
+    });
+    site.server.close();
+    const created = await post(url, site.url);
+    expect(created.status).toBe(201);
+    const list = await (await fetch(`${url}/tasks/`)).json();
+    expect(list).toEqual({ tasks: [await created.json()], next: null });
+  });
+
+  it("does not fetch from a private network unless it was opened", async () => {
+    const url = await start();
+    const site = await startSite();
+    const info = await fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
+    expect(info.status).toBe(422);
+    const problem = (await info.json()) as { code: string; detail: string };
+    expect(problem.code).toBe("address_blocked");
+    expect(problem.detail).toMatch(/127\.0\.0\.1.*loopback.*ALLOW_NETWORKS/);
+    site.server.close();
+  });
+
+  it("still has every acknowledged task after SIGKILL, and knows its idempotency keys", async () => {
+    const first = await start();
+    const answer = await (
+      await post(first, "https://example.com/1", { "idempotency-key": "a" })
+    ).text();
+    await service?.end("SIGKILL");
+    const second = await start();
+    expect(await (await fetch(`${second}/tasks/`)).json()).toEqual({
+      tasks: [JSON.parse(answer)],
+      next: null,
+    });
+    const again = await post(second, "https://example.com/1", { "idempotency-key": "a" });
+    expect(await again.text()).toBe(answer);
+  });
+
+  it("lets a request in flight finish on SIGTERM, takes no new one, and exits with 0", async () => {
+    const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8" });
+    const site = await startSite();
+    const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
+    const page = await site.asked;
+    const stopping = once(service!.process.stdout!, "data");
+    const ended = service!.end("SIGTERM");
+    await stopping;
+    await expect
+      .poll(() =>
+        fetch(url).then(
+          () => "served",
+          () => "refused",
+        ),
+      )
+      .toBe("refused");
+    page.writeHead(200, html).end(film);
+    expect(await (await info).json()).toMatchObject({ title: "The film" });
+    expect(await ended).toEqual({ code: 0, signal: null });
+    site.server.close();
+  });
+
+  it("exits with 0 within ten seconds of SIGTERM although a page never comes", async () => {
+    const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8", INFO_TIMEOUT_MS: "60000" });
+    const site = await startSite();
+    const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
+    await site.asked;
+    const begun = performance.now();
+    const ended = service!.end("SIGTERM");
+    expect((await info).status).toBe(503);
+    expect(await ended).toEqual({ code: 0, signal: null });
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    site.server.closeAllConnections();
+    site.server.close();
+  });
+});
+
+describe("a start that cannot succeed", () => {
+  it.each([
+    [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
+    [{ RESOLVER: "magic" }, 'unreel: RESOLVER must be one of page, stub, got "magic"\n'],
+    [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
+    [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^unreel: ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*\n$/],
+    [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*\/dev\/null\/data[^\n]*\n$/],
+  ])("%o: one line that names the setting, the rule and the value; exit 1", async (env, line) => {
+    const { code, stderr } = await startRefused({ DATA_DIR: dataDir, ...env });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(line);
+  });
+
+  it("on a port in use: one line and exit 1", async () => {
+    const { port } = new URL(await start());
+    const { code, stderr } = await startRefused({ STORE_URL: "memory:", PORT: port });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^unreel: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`));
+  });
+
+  it("on a store that another process has open: one line that names the file, exit 1", async () => {
+    await start();
+    const { code, stderr } = await startRefused({ DATA_DIR: dataDir });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^unreel: [^\n]*tasks\.db[^\n]*\n$/);
+  });
+});

@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { text } from "node:stream/consumers";
+
+export interface ServiceProcess {
+  url: string;
+  process: ChildProcess;
+  /** Sends `signal` and resolves with how the process ended. */
+  end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+const main = fileURLToPath(new URL("../../src/start.js", import.meta.url));
+
+function spawnService(env: Record<string, string>): ChildProcess {
+  return spawn(process.execPath, [main], {
+    env: { PATH: process.env["PATH"], PORT: "0", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** Starts the real program on a free port of 127.0.0.1 and waits until it listens. */
+export async function startService(env: Record<string, string>): Promise<ServiceProcess> {
+  const child = spawnService(env);
+  const errors = text(child.stderr!);
+  const exited = once(child, "exit");
+  const url = await Promise.race([listeningAt(child), exited.then(() => undefined)]);
+  if (url === undefined) throw new Error(`the service did not start: ${await errors}`);
+  return {
+    url,
+    process: child,
+    async end(signal) {
+      child.kill(signal);
+      const [code, by] = await exited;
+      return { code, signal: by };
+    },
+  };
+}
+
+/** Starts the real program where it is expected to refuse; gives its exit code and its words. */
+export async function startRefused(env: Record<string, string>) {
+  const child = spawnService(env);
+  const [stderr, [code]] = await Promise.all([text(child.stderr!), once(child, "exit")]);
+  return { code: code as number | null, stderr };
+}
+
+function listeningAt(child: ChildProcess): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let log = "";
+  child.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
+    log = (log + chunk).slice(-10_000);
+    const url = /"msg":"Server listening at (http:[^"]+)"/.exec(log)?.[1];
+    if (url !== undefined) resolve(url);
+  });
+  return promise;
+}
