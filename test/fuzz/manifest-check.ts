@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { ServiceError } from "../../src/errors.ts";
+import { Format, PageInfo } from "../../src/page-info.ts";
+import type { Manifest } from "../../src/resolvers/page/manifests/manifest.ts";
+import type { Outcome } from "./target.ts";
+
+const schema = TypeCompiler.Compile(
+  Type.Object({
+    formats: Type.Array(Format, { maxItems: 2_000 }),
+    subtitles: PageInfo.properties.subtitles,
+    duration: PageInfo.properties.duration,
+    live_status: PageInfo.properties.live_status,
+  }),
+);
+
+/** A manifest within its bounds, or `upstream_invalid`. */
+export function checkManifest(outcome: Outcome<Manifest>): void {
+  if ("error" in outcome) {
+    if (outcome.error instanceof ServiceError && outcome.error.code === "upstream_invalid") return;
+    throw outcome.error;
+  }
+  const manifest = outcome.value;
+  assert.deepEqual(schema.Errors(manifest).First(), undefined);
+  const { formats, subtitles } = manifest;
+  assert.equal(new Set(formats.map((format) => format.format_id)).size, formats.length);
+  const addresses = [...formats, ...Object.values(subtitles).flat()].map((entry) => entry.url);
+  for (const address of addresses) {
+    assert.match(address, /^https?:/);
+    assert.ok(address.length <= 8_192, `an address of ${address.length} characters`);
+  }
+  for (const { format_id, vcodec, tbr, fps } of formats) {
+    assert.ok(format_id.length > 0 && format_id.length <= 255, format_id);
+    assert.ok(vcodec !== "" && tbr !== 0 && fps !== 0, "unknown is null");
+  }
+}
