@@ -34,7 +34,7 @@ export function nullable<T extends TSchema>(
   schema: T,
   description?: string,
 ): TUnsafe<Static<T> | null> {
-  const { type, enum: values }: { type?: string; enum?: unknown[] } = schema;
+  const { type, enum: values } = schema as { type?: string; enum?: unknown[] };
   const nullableSchema: unknown = {
     ...schema,
     type: [type, "null"],
