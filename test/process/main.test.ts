@@ -110,6 +110,14 @@ describe("the program", () => {
     site.server.close();
   });
 
+  it("is stopped by a SIGTERM to `npm start` as well", async () => {
+    service = await startService({ DATA_DIR: dataDir }, ["npm", "start"]);
+    const { url } = service;
+    expect((await fetch(`${url}/health/live`)).status).toBe(200);
+    expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });
+    await expect(fetch(`${url}/health/live`)).rejects.toThrow();
+  });
+
   it("exits with 0 within ten seconds of SIGTERM although a page never comes", async () => {
     const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8", INFO_TIMEOUT_MS: "60000" });
     const site = await startSite();

@@ -12,16 +12,23 @@ export interface ServiceProcess {
 
 const main = fileURLToPath(new URL("../../src/start.js", import.meta.url));
 
-function spawnService(env: Record<string, string>): ChildProcess {
-  return spawn(process.execPath, [main], {
+function spawnService(env: Record<string, string>, command = [process.execPath, main]) {
+  const [file = "", ...args] = command;
+  return spawn(file, args, {
     env: { PATH: process.env["PATH"], PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
 }
 
-/** Starts the real program on a free port of 127.0.0.1 and waits until it listens. */
-export async function startService(env: Record<string, string>): Promise<ServiceProcess> {
-  const child = spawnService(env);
+/**
+ * Starts the real program on a free port of 127.0.0.1 and waits until it listens. `command`: another
+ * way to start it.
+ */
+export async function startService(
+  env: Record<string, string>,
+  command?: string[],
+): Promise<ServiceProcess> {
+  const child = spawnService(env, command);
   const errors = text(child.stderr!);
   const exited = once(child, "exit");
   const url = await Promise.race([listeningAt(child), exited.then(() => undefined)]);
