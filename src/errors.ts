@@ -8,12 +8,14 @@ export const errorCodes = {
   not_found: { status: 404, title: "Not found", retryable: false },
   method_not_allowed: { status: 405, title: "Method not allowed", retryable: false },
   not_acceptable: { status: 406, title: "Not acceptable", retryable: false },
+  request_timeout: { status: 408, title: "Request timeout", retryable: true },
   conflict: { status: 409, title: "Conflict", retryable: false },
   payload_too_large: { status: 413, title: "Payload too large", retryable: false },
   unsupported_media_type: { status: 415, title: "Unsupported media type", retryable: false },
   idempotency_mismatch: { status: 422, title: "Idempotency key reused", retryable: false },
   address_blocked: { status: 422, title: "Address blocked", retryable: false },
   too_many_requests: { status: 429, title: "Too many requests", retryable: true },
+  headers_too_large: { status: 431, title: "Headers too large", retryable: false },
   internal: { status: 500, title: "Internal error", retryable: true },
   upstream_unreachable: { status: 502, title: "Upstream unreachable", retryable: true },
   upstream_status: { status: 502, title: "Upstream refused", retryable: false },
@@ -24,7 +26,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** One fault of an input: `pointer` is a JSON Pointer (RFC 6901) into body or query. */
+/** One fault of an input: `pointer` is a JSON Pointer (RFC 6901) into body, query or headers. */
 export interface InputFault {
   pointer: string;
   detail: string;

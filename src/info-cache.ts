@@ -19,8 +19,8 @@ export interface InfoCache {
 
 export interface InfoQuery {
   signal: AbortSignal;
-  /** Read the page again although it is remembered (RFC 9111 §5.2.1.4, `no-cache`). */
-  fresh: boolean;
+  /** What was read longer ago is read again, seconds; 0: nothing from memory will do. */
+  maxAgeS: number;
 }
 
 export interface CachedInfo {
@@ -67,6 +67,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       );
     }
     const abort = new AbortController();
+    const readAt = performance.now();
     const promise = withDeadline(abort, timeoutMs, url, () =>
       resolver.resolve(url, { signal: abort.signal }),
     ).then(
@@ -74,7 +75,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
         finish(url.href, reading);
         if (ttlS > 0) {
           const size = JSON.stringify(info).length;
-          remembered.set(url.href, { info, readAt: performance.now() }, { size });
+          remembered.set(url.href, { info, readAt }, { size });
         }
         return info;
       },
@@ -100,12 +101,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   }
 
   return {
-    async get(url, { signal, fresh }) {
+    async get(url, { signal, maxAgeS }) {
       signal.throwIfAborted();
-      const hit = fresh ? undefined : remembered.get(url.href);
+      const hit = remembered.get(url.href);
       const ageS = hit && (performance.now() - hit.readAt) / 1000;
-      if (hit && ageS !== undefined && ageS < ttlS)
+      if (hit && ageS !== undefined && ageS < Math.min(ttlS, maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
+      }
       const reading = readings.get(url.href) ?? start(url);
       reading.waiting += 1;
       const gone = Promise.withResolvers<never>();

@@ -7,11 +7,14 @@ import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { Task } from "../task.ts";
+import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
-import { handleClientError, handleError, handleNotFound } from "./error-handler.ts";
-import { readJsonBodies } from "./json.ts";
+import { drainOnClose } from "./drain.ts";
+import { handleError, handleNotFound } from "./error-handler.ts";
+import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
 import { Problem } from "./problem.ts";
+import { logRequests } from "./request-log.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
@@ -52,6 +55,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const app: FastifyInstance = Fastify({
     ...(options.logger && { loggerInstance: options.logger }),
     ...serverLimits,
+    return503OnClosing: false,
     logController: new LogController({ disableRequestLogging: true }),
     clientErrorHandler: handleClientError,
     frameworkErrors: handleError,
@@ -60,14 +64,15 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler(handleNotFound);
-  readJsonBodies(app);
+  ignoreBodies(app);
   app.addSchema({ ...Task, $id: "Task" });
   app.addSchema(Problem);
   if (options.logger) logRequests(app);
+  drainOnClose(app, options.drainMs ?? 7_000, () => infoCache.stop());
 
+  const methods = registerMethods(app);
   await app.register(accepts);
   await registerDocs(app);
-  const methods = registerMethods(app);
   await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
   await app.register(singleTaskRoutes, { store });
@@ -75,7 +80,6 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(healthRoutes, { store });
   methods.refuseOthers();
 
-  drainOnClose(app, options.drainMs ?? 7_000, () => infoCache.stop());
   app.addHook("onClose", async () => {
     await resolver.close();
     await store.close();
@@ -89,43 +93,11 @@ const serverLimits = {
   bodyLimit: 64 * 1024,
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
+  // The longest that fits into a request: an id that is too long is one that no task has.
+  routerOptions: { maxParamLength: 16 * 1024 },
   http: {
     headersTimeout: 15_000,
     connectionsCheckingInterval: 5_000,
     maxHeaderSize: 16 * 1024,
   },
 };
-
-function logRequests(app: FastifyInstance): void {
-  app.addHook("onResponse", async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        path: request.url.split("?", 1)[0],
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-      },
-      "request",
-    );
-  });
-}
-
-/**
- * Lets requests in flight finish: connections are closed as they fall idle, and after `drainMs` what is
- * left is stopped and cut off.
- */
-function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => void): void {
-  let sweep: NodeJS.Timeout | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  app.addHook("preClose", async () => {
-    sweep = setInterval(() => app.server.closeIdleConnections(), 50);
-    timer = setTimeout(() => {
-      stop();
-      setImmediate(() => app.server.closeAllConnections());
-    }, drainMs);
-  });
-  app.addHook("onClose", async () => {
-    clearInterval(sweep);
-    clearTimeout(timer);
-  });
-}

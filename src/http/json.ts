@@ -1,29 +1,60 @@
+import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../errors.ts";
 
+/** Makes the app pass over the body of any request: what needs none is not refused for having one. */
+export function ignoreBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, payload, done) => {
+    payload.resume();
+    done(null);
+  });
+}
+
 /**
- * Makes the app read bodies of type `application/json` and no others.
+ * Makes the routes of this plug-in read bodies of type `application/json` and no others.
  *
- * @throws ServiceError (to the client) `invalid_request` for a body that is empty, is not JSON (with
- * the place where it goes wrong) or has a member `__proto__`, which no client means well.
+ * @throws ServiceError (to the client) `unsupported_media_type` for another type, charset or a content
+ * coding; `invalid_request` for a body that is empty, is not JSON (with the place where it goes wrong)
+ * or has a member `__proto__`, which no client means well.
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     "application/json",
-    { parseAs: "string" },
-    async (_request: FastifyRequest, body: string) => {
-      if (body.length === 0) {
-        throw new ServiceError("invalid_request", "the body is empty, a JSON object is needed");
-      }
+    { parseAs: "buffer" },
+    async ({ headers }: FastifyRequest, body: Buffer) => {
+      const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
+      const charset = /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] ?? "utf-8";
+      if (!/^utf-?8$/i.test(charset)) throw unreadable(`charset=${charset.slice(0, 40)}`);
+      if (coding !== "identity") throw unreadable(`Content-Encoding: ${coding.slice(0, 40)}`);
+      if (body.length === 0) throw emptyBody();
+      if (!isUtf8(body)) throw new ServiceError("invalid_request", "the body is not UTF-8");
       try {
-        return sjson.parse(body);
+        return sjson.parse(body.toString());
       } catch (cause) {
         throw new ServiceError("invalid_request", reasonOf(cause), { cause });
       }
     },
   );
+  app.addContentTypeParser("*", async ({ headers }: FastifyRequest) => {
+    throw unreadable(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`);
+  });
+}
+
+/** Hook before the validation of a body: says of an absent one what it is. */
+export async function requireBody({ body }: FastifyRequest): Promise<void> {
+  if (body === undefined) throw emptyBody();
+}
+
+function emptyBody(): ServiceError {
+  return new ServiceError("invalid_request", "the body is empty, a JSON object is needed");
+}
+
+function unreadable(got: string): ServiceError {
+  const rule = "the body must be sent with Content-Type: application/json, in UTF-8, not encoded";
+  return new ServiceError("unsupported_media_type", `${rule}; got ${got}`);
 }
 
 function reasonOf(error: unknown): string {

@@ -1,22 +1,23 @@
+import { METHODS } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
 
 /**
- * Watches which methods each path gets. `refuseOthers`, called after the last route, answers the
- * others with 405 and `Allow` (RFC 9110 §15.5.6), and OPTIONS with 204 and `Allow`.
+ * Watches which paths there are. `refuseOthers`, called after the last route, answers the methods that
+ * a path does not have with 405 and `Allow` (RFC 9110 §15.5.6), and OPTIONS with 204 and `Allow`.
  */
 export function registerMethods(app: FastifyInstance): { refuseOthers(): void } {
-  const methodsOf = new Map<string, Set<string>>();
-  app.addHook("onRoute", ({ url, method }) => {
-    const methods = methodsOf.get(url) ?? new Set<string>();
-    for (const name of [method].flat()) methods.add(name);
-    methodsOf.set(url, methods);
-  });
+  const paths = new Set<string>();
+  for (const method of METHODS) {
+    if (method !== "CONNECT" && !app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  }
+  app.addHook("onRoute", ({ url }) => void paths.add(url));
   return {
     refuseOthers() {
-      for (const [url, methods] of methodsOf.entries().toArray()) {
-        const others = app.supportedMethods.filter((name) => !methods.has(name));
-        if (others.length > 0) refuse(app, url, [...methods], others);
+      for (const url of paths.values().toArray()) {
+        const has = (method: string) => app.hasRoute({ method, url });
+        const others = app.supportedMethods.filter((method) => !has(method));
+        if (others.length > 0) refuse(app, url, app.supportedMethods.filter(has), others);
       }
     },
   };

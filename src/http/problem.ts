@@ -14,7 +14,9 @@ export const Problem = Type.Object(
     errors: Type.Optional(
       Type.Array(
         Type.Object({
-          pointer: Type.String({ description: "JSON Pointer (RFC 6901) into body or query" }),
+          pointer: Type.String({
+            description: "JSON Pointer (RFC 6901) into body, query or headers",
+          }),
           detail: Type.String(),
         }),
         { description: "the single faults of a bad input" },

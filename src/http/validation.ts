@@ -18,7 +18,7 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
     if (check.Check(value)) return { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path,
-      detail: `${ruleOf(error)}, got ${shown(error.value)}`,
+      detail: `${ruleOf(error, part)}, got ${shown(error.value)}`,
     }));
     const [first] = faults;
     const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
@@ -36,11 +36,15 @@ function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   return [...byPath.values()];
 }
 
-function ruleOf({ type, schema, message }: ValueError): string {
+function ruleOf({ type, schema, message, value }: ValueError, part: string): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
+  if (part === "query" && Array.isArray(value)) return "must be given once";
   if (Array.isArray(schema["enum"])) return `must be one of ${schema["enum"].join(", ")}`;
   if (typeof schema["minimum"] === "number" && typeof schema["maximum"] === "number") {
     return `must be an ${schema["type"]} from ${schema["minimum"]} to ${schema["maximum"]}`;
+  }
+  if (schema["type"] === "string" && typeof value === "string") {
+    return `must be ${schema["minLength"]} to ${schema["maxLength"]} characters long`;
   }
   return `must be: ${message.replace(/^Expected /, "")}`;
 }

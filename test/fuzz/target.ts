@@ -47,11 +47,11 @@ export function defineTarget<Input, Prepared, Output>(
       return fc.asyncProperty(input, async (value) => {
         const prepared = await prepare(value);
         let stallMs = Infinity;
-        for (let attempt = 0; attempt < attempts && stallMs > stallLimitMs; attempt += 1) {
+        for (let attempt = 0; attempt < attempts; attempt += 1) {
           const measured = await measureStall(async () => run(prepared));
           check(measured.outcome);
           stallMs = Math.min(stallMs, measured.stallMs);
-          if (measured.stallMs > doubtless * stallLimitMs) break;
+          if (stallMs <= stallLimitMs || measured.stallMs > doubtless * stallLimitMs) break;
         }
         onStall?.(stallMs);
         if (stallMs > stallLimitMs) {

@@ -42,6 +42,7 @@ describe("an address that is no page's", () => {
       expect(problem.detail).toContain(named);
       expect(problem.detail).not.toContain("secret");
       expect(problem.detail.length).toBeLessThan(500);
+      expect(problem.errors).toMatchObject([{ pointer: "/url" }]);
     }
   });
 });
@@ -111,8 +112,28 @@ describe("a body that is no task", () => {
   );
 
   it("that is not there at all is answered like an empty one", async () => {
-    const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/" }));
-    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+    const [absent, empty] = [
+      await app.inject({ method: "POST", url: "/tasks/" }),
+      await postTask(app, ""),
+    ];
+    expect(problemOf(absent)).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(absent.body).toBe(empty.body);
+  });
+
+  it.each([
+    [{ "content-type": "application/json; charset=iso-8859-1" }, "charset=iso-8859-1"],
+    [{ "content-encoding": "gzip" }, "Content-Encoding: gzip"],
+  ])("in a form that would be misread is refused: %o", async (headers, named) => {
+    const problem = problemOf(await postTask(app, { url: pageUrl }, headers));
+    expect(problem).toMatchObject({ status: 415, code: "unsupported_media_type" });
+    expect(problem.detail).toContain(named);
+  });
+
+  it("that is not UTF-8 is refused", async () => {
+    const payload = Buffer.from(JSON.stringify({ url: `${pageUrl}/\u00e9` }), "latin1");
+    const headers = { "content-type": "application/json" };
+    const answer = await app.inject({ method: "POST", url: "/tasks/", headers, payload });
+    expect(problemOf(answer).detail).toContain("not UTF-8");
   });
 
   it.each(["", "k".repeat(256)])(
@@ -128,13 +149,16 @@ describe("a body that is no task", () => {
 describe("a query that breaks a rule", () => {
   it.each([
     ["/info", "/url in the query is required"],
-    ["/info?url=https://a.test/&url=https://b.test/", '["https://a.test/","https://b.test/"]'],
+    [
+      "/info?url=https://a.test/&url=https://b.test/",
+      'given once, got ["https://a.test/","https://b.test/"]',
+    ],
     ["/tasks/?limit=0", "from 1 to 200, got 0"],
     ["/tasks/?limit=201", "from 1 to 200, got 201"],
     ["/tasks/?limit=ten", 'from 1 to 200, got "ten"'],
     ["/tasks/?limit=1.5", 'from 1 to 200, got "1.5"'],
     ["/tasks/?limit=", 'from 1 to 200, got ""'],
-    ["/tasks/?limit=1&limit=2", "from 1 to 200"],
+    ["/tasks/?limit=1&limit=2", 'given once, got ["1","2"]'],
     ["/tasks/?state=done", 'one of queued, running, succeeded, failed, canceled, got "done"'],
     ["/tasks/?cursor=nonsense", '"nonsense"'],
     ["/tasks/?cursor=", '""'],
@@ -152,14 +176,19 @@ describe("a query that breaks a rule", () => {
 });
 
 describe("a request that no route takes", () => {
-  it.each(["/", "/nothing", "/tasks/x/y", "/info/x", "/%"])(
-    "%s is not found or not a path",
-    async (url) => {
-      const answer = await app.inject(url);
-      expect([400, 404]).toContain(answer.statusCode);
-      problemOf(answer);
-    },
-  );
+  it.each([
+    ["/", 404],
+    ["/nothing", 404],
+    ["/tasks/x/y", 404],
+    ["/info/x", 404],
+    [`/tasks/${"x".repeat(5000)}`, 404],
+    ["/%", 400],
+    ["/tasks/%zz", 400],
+  ])("%s is answered with a problem", async (url, status) => {
+    const answer = await app.inject(url);
+    expect(answer.statusCode).toBe(status);
+    expect(problemOf(answer).detail.length).toBeLessThan(500);
+  });
 
   it.each([
     ["PUT", "/tasks/", "GET, HEAD, OPTIONS, POST"],
@@ -168,8 +197,10 @@ describe("a request that no route takes", () => {
     ["POST", "/info", "GET, HEAD, OPTIONS"],
     ["PATCH", "/health/live", "GET, HEAD, OPTIONS"],
     ["POST", "/openapi.json", "GET, HEAD, OPTIONS"],
+    ["POST", "/docs", "GET, HEAD, OPTIONS"],
+    ["PROPFIND", "/tasks/", "GET, HEAD, OPTIONS, POST"],
   ] as const)("%s %s is not allowed, and Allow says what is", async (method, url, allow) => {
-    const answer = await app.inject({ method, url });
+    const answer = await app.inject({ method: method as "PUT", url });
     expect(problemOf(answer)).toMatchObject({ status: 405, code: "method_not_allowed" });
     expect(answer.headers["allow"]).toBe(allow);
   });
@@ -213,21 +244,32 @@ describe("bytes that are no request", () => {
   beforeAll(() => app.listen({ port: 0, host: "127.0.0.1" }));
 
   it.each([
-    ["nonsense", "HELO there\r\n\r\n", "400 Bad Request"],
+    ["nonsense", "\u0000\r\n\r\n", "400 Bad Request", "invalid_request"],
+    ["an unknown method", "HELO / HTTP/1.1\r\n\r\n", "400 Bad Request", "invalid_request"],
     [
       "a header over 16 KiB",
       `GET / HTTP/1.1\r\nhost: a\r\nx: ${"x".repeat(17_000)}\r\n\r\n`,
       "431",
+      "headers_too_large",
     ],
     [
       "two lengths",
       "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
       "400",
+      "invalid_request",
     ],
-  ])("%s: a problem document, and the connection is closed", async (_, bytes, status) => {
+  ])("%s: a problem document, and the connection is closed", async (_, bytes, status, code) => {
     const [head = "", body = ""] = (await send(bytes)).split("\r\n\r\n");
     expect(head).toContain(`HTTP/1.1 ${status}`);
     expect(head).toContain("application/problem+json");
-    expect(JSON.parse(body)).toMatchObject({ code: "invalid_request" });
+    expect(JSON.parse(body)).toMatchObject({ code });
+  });
+
+  it("behind a request that is being answered do not take its answer's place", async () => {
+    const body = JSON.stringify({ url: pageUrl });
+    const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    const answer = await send(`${head}content-length: ${body.length}\r\n\r\n${body}}}}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 201 Created/);
+    expect(answer).not.toContain("problem+json");
   });
 });

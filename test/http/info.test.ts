@@ -1,6 +1,9 @@
 import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
+import { pino } from "pino";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
@@ -110,6 +113,27 @@ describe("GET /info", () => {
     expect(await readingOf()).toBe(2);
   });
 
+  it("answers from memory only what is not older than Cache-Control: max-age", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    let reading = 0;
+    const resolver: Resolver = {
+      name: "counting",
+      output: Output,
+      resolve: async (url) => ({ url: url.href, reading: ++reading }),
+      close: async () => {},
+    };
+    await build({ resolver });
+    const ask = async (control: string) =>
+      (await getInfo(app, pageUrl, { "cache-control": control })).json<{ reading: number }>()
+        .reading;
+    expect(await ask("max-age=10")).toBe(1);
+    vi.advanceTimersByTime(5_000);
+    expect(await ask("max-age=10")).toBe(1);
+    expect(await ask("x-no-cache-y")).toBe(1);
+    expect(await ask("max-stale, max-age=4")).toBe(2);
+    expect(await ask("max-age=00")).toBe(3);
+  });
+
   it("does not remember failures", async () => {
     let tries = 0;
     const resolver: Resolver = {
@@ -134,6 +158,19 @@ describe("GET /info", () => {
     await vi.waitUntil(() => readings.length > 0);
     call.destroy();
     await vi.waitUntil(() => readings[0]?.signal.aborted);
+  });
+
+  it("logs a client that hung up as that, and no failure", async () => {
+    const { resolver, readings } = createHeldResolver();
+    const lines: { level: number; msg: string }[] = [];
+    const stream = { write: (line: string) => lines.push(JSON.parse(line)) };
+    await build({ resolver, logger: pino({}, stream) });
+    const call = await hangingCall(pageUrl);
+    await vi.waitUntil(() => readings.length > 0);
+    call.destroy();
+    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client hung up"));
+    await app.close();
+    expect(lines.filter(({ level }) => level > 30)).toEqual([]);
   });
 
   it("goes on reading as long as one of several clients waits", async () => {
@@ -182,6 +219,26 @@ describe("GET /info", () => {
     expect(answer.status).toBe(503);
     expect(answer.headers.get("retry-after")).not.toBeNull();
     expect(await answer.json()).toMatchObject({ code: "unavailable" });
+  });
+
+  it("refuses what comes over an open connection while it stops, as every error", async () => {
+    const { resolver, readings } = createHeldResolver();
+    await build({ resolver });
+    const url = new URL(await app.listen({ port: 0, host: "127.0.0.1" }));
+    const socket = connect(Number(url.port), url.hostname);
+    const answers = text(socket);
+    socket.write(`GET /info?url=${encodeURIComponent(pageUrl)} HTTP/1.1\r\nhost: a\r\n\r\n`);
+    await vi.waitUntil(() => readings.length > 0);
+    const closed = app.close();
+    await vi.waitUntil(() => !app.server.listening);
+    const arrived = once(app.server, "request");
+    socket.write("GET /tasks/ HTTP/1.1\r\nhost: a\r\n\r\n");
+    await arrived;
+    readings[0]?.resolve();
+    const [first, second] = (await answers).split(/(?<=})(?=HTTP)/);
+    expect(first).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(second).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: \d+[^]*"code":"unavailable"/i);
+    await closed;
   });
 
   it.each([

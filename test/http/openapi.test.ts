@@ -123,6 +123,7 @@ const calls: Record<string, () => Promise<Answer>> = {
       const { etag } = (await app.inject(url)).headers;
       return app.inject({ url, headers: { "if-none-match": String(etag) } });
     }),
+  "get /tasks/{id} 400": () => withApp({}, (app) => app.inject("/tasks/%zz")),
   "get /tasks/{id} 404": () => withApp({}, (app) => app.inject("/tasks/x")),
   "get /tasks/{id} 406": () =>
     withApp({}, (app) => app.inject({ url: "/tasks/x", headers: { accept } })),
@@ -133,6 +134,8 @@ const calls: Record<string, () => Promise<Answer>> = {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
       return app.inject({ method: "DELETE", url });
     }),
+  "delete /tasks/{id} 400": () =>
+    withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/%zz" })),
   "delete /tasks/{id} 404": () =>
     withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "delete /tasks/{id} 406": () =>

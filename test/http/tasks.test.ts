@@ -58,6 +58,11 @@ describe("POST /tasks/", () => {
     expect(answer.json().id).not.toBe("mine");
   });
 
+  it("keeps the address in the one form that was checked", async () => {
+    const answer = await postTask(app, { url: "  https://Example.COM/a b  " });
+    expect(answer.json().url).toBe("https://example.com/a%20b");
+  });
+
   it("makes a task for each request without an idempotency key", async () => {
     const [first, second] = await Promise.all([
       postTask(app, { url: pageUrl }),
@@ -159,6 +164,23 @@ describe("GET /tasks/{id}", () => {
     expect([again.statusCode, again.body]).toEqual([304, ""]);
   });
 
+  it.each([
+    ["*", 304],
+    ['"other", W/TAG', 304],
+    ['"other"', 200],
+  ])("takes If-None-Match: %s as RFC 9110 says", async (header, status) => {
+    const location = String((await postTask(app, { url: pageUrl })).headers.location);
+    const tag = String((await app.inject(location)).headers["etag"]);
+    const headers = { "if-none-match": header.replace("TAG", tag) };
+    expect((await app.inject({ url: location, headers })).statusCode).toBe(status);
+  });
+
+  it("gives no entity tag to an error, and none to match", async () => {
+    const missing = { url: "/tasks/none", headers: { "if-none-match": "*" } };
+    const answer = await app.inject(missing);
+    expect([answer.statusCode, answer.headers["etag"]]).toEqual([404, undefined]);
+  });
+
   it("answers 404 for an id that no task has", async () => {
     const answer = await app.inject("/tasks/0190b0a0-0000-7000-8000-000000000000");
     expect(answer.statusCode).toBe(404);
@@ -178,6 +200,13 @@ describe("DELETE /tasks/{id}", () => {
     expect((await app.inject("/tasks/")).json().tasks).toEqual([]);
   });
 
+  it("says so whatever headers for other methods the client sends along", async () => {
+    const url = String((await postTask(app, { url: pageUrl })).headers.location);
+    const headers = { "content-type": "application/json", "if-none-match": "*" };
+    expect((await app.inject({ method: "DELETE", url, headers })).statusCode).toBe(204);
+    expect((await app.inject({ method: "DELETE", url, headers })).statusCode).toBe(404);
+  });
+
   it("answers 404 the second time", async () => {
     const location = String((await postTask(app, { url: pageUrl })).headers.location);
     await app.inject({ method: "DELETE", url: location });
@@ -190,6 +219,7 @@ describe("the paths", () => {
     ["GET", "/tasks?limit=3", "/tasks/?limit=3"],
     ["POST", "/tasks", "/tasks/"],
     ["GET", "/info/?url=a%20b", "/info?url=a%20b"],
+    ["GET", "/%74asks", "/tasks/"],
   ] as const)("%s %s is sent on to %s with method and body kept", async (method, url, location) => {
     const answer = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
     expect([answer.statusCode, answer.headers.location]).toEqual([308, location]);

@@ -115,7 +115,7 @@ describe("the program", () => {
     const { url } = service;
     expect((await fetch(`${url}/health/live`)).status).toBe(200);
     expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });
-    await expect(fetch(`${url}/health/live`)).rejects.toThrow();
+    await expect(fetch(`${url}/health/live`)).rejects.toThrow("fetch failed");
   });
 
   it("exits with 0 within ten seconds of SIGTERM although a page never comes", async () => {

@@ -29,7 +29,7 @@ export async function startService(
   command?: string[],
 ): Promise<ServiceProcess> {
   const child = spawnService(env, command);
-  const errors = text(child.stderr!);
+  const errors = text(child.stderr);
   const exited = once(child, "exit");
   const url = await Promise.race([listeningAt(child), exited.then(() => undefined)]);
   if (url === undefined) throw new Error(`the service did not start: ${await errors}`);
@@ -47,7 +47,7 @@ export async function startService(
 /** Starts the real program where it is expected to refuse; gives its exit code and its words. */
 export async function startRefused(env: Record<string, string>) {
   const child = spawnService(env);
-  const [stderr, [code]] = await Promise.all([text(child.stderr!), once(child, "exit")]);
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   return { code: code as number | null, stderr };
 }
 

@@ -1,10 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
-import { parseHttpUrl } from "../../net/http-url.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { answerJson } from "../json.ts";
+import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
+import { redirectTo } from "../redirect.ts";
 
 const InfoQuery = Type.Object({
   url: Type.String({
@@ -32,7 +33,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
         summary: "What is on a video page?",
         description:
           "The answer may come from memory: `Age` says how old it is, and a request with " +
-          "`Cache-Control: no-cache` reads the page again.",
+          "`Cache-Control: no-cache` (or `max-age`) has the page read again.",
         tags: ["info"],
         querystring: InfoQuery,
         response: {
@@ -59,18 +60,23 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
       },
     },
     async (request, reply) => {
-      const url = parseHttpUrl(request.query.url);
-      const fresh = noCache.test(request.headers["cache-control"] ?? "");
-      const { info, ageS } = await infoCache.get(url, { signal: request.signal, fresh });
+      const url = readPageUrl(request.query.url, "query");
+      const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
+      const { info, ageS } = await infoCache.get(url, { signal: request.signal, maxAgeS });
       reply.header("age", ageS);
       return info;
     },
   );
 
-  app.all("/info/", { schema: { hide: true } }, async (request, reply) =>
-    reply.redirect(request.url.replace(/^\/info\//, "/info"), 308),
-  );
+  app.all("/info/", { schema: { hide: true } }, redirectTo("/info"));
 };
 
-/** Request directives that a remembered answer does not satisfy (RFC 9111 §5.2.1). */
-const noCache = /\bno-cache\b|\bno-store\b|\bmax-age=0\b/i;
+/** The oldest answer that the request takes, seconds (RFC 9111 §5.2.1). */
+function maxAgeOf(cacheControl: string): number {
+  const ages = cacheControl.split(",").map((directive) => {
+    const [name = "", value = ""] = directive.trim().toLowerCase().split("=");
+    if (name === "no-cache" || name === "no-store") return 0;
+    return name === "max-age" && /^\d+$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
+  });
+  return Math.min(...ages);
+}

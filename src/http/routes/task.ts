@@ -1,11 +1,12 @@
-import etag from "@fastify/etag";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { answerJson } from "../json.ts";
+import { etagOf, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
+import { redirectTo } from "../redirect.ts";
 
 /** Stands for the schema `Task` in the OpenAPI document's components. */
 export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#"));
@@ -17,7 +18,6 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
   { store },
 ) => {
   app.addHook("onRequest", answerJson);
-  await app.register(etag);
 
   app.get(
     "/tasks/:id",
@@ -29,15 +29,19 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         tags: ["tasks"],
         params: TaskParams,
         response: {
-          200: TaskRef,
+          200: { ...TaskRef, headers: { etag: { type: "string" } } },
           304: Type.Null({ description: "it has not changed since the `ETag` of If-None-Match" }),
-          ...problems("not_found", "not_acceptable", "internal", "unavailable"),
+          ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const task = await store.get(request.params.id);
-      if (task !== undefined) return task;
+      if (task !== undefined) {
+        const etag = etagOf(task);
+        reply.header("etag", etag);
+        return matches(request.headers["if-none-match"], etag) ? reply.code(304).send(null) : task;
+      }
       throw new ServiceError("not_found", `there is no task ${request.params.id.slice(0, 100)}`);
     },
   );
@@ -52,7 +56,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         params: TaskParams,
         response: {
           204: Type.Null({ description: "it is gone" }),
-          ...problems("not_found", "not_acceptable", "internal", "unavailable"),
+          ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
         },
       },
     },
@@ -61,4 +65,6 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
       return reply.code(204).send(null);
     },
   );
+
+  app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };

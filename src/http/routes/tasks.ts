@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import { parseHttpUrl } from "../../net/http-url.ts";
 import { nullable, oneOf } from "../../schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { newTask, states, TaskOptions } from "../../task.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
-import { answerJson } from "../json.ts";
+import { answerJson, readJsonBodies, requireBody } from "../json.ts";
+import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -47,6 +47,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
   { store },
 ) => {
   app.addHook("onRequest", answerJson);
+  readJsonBodies(app);
 
   app.get(
     "/tasks/",
@@ -57,7 +58,10 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
         tags: ["tasks"],
         querystring: ListQuery,
         response: {
-          200: TaskList,
+          200: {
+            ...TaskList,
+            headers: { link: { type: "string", description: "`next`, where there is one" } },
+          },
           ...problems("invalid_request", "not_acceptable", "internal", "unavailable"),
         },
       },
@@ -81,6 +85,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
   app.post(
     "/tasks/",
     {
+      preValidation: requireBody,
       schema: {
         operationId: "createTask",
         summary: "Create a task that downloads the video of a page",
@@ -89,7 +94,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
         headers: NewTaskHeaders,
         body: NewTaskBody,
         response: {
-          201: TaskRef,
+          201: { ...TaskRef, headers: { location: { type: "string", description: "the task" } } },
           ...problems(
             "invalid_request",
             "invalid_url",
@@ -104,18 +109,13 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
       },
     },
     async (request, reply) => {
-      const { url } = request.body;
-      parseHttpUrl(url);
+      const url = readPageUrl(request.body.url, "body").href;
       const options = knownOptions(request.body.options);
       const key = request.headers["idempotency-key"];
       const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };
       const task = await store.create(newTask(url, options, new Date()), idempotency);
       return reply.code(201).header("location", `/tasks/${task.id}`).send(task);
     },
-  );
-
-  app.all("/tasks", { schema: { hide: true } }, async (request, reply) =>
-    reply.redirect(request.url.replace(/^\/tasks/, "/tasks/"), 308),
   );
 };
 
