@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { openSqliteStore } from "../src/stores/sqlite.ts";
+import { describeDisk } from "./http/disk.ts";
+import { fillStore } from "./http/fill.ts";
+import type { RouteName } from "./http/routes.ts";
+import { type Effort, type Entry, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
+import { takeSample } from "./http/sample.ts";
+import { measureStart } from "./http/start.ts";
+import { format, median, printTable, printTargets, type Target } from "./table.ts";
+
+/**
+ * Requests per second and latencies of the three routes against `node:http` and a bare Fastify route,
+ * and the start of the whole process: `node bench/http.ts [--seconds 2] [--rounds 5] [--only NAME]…`.
+ * Exits with 1 where a request fails; a missed target is printed and changes nothing.
+ */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: "string", default: "2" },
+      rounds: { type: "string", default: "5" },
+      only: { type: "string", multiple: true, default: Object.keys(parts) },
+    },
+  });
+  const effort = { seconds: Number(values.seconds), rounds: Number(values.rounds) };
+  const folder = mkdtempSync(join(tmpdir(), "unreel-bench-"));
+  console.log(`Node ${process.version}, ${availableParallelism()} cores; ${describeDisk(folder)}`);
+  console.log(`${effort.rounds} rounds of ${effort.seconds} s, medians; × = ratio within a round`);
+  try {
+    const targets: Target[] = [];
+    for (const [name, part] of Object.entries(parts)) {
+      if (values.only.includes(name)) targets.push(...(await part(folder, effort)));
+    }
+    printTargets(targets);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const parts: Readonly<Record<string, (folder: string, effort: Effort) => Promise<Target[]>>> = {
+  create: measureCreate,
+  list: measureList,
+  info: measureInfo,
+  start: measureStarts,
+};
+
+async function measureCreate(folder: string, effort: Effort): Promise<Target[]> {
+  const connections = [64];
+  const series = await runRounds(
+    "create",
+    [
+      ...(await bareEntries("create")),
+      { name: "memory", spec: { kind: "unreel" }, connections },
+      { name: "sqlite", spec: { kind: "unreel", file: join(folder, "create.db") }, connections },
+    ],
+    effort,
+  );
+  printSeries("POST /tasks/", series);
+  const times = (name: string) => ratio(find(series, name), find(series, "fastify"), perSecond);
+  return [
+    { name: "POST memory : bare Fastify", value: times("memory"), unit: "×", atLeast: 0.8 },
+    { name: "POST sqlite : bare Fastify", value: times("sqlite"), unit: "×", atLeast: 0.5 },
+  ];
+}
+
+async function measureList(folder: string, effort: Effort): Promise<Target[]> {
+  const entries = await bareEntries("list");
+  for (const [size, tasks] of [
+    ["1k", 1e3],
+    ["1M", 1e6],
+  ] as const) {
+    const file = join(folder, `list-${size}.db`);
+    await fillFile(file, tasks);
+    const connections = [64, 4];
+    entries.push({ name: `memory ${size}`, spec: { kind: "unreel", tasks }, connections });
+    entries.push({ name: `sqlite ${size}`, spec: { kind: "unreel", file }, connections });
+  }
+  const series = await runRounds("list", entries, effort);
+  printSeries("GET /tasks/ (50 tasks a page)", series);
+  return ["memory", "sqlite"].flatMap((store) =>
+    [64, 4].map((connections) => ({
+      name: `GET p99, 1M : 1k tasks, ${store}, ${connections} connections`,
+      value: ratio(
+        find(series, `${store} 1M`, connections),
+        find(series, `${store} 1k`, connections),
+        ({ p99Ms }) => p99Ms,
+      ),
+      unit: "×",
+      atMost: 1.3,
+    })),
+  );
+}
+
+async function measureInfo(_folder: string, effort: Effort): Promise<Target[]> {
+  const connections = [64];
+  const series = await runRounds(
+    "info",
+    [
+      ...(await bareEntries("info")),
+      { name: "remembered", spec: { kind: "unreel" }, connections },
+      { name: "not remembered", spec: { kind: "unreel", infoCacheTtlS: 0 }, connections },
+    ],
+    effort,
+  );
+  printSeries("GET /info (a resolver that answers a ready record)", series);
+  return [];
+}
+
+async function measureStarts(folder: string): Promise<Target[]> {
+  await fillFile(join(folder, "tasks.db"), 100_000);
+  const starts = [];
+  for (let run = 0; run < 5; run++) starts.push(await measureStart(folder));
+  const readyMs = median(starts.map((start) => start.readyMs));
+  const idleMiB = median(starts.map((start) => start.idleMiB));
+  return [
+    { name: "start with 100k tasks until ready", value: readyMs, unit: "ms", atMost: 1000 },
+    { name: "resident memory, idle", value: idleMiB, unit: "MiB", atMost: 150 },
+  ];
+}
+
+async function bareEntries(route: RouteName): Promise<Entry[]> {
+  const sample = await takeSample(route);
+  return (["node", "fastify"] as const).map((kind) => ({
+    name: kind,
+    spec: kind === "node" ? { kind, sample } : { kind, route, sample },
+    connections: [64],
+  }));
+}
+
+async function fillFile(path: string, tasks: number): Promise<void> {
+  const store = openSqliteStore({ path });
+  await fillStore(store, tasks);
+  await store.close();
+}
+
+function find(series: readonly Series[], name: string, connections = 64): Series {
+  const found = series.find((one) => one.name === name && one.connections === connections);
+  if (found === undefined) throw new Error(`nothing was measured for ${name}`);
+  return found;
+}
+
+const perSecond = (round: { perSecond: number }) => round.perSecond;
+
+function printSeries(title: string, series: readonly Series[]): void {
+  const head = ["", "conns", "req/s", "× node", "× fastify", "p50 ms", "p99 ms"];
+  const cpu = ["CPU µs/req", "× fastify", "server busy", "load busy"];
+  const percent = (share: number) => `${Math.round(100 * share)} %`;
+  const rows = series.map((one) => {
+    const times = (base: string, pick: typeof perSecond) =>
+      one.connections === 64 ? format(ratio(one, find(series, base), pick)) : "";
+    return [
+      one.name,
+      `${one.connections}`,
+      middle(one, perSecond).toFixed(0),
+      times("node", perSecond),
+      times("fastify", perSecond),
+      format(middle(one, ({ p50Ms }) => p50Ms)),
+      format(middle(one, ({ p99Ms }) => p99Ms)),
+      format(middle(one, ({ cpuUs }) => cpuUs)),
+      one.connections === 64
+        ? format(ratio(one, find(series, "fastify"), ({ cpuUs }) => cpuUs))
+        : "",
+      percent(middle(one, ({ serverBusy }) => serverBusy)),
+      percent(middle(one, ({ busy }) => busy)),
+    ];
+  });
+  printTable(title, [...head, ...cpu], rows);
+}
+
+await main();

@@ -1,0 +1,108 @@
+import { type Child, forkChild } from "../child.ts";
+import { median } from "../table.ts";
+import type { Load, LoadResult } from "./load.ts";
+import { type RouteName, type Route, routes } from "./routes.ts";
+import type { ServerSpec, ServerState } from "./server.ts";
+
+/** One line of a table: a server under a number of connections. */
+export interface Entry {
+  name: string;
+  spec: ServerSpec;
+  connections: readonly number[];
+}
+
+/** What was measured of one server under one number of connections, a value a round. */
+export interface Series {
+  name: string;
+  connections: number;
+  rounds: Round[];
+}
+
+interface Round extends LoadResult {
+  /** CPU time of the server for one request, microseconds. */
+  cpuUs: number;
+  /** The server's CPU time, share of one core; over 1 where its other threads work too. */
+  serverBusy: number;
+}
+
+export interface Effort {
+  /** Length of a round. */
+  seconds: number;
+  rounds: number;
+}
+
+/**
+ * Starts every server in a process of its own, warms it up, and loads one after the other, round after
+ * round, so that what the machine does meanwhile hits all alike.
+ *
+ * @throws Error where any request fails.
+ */
+export async function runRounds(
+  routeName: RouteName,
+  entries: readonly Entry[],
+  { seconds, rounds }: Effort,
+): Promise<Series[]> {
+  const load = forkChild<Load, LoadResult>(new URL("load.ts", import.meta.url));
+  const servers: ServerProcess[] = [];
+  const tests: { server: ServerProcess; series: Series }[] = [];
+  for (const { name, spec, connections } of entries) {
+    const server = startServer(spec);
+    servers.push(server);
+    for (const count of connections) {
+      tests.push({ server, series: { name, connections: count, rounds: [] } });
+    }
+  }
+  const route: Route = routes[routeName];
+  try {
+    for (const server of servers) await loadOnce(load, server, route, 64, Math.min(1, seconds));
+    for (let round = 0; round < rounds; round++) {
+      for (const { series, server } of round % 2 === 0 ? tests : tests.toReversed()) {
+        series.rounds.push(await loadOnce(load, server, route, series.connections, seconds));
+      }
+    }
+  } finally {
+    await Promise.all([load, ...servers].map((child) => child.stop()));
+  }
+  return tests.map(({ series }) => series);
+}
+
+/** The median over the rounds of what `pick` takes of each. */
+export function middle({ rounds }: Series, pick: (round: Round) => number): number {
+  return median(rounds.map(pick));
+}
+
+/** The median of `series` : `base`, round by round, under the same number of connections. */
+export function ratio(series: Series, base: Series, pick: (round: Round) => number): number {
+  const bases = base.rounds.map(pick);
+  return median(series.rounds.map((round, i) => pick(round) / (bases[i] ?? Number.NaN)));
+}
+
+type ServerProcess = Child<null, ServerState>;
+
+function startServer(spec: ServerSpec): ServerProcess {
+  const args = [JSON.stringify(spec)];
+  // A million tasks in memory need more than a small machine's default heap.
+  return forkChild(new URL("server.ts", import.meta.url), {
+    args,
+    execArgv: ["--max-old-space-size=4096"],
+  });
+}
+
+async function loadOnce(
+  load: Child<Load, LoadResult>,
+  server: ServerProcess,
+  { method, path, query = "", body }: Route,
+  connections: number,
+  seconds: number,
+): Promise<Round> {
+  const before = await server.ask(null);
+  const url = `${before.url}${path}${query}`;
+  const result = await load.ask({ url, method, connections, seconds, ...(body && { body }) });
+  const { cpuMs } = await server.ask(null);
+  if (result.failures > 0 || result.requests === 0) {
+    throw new Error(`${method} ${url}: ${result.failures} of ${result.requests} requests failed`);
+  }
+  const usedMs = cpuMs - before.cpuMs;
+  const wallMs = (1000 * result.requests) / result.perSecond;
+  return { ...result, cpuUs: (1000 * usedMs) / result.requests, serverBusy: usedMs / wallMs };
+}

@@ -1,0 +1,117 @@
+import { ServiceError } from "../../src/errors.ts";
+import type { HttpClient } from "../../src/net/client.ts";
+import type { SavedPage } from "./pages.ts";
+
+/** Reads one page; `served` is the address at which the page server has it. */
+type Tool = (page: SavedPage, served: string) => Promise<unknown>;
+
+export type ToolName = keyof typeof tools;
+
+/** Every tool as its documentation says, loaded only where it is asked for; none leaves the machine. */
+export const tools = {
+  /** From saved bytes to PageInfo, decoding included, as `GET /info` does it. */
+  async unreel() {
+    const { createPageResolver } = await import("../../src/resolvers/page.ts");
+    return ({ url, bytes, contentType }) => {
+      const client = createSavedClient(url, bytes, contentType);
+      return createPageResolver({ client, pageMaxBytes: bytes.length }).resolve(
+        new URL(url),
+        live(),
+      );
+    };
+  },
+
+  /** The same with the product's own HTTP client. */
+  async "unreel, loopback"() {
+    const { createPageResolver } = await import("../../src/resolvers/page.ts");
+    const { createHttpClient } = await import("../../src/net/http-client.ts");
+    const client = createHttpClient({ allowNetworks: "127.0.0.0/8", perHost: 1 });
+    return ({ bytes }, served) => {
+      const page = new URL(served);
+      const pageClient = onlyOrigin(client, page.origin);
+      const resolver = createPageResolver({ client: pageClient, pageMaxBytes: bytes.length });
+      return resolver.resolve(page, live());
+    };
+  },
+
+  async "unfurl.js"() {
+    const { unfurl } = await import("unfurl.js");
+    return ({ url, bytes, contentType }) => {
+      const headers = { "content-type": contentType };
+      const fetch = async () => new Response(bytes, { headers });
+      return unfurl(url, { oembed: false, fetch });
+    };
+  },
+
+  async "unfurl.js, loopback"() {
+    const { unfurl } = await import("unfurl.js");
+    return (_page, served) => unfurl(served, { oembed: false });
+  },
+
+  async metascraper() {
+    const { default: metascraper } = await import("metascraper");
+    const scrape = metascraper(await loadRules());
+    return ({ url, html }) => scrape({ url, html });
+  },
+
+  async "open-graph-scraper"() {
+    const { default: ogs } = await import("open-graph-scraper");
+    return ({ html }) => ogs({ html });
+  },
+} satisfies Record<string, () => Promise<Tool>>;
+
+const live = () => ({ signal: new AbortController().signal });
+
+/** Answers one address with the saved bytes, in chunks as a socket gives them, and no other. */
+function createSavedClient(page: string, bytes: Uint8Array, contentType: string): HttpClient {
+  const { href } = new URL(page);
+  return {
+    async get(url) {
+      if (url.href !== href) throw unreached(url);
+      const headers = new Map([["content-type", contentType]]);
+      return { url, status: 200, headers, body: inChunks(bytes) };
+    },
+    close: async () => {},
+  };
+}
+
+async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
+}
+
+/** Keeps what a page leads to (oEmbed, manifests) from being fetched. */
+function onlyOrigin(client: HttpClient, origin: string): HttpClient {
+  return {
+    get: async (url, options) => {
+      if (url.origin !== origin) throw unreached(url);
+      return client.get(url, options);
+    },
+    close: () => client.close(),
+  };
+}
+
+function unreached(url: URL): ServiceError {
+  return new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
+}
+
+/**
+ * The rules that a video page calls for. Iframes are taken as empty, and the YouTube rule that asks
+ * YouTube which thumbnail there is is left out: both would go to the network.
+ */
+async function loadRules(): Promise<object[]> {
+  const getIframe = async (_url: string, dom: { load(html: string): unknown }) => dom.load("");
+  const rules = [
+    (await import("metascraper-author")).default(),
+    (await import("metascraper-date")).default(),
+    (await import("metascraper-description")).default(),
+    (await import("metascraper-image")).default(),
+    (await import("metascraper-lang")).default(),
+    (await import("metascraper-logo")).default(),
+    (await import("metascraper-publisher")).default(),
+    (await import("metascraper-title")).default(),
+    (await import("metascraper-url")).default(),
+    (await import("metascraper-video")).default({ getIframe }),
+    (await import("metascraper-audio")).default({ getIframe }),
+  ];
+  return [{ ...(await import("metascraper-youtube")).default(), image: [] }, ...rules];
+}
