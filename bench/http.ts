@@ -52,17 +52,21 @@ async function measureCreate(folder: string, effort: Effort): Promise<Target[]> 
     "create",
     [
       ...(await bareEntries("create")),
+      { name: "fastify, fresh", spec: { kind: "fastify-fresh", keeps: false }, connections },
+      { name: "fastify, Map", spec: { kind: "fastify-fresh", keeps: true }, connections },
       { name: "memory", spec: { kind: "unreel" }, connections },
       { name: "sqlite", spec: { kind: "unreel", file: join(folder, "create.db") }, connections },
     ],
     effort,
   );
   printSeries("POST /tasks/", series);
-  const times = (name: string) => ratio(find(series, name), find(series, "fastify"), perSecond);
-  return [
-    { name: "POST memory : bare Fastify", value: times("memory"), unit: "×", atLeast: 0.8 },
-    { name: "POST sqlite : bare Fastify", value: times("sqlite"), unit: "×", atLeast: 0.5 },
-  ];
+  return ["fastify", "fastify, fresh", "fastify, Map"].flatMap((bare) => {
+    const times = (name: string) => ratio(find(series, name), find(series, bare), perSecond);
+    return [
+      { name: `POST memory : bare ${bare}`, value: times("memory"), unit: "×", atLeast: 0.8 },
+      { name: `POST sqlite : bare ${bare}`, value: times("sqlite"), unit: "×", atLeast: 0.5 },
+    ];
+  });
 }
 
 async function measureList(folder: string, effort: Effort): Promise<Target[]> {

@@ -101,13 +101,14 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   }
 
   return {
-    async get(url, { signal, maxAgeS }) {
-      signal.throwIfAborted();
+    async get(url, query) {
       const hit = remembered.get(url.href);
       const ageS = hit && (performance.now() - hit.readAt) / 1000;
-      if (hit && ageS !== undefined && ageS < Math.min(ttlS, maxAgeS)) {
+      if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
+      const { signal } = query;
+      signal.throwIfAborted();
       const reading = readings.get(url.href) ?? start(url);
       reading.waiting += 1;
       const gone = Promise.withResolvers<never>();

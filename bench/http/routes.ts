@@ -2,16 +2,23 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import type { PageInfo as PageInfoRecord } from "../../src/page-info.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
-import { nullable, oneOf } from "../../src/schema.ts";
-import { states, Task, TaskOptions } from "../../src/task.ts";
+import { InfoQuery } from "../../src/http/routes/info.ts";
+import { ListQuery, NewTaskBody, NewTaskHeaders } from "../../src/http/routes/tasks.ts";
+import { nullable } from "../../src/schema.ts";
+import { Task } from "../../src/task.ts";
 
 export interface Route {
   method: "GET" | "POST";
   path: string;
   query?: string;
   body?: string;
-  /** The schemas of body, query and response, as the service's own route has them. */
-  schema: { body?: TSchema; querystring?: TSchema; response: Record<number, TSchema> };
+  /** The schemas that the service's own route has. */
+  schema: {
+    headers?: TSchema;
+    body?: TSchema;
+    querystring?: TSchema;
+    response: Record<number, TSchema>;
+  };
 }
 
 export type RouteName = keyof typeof routes;
@@ -24,7 +31,8 @@ export const routes = {
     path: "/tasks/",
     body: JSON.stringify({ url: page }),
     schema: {
-      body: Type.Object({ url: Type.String(), options: Type.Optional(TaskOptions) }),
+      headers: NewTaskHeaders,
+      body: NewTaskBody,
       response: { 201: Task },
     },
   },
@@ -32,11 +40,7 @@ export const routes = {
     method: "GET",
     path: "/tasks/",
     schema: {
-      querystring: Type.Object({
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
-        state: Type.Optional(oneOf(states, "")),
-        cursor: Type.Optional(Type.String()),
-      }),
+      querystring: ListQuery,
       response: { 200: Type.Object({ tasks: Type.Array(Task), next: nullable(Type.String()) }) },
     },
   },
@@ -44,7 +48,7 @@ export const routes = {
     method: "GET",
     path: "/info",
     query: `?url=${encodeURIComponent(page)}`,
-    schema: { querystring: Type.Object({ url: Type.String() }), response: { 200: PageInfo } },
+    schema: { querystring: InfoQuery, response: { 200: PageInfo } },
   },
 } as const satisfies Record<string, Route>;
 

@@ -4,6 +4,7 @@ import Fastify from "fastify";
 import { buildApp } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import { newTask, type Task, type TaskOptions } from "../../src/task.ts";
 import { answerParent } from "../child.ts";
 import { fillStore } from "./fill.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
@@ -12,6 +13,8 @@ import { createReadyResolver, type Route, type RouteName, routes } from "./route
 export type ServerSpec =
   | { kind: "node"; sample: Sample }
   | { kind: "fastify"; route: RouteName; sample: Sample }
+  /** The route that creates, making the task that it answers; `keeps`: and keeping it in a Map. */
+  | { kind: "fastify-fresh"; keeps: boolean }
   /** `file`: the SQLite store in that file; else `tasks` tasks in the memory store. */
   | { kind: "unreel"; file?: string; tasks?: number; infoCacheTtlS?: number };
 
@@ -41,16 +44,19 @@ async function listen(wanted: ServerSpec): Promise<Server> {
     const server = replayServer(wanted.sample);
     return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
   }
-  const app =
-    wanted.kind === "fastify"
-      ? bareApp(routes[wanted.route], wanted.sample)
-      : await buildApp({
-          store: await openStore(wanted),
-          resolver: createReadyResolver(),
-          infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
-        });
+  const app = await createApp(wanted);
   await app.listen({ host: "127.0.0.1", port: 0 });
   return app.server;
+}
+
+async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
+  if (wanted.kind === "fastify") return bareApp(routes[wanted.route], wanted.sample);
+  if (wanted.kind === "fastify-fresh") return freshApp(routes.create, wanted.keeps);
+  return buildApp({
+    store: await openStore(wanted),
+    resolver: createReadyResolver(),
+    infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
+  });
 }
 
 async function openStore({ file, tasks = 0 }: { file?: string; tasks?: number }) {
@@ -78,6 +84,24 @@ function bareApp({ method, path, schema }: Route, { status, body }: Sample) {
     url: path,
     schema,
     handler: (_request, reply) => reply.code(status).send(answer),
+  });
+  return app;
+}
+
+/** The same, but what it answers is made from the request. */
+function freshApp({ method, path, schema }: Route, keeps: boolean) {
+  const tasks = new Map<string, Task>();
+  const app = Fastify();
+  app.route<{ Body: { url: string; options?: TaskOptions } }>({
+    method,
+    url: path,
+    schema,
+    handler: (request, reply) => {
+      const { url, options = {} } = request.body;
+      const task = newTask(url, options, new Date());
+      if (keeps) tasks.set(task.id, task);
+      reply.code(201).send(task);
+    },
   });
   return app;
 }

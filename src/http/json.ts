@@ -1,5 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../errors.ts";
 
@@ -21,31 +26,43 @@ export function ignoreBodies(app: FastifyInstance): void {
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
+  app.addContentTypeParser<Buffer>(
     "application/json",
     { parseAs: "buffer" },
-    async ({ headers }: FastifyRequest, body: Buffer) => {
-      const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
-      const charset = /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] ?? "utf-8";
-      if (!/^utf-?8$/i.test(charset)) throw unreadable(`charset=${charset.slice(0, 40)}`);
-      if (coding !== "identity") throw unreadable(`Content-Encoding: ${coding.slice(0, 40)}`);
-      if (body.length === 0) throw emptyBody();
-      if (!isUtf8(body)) throw new ServiceError("invalid_request", "the body is not UTF-8");
+    ({ headers }, body, done) => {
       try {
-        return sjson.parse(body.toString());
-      } catch (cause) {
-        throw new ServiceError("invalid_request", reasonOf(cause), { cause });
+        done(null, parseJson(headers, body));
+      } catch (error) {
+        done(error as ServiceError);
       }
     },
   );
-  app.addContentTypeParser("*", async ({ headers }: FastifyRequest) => {
-    throw unreadable(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`);
+  app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
+    done(unreadable(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`));
   });
 }
 
+function parseJson(headers: FastifyRequest["headers"], body: Buffer): unknown {
+  const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
+  const charset = /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] ?? "utf-8";
+  if (!/^utf-?8$/i.test(charset)) throw unreadable(`charset=${charset.slice(0, 40)}`);
+  if (coding !== "identity") throw unreadable(`Content-Encoding: ${coding.slice(0, 40)}`);
+  if (body.length === 0) throw emptyBody();
+  if (!isUtf8(body)) throw new ServiceError("invalid_request", "the body is not UTF-8");
+  try {
+    return sjson.parse(body.toString());
+  } catch (cause) {
+    throw new ServiceError("invalid_request", reasonOf(cause), { cause });
+  }
+}
+
 /** Hook before the validation of a body: says of an absent one what it is. */
-export async function requireBody({ body }: FastifyRequest): Promise<void> {
-  if (body === undefined) throw emptyBody();
+export function requireBody(
+  { body }: FastifyRequest,
+  _reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
+  done(body === undefined ? emptyBody() : undefined);
 }
 
 function emptyBody(): ServiceError {
@@ -68,15 +85,17 @@ function reasonOf(error: unknown): string {
  * Hook of routes that answer with JSON: refuses a client that does not accept it (RFC 9110 §12.5.1)
  * and keeps browsers from guessing another type.
  *
- * @throws ServiceError `not_acceptable`.
+ * Fails with ServiceError `not_acceptable`.
  */
-export async function answerJson(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+export function answerJson(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
   reply.header("x-content-type-options", "nosniff");
   const { accept } = request.headers;
-  if (accept === undefined || accept === "*/*" || accept === "application/json") return;
-  if (request.accepts().type(["application/json"]) !== false) return;
-  throw new ServiceError(
-    "not_acceptable",
-    `the answer is application/json, which "Accept: ${accept.slice(0, 100)}" does not allow`,
-  );
+  if (accept === undefined || accept === "*/*" || accept === "application/json") return done();
+  if (request.accepts().type(["application/json"]) !== false) return done();
+  const rule = `the answer is application/json, which "Accept: ${accept.slice(0, 100)}" does not allow`;
+  return done(new ServiceError("not_acceptable", rule));
 }

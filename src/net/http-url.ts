@@ -13,7 +13,8 @@ export const maxUrlLength = 8192;
 export function parseHttpUrl(text: string): URL {
   if (text.trim() === "") throw invalid("is empty; give the address of a page");
   if (text.length > maxUrlLength) throw tooLong(text.length);
-  if (/\p{Cc}/u.test(text)) throw invalid(`must not contain control characters`, text);
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(text))
+    throw invalid(`must not contain control characters`, text);
   const url = URL.parse(text);
   if (url !== null) {
     const fault = httpUrlFault(url);

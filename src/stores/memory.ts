@@ -27,21 +27,21 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       const { shelf, keys } = opened();
       const nowMs = now().getTime();
       const earlier = idempotency && keys.recall(idempotency, nowMs);
-      if (earlier !== undefined) return copyJson(earlier);
-      const stored = copyJson(task);
-      shelf.add(stored);
-      if (idempotency !== undefined) keys.keep(idempotency, stored, nowMs);
-      return copyJson(stored);
+      if (earlier !== undefined) return parseTask(earlier);
+      const { document } = shelf.add(task);
+      if (idempotency !== undefined) keys.keep(idempotency, document, nowMs);
+      return copyJson(task);
     },
 
     async get(id) {
-      return copyJson(opened().shelf.find(id)?.task);
+      const entry = opened().shelf.find(id);
+      return entry && parseTask(entry.document);
     },
 
     async list({ limit, state, before }) {
       const found = opened().shelf.newest(limit + 1, state, before);
       const page = found.slice(0, limit);
-      const tasks = page.map(({ task }) => copyJson(task));
+      const tasks = page.map(({ document }) => parseTask(document));
       const last = page.at(-1);
       return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
     },
@@ -50,21 +50,22 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       const { shelf } = opened();
       const entry = shelf.require(id);
       if (options.lease !== undefined && options.lease !== entry.lease) throw lostLease(id);
-      shelf.replace(entry, changeTask(entry.task, copyJson(change), now()));
+      const task = changeTask(parseTask(entry.document), copyJson(change), now());
+      shelf.replace(entry, task);
       if (change.state !== undefined) {
         entry.lease = undefined;
         if (change.state !== "queued") shelf.queue.remove(entry);
         else if (options.runAfter === undefined) shelf.queue.ready(entry);
         else shelf.queue.wait(entry, options.runAfter.getTime());
       }
-      return copyJson(entry.task);
+      return task;
     },
 
     async delete(id) {
       const { shelf } = opened();
       const entry = shelf.require(id);
       shelf.remove(entry);
-      return copyJson(entry.task);
+      return parseTask(entry.document);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -72,11 +73,12 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       const at = now();
       const entry = shelf.queue.oldest(at.getTime(), exceptHosts);
       if (entry === undefined) return undefined;
-      shelf.replace(entry, startRun(entry.task, at));
+      const task = startRun(parseTask(entry.document), at);
+      shelf.replace(entry, task);
       const lease = randomUUID();
       entry.lease = lease;
       shelf.queue.wait(entry, at.getTime() + leaseMs);
-      return { task: copyJson(entry.task), lease };
+      return { task, lease };
     },
 
     async heartbeat(id, lease, leaseMs) {
@@ -99,5 +101,9 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
 
 interface Contents {
   shelf: Shelf;
-  keys: KeyMemory<Task>;
+  keys: KeyMemory<string>;
+}
+
+function parseTask(document: string): Task {
+  return JSON.parse(document);
 }

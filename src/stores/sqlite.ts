@@ -47,8 +47,9 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
     name: "sqlite",
 
     async create(task, idempotency) {
-      const document = JSON.stringify(task);
-      const { id, state, url } = task;
+      const accepted = copyJson(task);
+      const document = JSON.stringify(accepted);
+      const { id, state, url } = accepted;
       const key = idempotency && { ...idempotency };
       const answer = await write(() => {
         const nowMs = now().getTime();
@@ -58,7 +59,7 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
         if (key !== undefined) keys.keep(key, document, nowMs);
         return document;
       });
-      return parseTask(answer);
+      return answer === document ? accepted : parseTask(answer);
     },
 
     get: (id) =>

@@ -7,7 +7,7 @@ import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
-const InfoQuery = Type.Object({
+export const InfoQuery = Type.Object({
   url: Type.String({
     description: "absolute http or https address of a video page, at most 8 KiB",
     examples: ["https://example.com/watch/42"],
@@ -62,7 +62,13 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
     async (request, reply) => {
       const url = readPageUrl(request.query.url, "query");
       const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
-      const { info, ageS } = await infoCache.get(url, { signal: request.signal, maxAgeS });
+      const { info, ageS } = await infoCache.get(url, {
+        // Asked for only where the page has to be read: Fastify makes it on demand.
+        get signal() {
+          return request.signal;
+        },
+        maxAgeS,
+      });
       reply.header("age", ageS);
       return info;
     },

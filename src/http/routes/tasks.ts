@@ -15,7 +15,7 @@ const TaskList = Type.Object({
   next: nullable(Type.String(), "address of the next page; null on the last one"),
 });
 
-const ListQuery = Type.Object({
+export const ListQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks on a page" }),
   ),
@@ -23,7 +23,7 @@ const ListQuery = Type.Object({
   cursor: Type.Optional(Type.String({ description: "where to go on, from `next`; opaque" })),
 });
 
-const NewTaskBody = Type.Object({
+export const NewTaskBody = Type.Object({
   url: Type.String({
     description: "absolute http or https address of a video page, at most 8 KiB",
     examples: ["https://example.com/watch/42"],
@@ -31,7 +31,7 @@ const NewTaskBody = Type.Object({
   options: Type.Optional(TaskOptions),
 });
 
-const NewTaskHeaders = Type.Object({
+export const NewTaskHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     Type.String({
       minLength: 1,
@@ -120,7 +120,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
 };
 
 /** The options that this version knows, in one order; a newer client's others are left out. */
-function knownOptions(given: TaskOptions = {}): TaskOptions {
+function knownOptions(given: TaskOptions | undefined): TaskOptions {
+  if (given === undefined) return {};
   const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
   return Object.fromEntries(
     names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]),

@@ -3,9 +3,14 @@ import { duplicateTask, hostOf, unknownTask } from "../rules.ts";
 import { ClaimQueue, type Queueable } from "./claim-queue.ts";
 import { SortedList } from "./sorted-list.ts";
 
-/** `task` is never changed in place, only replaced: whoever holds the old one may keep it. */
+/**
+ * A task as JSON: one string costs the garbage collector far less than the objects of a task, and is a
+ * copy by nature.
+ */
 export interface Entry extends Queueable {
-  task: Task;
+  readonly id: string;
+  state: State;
+  document: string;
   lease: string | undefined;
 }
 
@@ -24,13 +29,15 @@ export class Shelf {
   #lastSeq = 0;
 
   /** @throws ServiceError `conflict` where the id is taken. */
-  add(task: Task): void {
-    if (this.#byId.has(task.id)) throw duplicateTask(task.id);
+  add(task: Task): Entry {
+    if (this.#byId.get(task.id) !== undefined) throw duplicateTask(task.id);
     this.#lastSeq += 1;
     const entry: Entry = {
       seq: this.#lastSeq,
+      id: task.id,
       host: hostOf(task.url),
-      task,
+      state: task.state,
+      document: JSON.stringify(task),
       lease: undefined,
       dueAtMs: 0,
       place: "none",
@@ -39,6 +46,7 @@ export class Shelf {
     this.#all.add(entry);
     this.#byState[task.state].add(entry);
     if (task.state === "queued") this.queue.ready(entry);
+    return entry;
   }
 
   find(id: string): Entry | undefined {
@@ -59,17 +67,17 @@ export class Shelf {
   }
 
   replace(entry: Entry, task: Task): void {
-    if (task.state !== entry.task.state) {
-      this.#byState[entry.task.state].remove(entry);
-      this.#byState[task.state].add(entry);
-    }
-    entry.task = task;
+    entry.document = JSON.stringify(task);
+    if (task.state === entry.state) return;
+    this.#byState[entry.state].remove(entry);
+    this.#byState[task.state].add(entry);
+    entry.state = task.state;
   }
 
   remove(entry: Entry): void {
-    this.#byId.delete(entry.task.id);
+    this.#byId.delete(entry.id);
     this.#all.remove(entry);
-    this.#byState[entry.task.state].remove(entry);
+    this.#byState[entry.state].remove(entry);
     this.queue.remove(entry);
   }
 }

@@ -21,14 +21,20 @@ export class SortedList<T> {
   }
 
   add(item: T): void {
+    const tail = this.#chunks.at(-1);
+    const last = tail?.at(-1);
+    if (tail !== undefined && last !== undefined && this.#compare(last, item) < 0) {
+      // At the end, where most items arrive.
+      if (tail.length < chunkLength) tail.push(item);
+      else this.#chunks.push([item]);
+      return;
+    }
     const reaches = (other: T) => this.#compare(other, item) >= 0;
     const at = Math.min(this.#chunkThat(reaches), Math.max(0, this.#chunks.length - 1));
     const chunk = (this.#chunks[at] ??= []);
     chunk.splice(firstThat(chunk, reaches), 0, item);
     if (chunk.length <= chunkLength) return;
-    // Full at the end of the list, where most items arrive: the full chunk stays as it is.
-    const kept = chunk.at(-1) === item ? chunkLength : chunkLength / 2;
-    this.#chunks.splice(at + 1, 0, chunk.splice(kept));
+    this.#chunks.splice(at + 1, 0, chunk.splice(chunkLength / 2));
   }
 
   /** Does nothing where the item is not in the list. */

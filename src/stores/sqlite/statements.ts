@@ -4,7 +4,7 @@ import { migrations } from "./migrations.ts";
 /** Every statement that runs after the file is open. Each one finds its rows through an index. */
 export const statements = {
   insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO NOTHING RETURNING seq`,
+    ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT seq, host, claimable, due_at, lease, document
     FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",

@@ -61,9 +61,15 @@ export function createTaskTable(sql: Statements) {
     /** @throws ServiceError `conflict` where the id is taken. */
     insert({ id, state, host, document }: NewRow): void {
       const isClaimable = state === "queued";
-      const row = sql.insertTask.get(id, state, host, Number(isClaimable), document);
-      if (row === undefined) throw duplicateTask(id);
-      if (isClaimable) sql.offerHead.run(host, integer(row, "seq"));
+      const { changes, lastInsertRowid } = sql.insertTask.run(
+        id,
+        state,
+        host,
+        Number(isClaimable),
+        document,
+      );
+      if (changes === 0) throw duplicateTask(id);
+      if (isClaimable) sql.offerHead.run(host, lastInsertRowid);
     },
 
     save(row: TaskRow, { state, document, isClaimable, dueAtMs, lease }: Saved): void {
