@@ -18,9 +18,10 @@ async function start(): Promise<void> {
   const app = await buildApp({ ...(await openParts(config)), logger });
   try {
     await app.listen({ host: config.HOST, port: config.PORT });
-  } catch (error) {
+  } catch (cause) {
     await app.close();
-    throw error;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
   }
   closeWithGrace({ logger, delay: 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an error nobody handled");

@@ -1,6 +1,7 @@
 import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
+import packageJson from "../../package.json" with { type: "json" };
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 
 /** `/openapi.json`: OpenAPI 3.1 made from the routes' own schemas. */
@@ -15,16 +16,16 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
       openapi: "3.1.0",
       info: {
         title: "Unreel",
-        version: "0.1.0",
+        version: packageJson.version,
         description:
-          "Tells what is on a video page and downloads the video in the background.\n\n" +
+          "Tells what is on a video page and turns its address into a task.\n\n" +
           "Every error is a problem document (RFC 9457) with a `code` from a closed list and " +
           "`retryable`, the verdict whether the same request may succeed later.",
       },
       servers: [{ url: "/" }],
       tags: [
         { name: "info", description: "What is on a page" },
-        { name: "tasks", description: "Downloads in the background" },
+        { name: "tasks", description: "Addresses to download from" },
         { name: "health", description: "Whether the service is up" },
       ],
     },

@@ -1,3 +1,4 @@
+import packageJson from "../../package.json" with { type: "json" };
 import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
 import { createAddressGuard, type Lookup } from "./address-guard.ts";
@@ -47,7 +48,7 @@ export interface HttpClientOptions {
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { perHost = 4, totalTimeoutMs = 15_000, maxRedirects = 5, lookup } = options;
   const { idleTimeoutMs = 10_000, maxHeaderBytes = 32 * 1024 } = options;
-  const { userAgent = "Mozilla/5.0 (compatible; Unreel/0.1)" } = options;
+  const { userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})` } = options;
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: idleTimeoutMs,

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { ServiceError } from "../errors.ts";
 import { createMemoryStore } from "./memory.ts";
 import { openSqliteStore } from "./sqlite.ts";
 import type { TaskStore } from "./store.ts";
@@ -15,11 +14,21 @@ type Opener = (address: string, options: StoreOptions) => TaskStore | Promise<Ta
 
 /** Each store under its URL's scheme; an opener gets what follows the colon. */
 const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
-  ["memory", (_address, options) => createMemoryStore(options)],
+  [
+    "memory",
+    (address, options) => {
+      if (address !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
+      return createMemoryStore(options);
+    },
+  ],
   [
     "sqlite",
-    (address, { dataDir, ...options }) =>
-      openSqliteStore({ ...options, path: address || join(dataDir, "tasks.db") }),
+    (address, { dataDir, ...options }) => {
+      if (address.startsWith("//")) {
+        throw new Error("STORE_URL must have a path after sqlite:, not a host");
+      }
+      return openSqliteStore({ ...options, path: address || join(dataDir, "tasks.db") });
+    },
   ],
 ]);
 
@@ -27,15 +36,15 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  * Opens the store that `storeUrl` names: `memory:`, `sqlite:` (`tasks.db` in `dataDir`) or
  * `sqlite:path`.
  *
- * @throws ServiceError `unavailable` where the scheme is unknown or the store cannot be opened.
+ * @throws Error that names STORE_URL where it leads to no store; ServiceError `unavailable` where the
+ * store cannot be opened.
  */
 export async function openStore(storeUrl: string, options: StoreOptions): Promise<TaskStore> {
   const [scheme = "", ...address] = storeUrl.split(":");
   const open = address.length === 0 ? undefined : openers.get(scheme);
   if (open === undefined) {
     const known = [...openers.keys()].map((name) => `${name}:`).join(", ");
-    throw new ServiceError(
-      "unavailable",
+    throw new Error(
       `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(scheme)}`,
     );
   }

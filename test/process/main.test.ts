@@ -138,8 +138,14 @@ describe("a start that cannot succeed", () => {
     [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
     [{ RESOLVER: "magic" }, 'unreel: RESOLVER must be one of page, stub, got "magic"\n'],
     [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
+    [
+      { STORE_URL: "sqlite://db.test/x.db" },
+      "unreel: STORE_URL must have a path after sqlite:, not a host\n",
+    ],
+    [{ STORE_URL: "memory:x" }, "unreel: STORE_URL must end after memory:, nothing is kept\n"],
+    [{ HOST: "nosuchhost.invalid" }, /^unreel: HOST and PORT [^\n]*nosuchhost\.invalid\n$/],
     [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^unreel: ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*\n$/],
-    [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*\/dev\/null\/data[^\n]*\n$/],
+    [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*DATA_DIR[^\n]*\/dev\/null\/data[^\n]*\n$/],
   ])("%o: one line that names the setting, the rule and the value; exit 1", async (env, line) => {
     const { code, stderr } = await startRefused({ DATA_DIR: dataDir, ...env });
     expect(code).toBe(1);
@@ -150,7 +156,9 @@ describe("a start that cannot succeed", () => {
     const { port } = new URL(await start());
     const { code, stderr } = await startRefused({ STORE_URL: "memory:", PORT: port });
     expect(code).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^unreel: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`));
+    expect(stderr).toMatch(
+      new RegExp(`^unreel: HOST and PORT [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`),
+    );
   });
 
   it("on a store that another process has open: one line that names the file, exit 1", async () => {

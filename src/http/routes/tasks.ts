@@ -88,7 +88,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
       preValidation: requireBody,
       schema: {
         operationId: "createTask",
-        summary: "Create a task that downloads the video of a page",
+        summary: "Turn the address of a page into a task",
         description: "The task is safely stored before the answer is sent.",
         tags: ["tasks"],
         headers: NewTaskHeaders,

@@ -24,9 +24,12 @@ export function openDatabase(path: string): DatabaseSync {
     return db;
   } catch (error) {
     db?.close();
-    throw new ServiceError("unavailable", `cannot open the task store ${file}: ${reason(error)}`, {
-      cause: error,
-    });
+    const rule = "STORE_URL and DATA_DIR must lead to a file that can be opened and written";
+    throw new ServiceError(
+      "unavailable",
+      `${rule}; cannot open the task store ${file}: ${reason(error)}`,
+      { cause: error },
+    );
   }
 }
 
@@ -43,7 +46,10 @@ function assertOurs(db: DatabaseSync): void {
 /** Primary result codes, https://sqlite.org/rescode.html. */
 const reasons: ReadonlyMap<number, string> = new Map([
   [5, "another process has it open, and only one at a time may use a SQLite task store"],
+  [8, "the file may only be read"],
+  [10, "the disk failed to read or write it"],
   [11, "the file is damaged"],
+  [13, "the disk is full"],
   [14, "the file cannot be opened or made"],
   [26, "the file is not a SQLite database"],
 ]);
