@@ -50,7 +50,8 @@ function ruleOf({ type, schema, message, value }: ValueError, part: string): str
 }
 
 function shown(value: unknown): string {
-  if (value === undefined) return "nothing";
+  // Fastify gives null also for a body that is not there.
+  if (value === undefined || value === null) return "null or nothing";
   const json = JSON.stringify(value);
   return json.length > 120 ? `${json.slice(0, 120)}…` : json;
 }

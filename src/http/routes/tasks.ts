@@ -5,7 +5,7 @@ import { nullable, oneOf } from "../../schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { newTask, states, TaskOptions } from "../../task.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
-import { answerJson, readJsonBodies, requireBody } from "../json.ts";
+import { answerJson, readJsonBodies } from "../json.ts";
 import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
@@ -85,7 +85,6 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
   app.post(
     "/tasks/",
     {
-      preValidation: requireBody,
       schema: {
         operationId: "createTask",
         summary: "Turn the address of a page into a task",
@@ -108,13 +107,15 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
         },
       },
     },
-    async (request, reply) => {
+    (request, reply) => {
       const url = readPageUrl(request.body.url, "body").href;
       const options = knownOptions(request.body.options);
       const key = request.headers["idempotency-key"];
       const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };
-      const task = await store.create(newTask(url, options, new Date()), idempotency);
-      return reply.code(201).header("location", `/tasks/${task.id}`).send(task);
+      return store.create(newTask(url, options, new Date()), idempotency).then((task) => {
+        reply.code(201).header("location", `/tasks/${task.id}`);
+        return task;
+      });
     },
   );
 };
