@@ -30,6 +30,17 @@ function createHeldResolver() {
   return { resolver, readings };
 }
 
+/** A resolver that numbers its readings. */
+function createCountingResolver(): Resolver {
+  let reading = 0;
+  return {
+    name: "counting",
+    output: Output,
+    resolve: async (url) => ({ url: url.href, reading: ++reading }),
+    close: async () => {},
+  };
+}
+
 function createFailingResolver(error: Error): Resolver {
   return {
     name: "failing",
@@ -97,14 +108,7 @@ describe("GET /info", () => {
   });
 
   it("reads the page again for Cache-Control: no-cache, and remembers that", async () => {
-    let reading = 0;
-    const resolver: Resolver = {
-      name: "counting",
-      output: Output,
-      resolve: async (url) => ({ url: url.href, reading: ++reading }),
-      close: async () => {},
-    };
-    await build({ resolver });
+    await build({ resolver: createCountingResolver() });
     const readingOf = async (headers = {}) =>
       (await getInfo(app, pageUrl, headers)).json<{ reading: number }>().reading;
     expect(await readingOf()).toBe(1);
@@ -115,14 +119,7 @@ describe("GET /info", () => {
 
   it("answers from memory only what is not older than Cache-Control: max-age", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
-    let reading = 0;
-    const resolver: Resolver = {
-      name: "counting",
-      output: Output,
-      resolve: async (url) => ({ url: url.href, reading: ++reading }),
-      close: async () => {},
-    };
-    await build({ resolver });
+    await build({ resolver: createCountingResolver() });
     const ask = async (control: string) =>
       (await getInfo(app, pageUrl, { "cache-control": control })).json<{ reading: number }>()
         .reading;

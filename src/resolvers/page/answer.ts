@@ -122,7 +122,8 @@ async function* chain(
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
-async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+/** All of a body, which is UTF-8; bytes that are not become U+FFFD. */
+export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const chunk of body) text += decoder.decode(chunk, { stream: true });

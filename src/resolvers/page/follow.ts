@@ -1,6 +1,7 @@
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
+import { readText } from "./answer.ts";
 import { readAddress } from "./values/address.ts";
 import { type Claims, resource } from "./claims.ts";
 import { readDash } from "./manifests/dash.ts";
@@ -66,11 +67,8 @@ export function createFollower(
 
   async function fetchText(url: URL, maxBytes: number, patience: AbortSignal) {
     const answer = await client.get(url, { signal: patience, maxBytes });
-    const decoder = new TextDecoder();
-    let text = "";
-    for await (const chunk of answer.body) text += decoder.decode(chunk, { stream: true });
     return {
-      text: text + decoder.decode(),
+      text: await readText(answer.body),
       type: answer.headers.get("content-type") ?? null,
       url: answer.url,
     };
