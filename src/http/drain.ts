@@ -1,21 +1,18 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
+import { problemMediaType, problemOf } from "./problem.ts";
 
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`,
  * connections are closed as they fall idle, and after `drainMs` the rest is stopped and cut off.
  */
 export function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => void): void {
-  let isClosing = false;
   let sweep: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
-  app.addHook("onRequest", (_request, reply, done) => {
-    if (!isClosing) return done();
-    reply.header("connection", "close");
-    return done(new ServiceError("unavailable", "the service is shutting down"));
-  });
   app.addHook("preClose", async () => {
-    isClosing = true;
+    app.server.removeAllListeners("request");
+    app.server.on("request", refuse);
     sweep = setInterval(() => app.server.closeIdleConnections(), 50);
     timer = setTimeout(() => {
       stop();
@@ -26,4 +23,15 @@ export function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => 
     clearInterval(sweep);
     clearTimeout(timer);
   });
+}
+
+function refuse(_request: IncomingMessage, response: ServerResponse): void {
+  const problem = problemOf(new ServiceError("unavailable", "the service is shutting down"));
+  response
+    .writeHead(problem.status, {
+      connection: "close",
+      "content-type": problemMediaType,
+      "retry-after": "5",
+    })
+    .end(JSON.stringify(problem));
 }
