@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
-import { problemMediaType, problemOf } from "./problem.ts";
+import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`,
@@ -31,7 +31,7 @@ function refuse(_request: IncomingMessage, response: ServerResponse): void {
     .writeHead(problem.status, {
       connection: "close",
       "content-type": problemMediaType,
-      "retry-after": "5",
+      "retry-after": `${unavailableRetryAfterS}`,
     })
     .end(JSON.stringify(problem));
 }

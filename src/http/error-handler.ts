@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError } from "../errors.ts";
-import { problemMediaType, problemOf } from "./problem.ts";
+import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
 /** Answers every error as a problem document; what is nobody's fault but ours goes to the log. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -24,7 +24,7 @@ export function handleNotFound(request: FastifyRequest, reply: FastifyReply): vo
 
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
   const problem = problemOf(error);
-  const { retryAfterS = problem.status === 503 ? 5 : undefined } = error;
+  const { retryAfterS = problem.status === 503 ? unavailableRetryAfterS : undefined } = error;
   if (retryAfterS !== undefined) {
     reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
   }

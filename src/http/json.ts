@@ -47,7 +47,9 @@ function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
   if (charset !== undefined && !/^utf-?8$/i.test(charset))
     throw unreadable(`charset=${charset.slice(0, 40)}`);
   if (coding !== "identity") throw unreadable(`Content-Encoding: ${coding.slice(0, 40)}`);
-  if (body.length === 0) throw emptyBody();
+  if (body.length === 0) {
+    throw new ServiceError("invalid_request", "the body is empty, a JSON object is needed");
+  }
   // What the decoder puts where bytes are not UTF-8.
   if (body.includes("\ufffd")) {
     throw new ServiceError("invalid_request", "the body is not UTF-8, or has U+FFFD in it");
@@ -57,10 +59,6 @@ function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
   } catch (cause) {
     throw new ServiceError("invalid_request", reasonOf(cause), { cause });
   }
-}
-
-function emptyBody(): ServiceError {
-  return new ServiceError("invalid_request", "the body is empty, a JSON object is needed");
 }
 
 function unreadable(got: string): ServiceError {

@@ -29,6 +29,9 @@ export type Problem = Static<typeof Problem>;
 
 export const problemMediaType = "application/problem+json";
 
+/** When to ask again where the service cannot say it better, seconds. */
+export const unavailableRetryAfterS = 5;
+
 export function problemOf(error: ServiceError): Problem {
   const { status, title } = errorCodes[error.code];
   return {
