@@ -1,6 +1,6 @@
 import type { HttpAnswer, HttpClient } from "../net/client.ts";
 import { PageInfo } from "../page-info.ts";
-import { readAddress } from "./page/values/address.ts";
+import { readAddress } from "../values/address.ts";
 import { type Content, readContent } from "./page/answer.ts";
 import type { Claims } from "./page/claims.ts";
 import { type Follower, type Listing, createFollower } from "./page/follow.ts";

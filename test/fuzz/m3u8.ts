@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { readHls } from "../../src/resolvers/page/manifests/hls.ts";
+import { readHls } from "../../src/manifests/hls.ts";
 import { checkManifest } from "./manifest-check.ts";
 import { addresses, cook, junk, mutations, recipes } from "./recipe.ts";
 import { defineTarget } from "./target.ts";

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ServiceError } from "../../src/errors.ts";
 import { Format, PageInfo } from "../../src/page-info.ts";
-import type { Manifest } from "../../src/resolvers/page/manifests/manifest.ts";
+import type { Manifest } from "../../src/manifests/manifest.ts";
 import type { Outcome } from "./target.ts";
 
 const schema = TypeCompiler.Compile(

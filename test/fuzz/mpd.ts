@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { readDash } from "../../src/resolvers/page/manifests/dash.ts";
+import { readDash } from "../../src/manifests/dash.ts";
 import { checkManifest } from "./manifest-check.ts";
 import { addresses, cook, junk, mutations, recipes } from "./recipe.ts";
 import { defineTarget } from "./target.ts";

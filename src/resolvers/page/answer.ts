@@ -2,12 +2,12 @@ import { ServiceError } from "../../errors.ts";
 import type { HttpAnswer } from "../../net/client.ts";
 import { decodePage } from "./markup/charset.ts";
 import { type Claims, resource } from "./claims.ts";
-import { type Manifest } from "./manifests/manifest.ts";
-import { readDash } from "./manifests/dash.ts";
-import { readHls } from "./manifests/hls.ts";
+import { type Manifest } from "../../manifests/manifest.ts";
+import { readDash } from "../../manifests/dash.ts";
+import { readHls } from "../../manifests/hls.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
-import { type MediaKind, type MediaType, mediaTypeOf } from "./values/media-type.ts";
-import { readLine } from "./values/text.ts";
+import { type MediaKind, type MediaType, mediaTypeOf } from "../../values/media-type.ts";
+import { readLine } from "../../values/text.ts";
 
 /** What an address answered with, read as far as it tells anything. */
 export type Content =

@@ -2,12 +2,12 @@ import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 import { readText } from "./answer.ts";
-import { readAddress } from "./values/address.ts";
+import { readAddress } from "../../values/address.ts";
 import { type Claims, resource } from "./claims.ts";
-import { readDash } from "./manifests/dash.ts";
+import { readDash } from "../../manifests/dash.ts";
 import { formatOf, bestFormats } from "./formats.ts";
-import { readHls } from "./manifests/hls.ts";
-import { type Manifest, createFormatIds } from "./manifests/manifest.ts";
+import { readHls } from "../../manifests/hls.ts";
+import { type Manifest, createFormatIds } from "../../manifests/manifest.ts";
 import { readOembed } from "./vocabularies/oembed.ts";
 import type { Medium } from "./resources.ts";
 

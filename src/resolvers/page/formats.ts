@@ -1,5 +1,5 @@
 import type { Format } from "../../page-info.ts";
-import { splitCodecs } from "./manifests/manifest.ts";
+import { splitCodecs } from "../../manifests/manifest.ts";
 import type { Medium } from "./resources.ts";
 
 /**

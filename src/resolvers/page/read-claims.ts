@@ -1,5 +1,5 @@
 import type { Vocabulary } from "../../page-info.ts";
-import { isFrontPage, readAddress } from "./values/address.ts";
+import { isFrontPage, readAddress } from "../../values/address.ts";
 import { chooseMedium, type PageIdentity } from "./vocabularies/choose-medium.ts";
 import type { Claims } from "./claims.ts";
 import { claimHtml } from "./vocabularies/html-claims.ts";

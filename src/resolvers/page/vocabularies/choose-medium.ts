@@ -1,4 +1,4 @@
-import { isSamePage, readAddress } from "../values/address.ts";
+import { isSamePage, readAddress } from "../../../values/address.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "./thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);

@@ -1,14 +1,14 @@
 import type { Thumbnail } from "../../../page-info.ts";
-import { isFrontPage, readAddress } from "../values/address.ts";
+import { isFrontPage, readAddress } from "../../../values/address.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import { type Claims, type Resource, resource } from "../claims.ts";
-import { readPixels } from "../values/count.ts";
-import { readDate } from "../values/date.ts";
-import { readLanguage } from "../values/language.ts";
+import { readPixels } from "../../../values/count.ts";
+import { readDate } from "../../../values/date.ts";
+import { readLanguage } from "../../../values/language.ts";
 import type { Markup, Player } from "../markup/markup.ts";
 import type { Metas } from "../markup/metas.ts";
-import { readKeywords } from "../values/tags.ts";
-import { readLine, readParagraphs } from "../values/text.ts";
+import { readKeywords } from "../../../values/tags.ts";
+import { readLine, readParagraphs } from "../../../values/text.ts";
 import { readTracks } from "./tracks.ts";
 
 /**

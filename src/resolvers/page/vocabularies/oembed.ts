@@ -1,10 +1,10 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
 import type { Embed, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../values/address.ts";
-import { readPixels } from "../values/count.ts";
-import { readDuration } from "../values/duration.ts";
-import { readLine } from "../values/text.ts";
+import { readAddress } from "../../../values/address.ts";
+import { readPixels } from "../../../values/count.ts";
+import { readDuration } from "../../../values/duration.ts";
+import { readLine } from "../../../values/text.ts";
 
 /** What an oEmbed answer states; `null` for what it does not state or states in a wrong form. */
 export interface OembedFacts {

@@ -1,13 +1,13 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../values/address.ts";
+import { readAddress } from "../../../values/address.ts";
 import { type Claims, type Resource, resource } from "../claims.ts";
-import { readPixels } from "../values/count.ts";
-import { readDate } from "../values/date.ts";
-import { readDuration } from "../values/duration.ts";
-import { readLanguage } from "../values/language.ts";
+import { readPixels } from "../../../values/count.ts";
+import { readDate } from "../../../values/date.ts";
+import { readDuration } from "../../../values/duration.ts";
+import { readLanguage } from "../../../values/language.ts";
 import type { Metas } from "../markup/metas.ts";
-import { readTags } from "../values/tags.ts";
-import { readLine, readParagraphs } from "../values/text.ts";
+import { readTags } from "../../../values/tags.ts";
+import { readLine, readParagraphs } from "../../../values/text.ts";
 
 /** The Open Graph protocol (ogp.me) with its `video.*` and `article` types, Facebook's names included. */
 export function claimOpenGraph(metas: Metas, base: URL): Claims {

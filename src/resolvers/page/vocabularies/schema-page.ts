@@ -1,9 +1,9 @@
-import { readAddress } from "../values/address.ts";
+import { readAddress } from "../../../values/address.ts";
 import type { Claims } from "../claims.ts";
-import { readLanguage } from "../values/language.ts";
+import { readLanguage } from "../../../values/language.ts";
 import { authorOf, firstDate, thumbnails } from "./schema-video.ts";
-import { readKeywords } from "../values/tags.ts";
-import { readLine, readProse } from "../values/text.ts";
+import { readKeywords } from "../../../values/tags.ts";
+import { readLine, readProse } from "../../../values/text.ts";
 import { textOf, textsOf, textsWithin, type Thing } from "./thing.ts";
 
 /** What schema.org's page types state about the page itself. */

@@ -1,12 +1,12 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../values/address.ts";
+import { readAddress } from "../../../values/address.ts";
 import { type Claims, type Resource, resource } from "../claims.ts";
-import { readCount, readPixels } from "../values/count.ts";
-import { readDate } from "../values/date.ts";
-import { readDuration } from "../values/duration.ts";
-import { readLanguage } from "../values/language.ts";
-import { readKeywords } from "../values/tags.ts";
-import { readLine, readProse } from "../values/text.ts";
+import { readCount, readPixels } from "../../../values/count.ts";
+import { readDate } from "../../../values/date.ts";
+import { readDuration } from "../../../values/duration.ts";
+import { readLanguage } from "../../../values/language.ts";
+import { readKeywords } from "../../../values/tags.ts";
+import { readLine, readProse } from "../../../values/text.ts";
 import {
   isA,
   localName,

@@ -1,8 +1,8 @@
 import type { PageInfo } from "../../../page-info.ts";
-import { readAddress } from "../values/address.ts";
+import { readAddress } from "../../../values/address.ts";
 import type { Attributes } from "../markup/attributes.ts";
-import { readLanguage } from "../values/language.ts";
-import { readLine } from "../values/text.ts";
+import { readLanguage } from "../../../values/language.ts";
+import { readLine } from "../../../values/text.ts";
 
 const kinds = new Set(["subtitles", "captions"]);
 

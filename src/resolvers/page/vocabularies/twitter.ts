@@ -1,8 +1,8 @@
-import { readAddress } from "../values/address.ts";
+import { readAddress } from "../../../values/address.ts";
 import { type Claims, type Resource, resource } from "../claims.ts";
-import { readPixels } from "../values/count.ts";
+import { readPixels } from "../../../values/count.ts";
 import type { Metas } from "../markup/metas.ts";
-import { readLine, readParagraphs } from "../values/text.ts";
+import { readLine, readParagraphs } from "../../../values/text.ts";
 
 /** Twitter Cards; a player card's player and stream. */
 export function claimTwitter(metas: Metas, base: URL): Claims {

@@ -1,15 +1,11 @@
 import { describe, expect, it } from "vitest";
-import {
-  isFrontPage,
-  isSamePage,
-  readAddress,
-} from "../../../../src/resolvers/page/values/address.ts";
-import { readAttributes } from "../../../../src/resolvers/page/markup/attributes.ts";
-import { readCount, readPixels } from "../../../../src/resolvers/page/values/count.ts";
-import { readDate } from "../../../../src/resolvers/page/values/date.ts";
-import { readDuration } from "../../../../src/resolvers/page/values/duration.ts";
-import { readLanguage } from "../../../../src/resolvers/page/values/language.ts";
-import { readLine, readParagraphs } from "../../../../src/resolvers/page/values/text.ts";
+import { isFrontPage, isSamePage, readAddress } from "../../src/values/address.ts";
+import { readAttributes } from "../../src/resolvers/page/markup/attributes.ts";
+import { readCount, readPixels } from "../../src/values/count.ts";
+import { readDate } from "../../src/values/date.ts";
+import { readDuration } from "../../src/values/duration.ts";
+import { readLanguage } from "../../src/values/language.ts";
+import { readLine, readParagraphs } from "../../src/values/text.ts";
 
 describe("durations", () => {
   it.each([

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, test } from "vitest";
-import { ServiceError } from "../../../../src/errors.ts";
-import { Format } from "../../../../src/page-info.ts";
-import { readDash } from "../../../../src/resolvers/page/manifests/dash.ts";
-import { readHls } from "../../../../src/resolvers/page/manifests/hls.ts";
-import type { Manifest } from "../../../../src/resolvers/page/manifests/manifest.ts";
+import { ServiceError } from "../../src/errors.ts";
+import { Format } from "../../src/page-info.ts";
+import { readDash } from "../../src/manifests/dash.ts";
+import { readHls } from "../../src/manifests/hls.ts";
+import type { Manifest } from "../../src/manifests/manifest.ts";
 
 const corpus = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");
 const isThere = existsSync(join(corpus, "manifests.json"));

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mediaTypeOf } from "../../../../src/resolvers/page/values/media-type.ts";
+import { mediaTypeOf } from "../../src/values/media-type.ts";
 
 const at = (path: string) => new URL(path, "https://example.com/");
 

@@ -1,4 +1,4 @@
-import type { Format } from "../../../page-info.ts";
+import type { Format } from "../page-info.ts";
 import { readAddress } from "../values/address.ts";
 import { readPixels } from "../values/count.ts";
 import { xsDuration } from "./dash-duration.ts";

@@ -1,5 +1,5 @@
-import { ServiceError } from "../../../errors.ts";
-import type { Format, PageInfo, Subtitle } from "../../../page-info.ts";
+import { ServiceError } from "../errors.ts";
+import type { Format, PageInfo, Subtitle } from "../page-info.ts";
 import { readLanguage } from "../values/language.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
