@@ -12,8 +12,14 @@ export const errorCodes = {
   conflict: { status: 409, title: "Conflict", retryable: false },
   payload_too_large: { status: 413, title: "Payload too large", retryable: false },
   unsupported_media_type: { status: 415, title: "Unsupported media type", retryable: false },
+  range_not_satisfiable: { status: 416, title: "Range not satisfiable", retryable: false },
   idempotency_mismatch: { status: 422, title: "Idempotency key reused", retryable: false },
   address_blocked: { status: 422, title: "Address blocked", retryable: false },
+  no_media: { status: 422, title: "No media", retryable: false },
+  format_unavailable: { status: 422, title: "Format unavailable", retryable: false },
+  drm_protected: { status: 422, title: "DRM protected", retryable: false },
+  live_stream: { status: 422, title: "Live stream", retryable: false },
+  too_large: { status: 422, title: "Too large", retryable: false },
   too_many_requests: { status: 429, title: "Too many requests", retryable: true },
   headers_too_large: { status: 431, title: "Headers too large", retryable: false },
   internal: { status: 500, title: "Internal error", retryable: true },
@@ -22,6 +28,7 @@ export const errorCodes = {
   upstream_invalid: { status: 502, title: "Upstream answer invalid", retryable: false },
   unavailable: { status: 503, title: "Service unavailable", retryable: true },
   upstream_timeout: { status: 504, title: "Upstream timeout", retryable: true },
+  disk_full: { status: 507, title: "Disk full", retryable: false },
 } as const satisfies Record<string, { status: number; title: string; retryable: boolean }>;
 
 export type ErrorCode = keyof typeof errorCodes;
@@ -40,6 +47,8 @@ export interface ServiceErrorOptions {
   retryAfterS?: number;
   /** The single faults of a bad input, as `errors[]` of the problem document. */
   faults?: readonly InputFault[];
+  /** With `upstream_status`: the status that the upstream answered with. */
+  upstreamStatus?: number;
 }
 
 /**
@@ -52,6 +61,7 @@ export class ServiceError extends Error {
   readonly retryable: boolean;
   readonly retryAfterS: number | undefined;
   readonly faults: readonly InputFault[];
+  readonly upstreamStatus: number | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -59,5 +69,6 @@ export class ServiceError extends Error {
     this.retryable = options.retryable ?? errorCodes[code].retryable;
     this.retryAfterS = options.retryAfterS;
     this.faults = options.faults ?? [];
+    this.upstreamStatus = options.upstreamStatus;
   }
 }

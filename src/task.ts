@@ -36,6 +36,8 @@ export const Progress = Type.Object({
   eta: amount("seconds"),
 });
 
+export type Progress = Static<typeof Progress>;
+
 export const TaskFile = Type.Object({
   name: Type.String(),
   mime_type: Type.String(),
@@ -46,6 +48,8 @@ export const TaskFile = Type.Object({
   height: count("pixels"),
   url: Type.String({ description: "where to fetch it" }),
 });
+
+export type TaskFile = Static<typeof TaskFile>;
 
 export const TaskFailure = Type.Object({
   code: Type.String({ description: "one of the service's error codes" }),
