@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import { finished, type Readable } from "node:stream";
 import { ServiceError } from "../errors.ts";
 import type { Decoding } from "./content-coding.ts";
 import type { Deadline } from "./deadline.ts";
@@ -15,27 +15,68 @@ interface AnswerBodyOptions {
   translate: (error: unknown) => unknown;
 }
 
-/** The body of an answer as `HttpAnswer` promises it: read once, bounded, closed when left. */
+/** Bytes that may wait for the reader. */
+const maxQueuedBytes = 256 * 1024;
+
+/**
+ * The body of an answer as `HttpAnswer` promises it: read once, bounded, closed when left. It gives
+ * every byte that came before a connection was lost, and only then the error; a stream that is read
+ * by its own iterator would drop what had not been asked for.
+ */
 export function createAnswerBody(options: AnswerBodyOptions): AsyncIterable<Uint8Array> {
   const { raw, decoding, maxBytes, deadline, what, translate } = options;
   const { decoded } = decoding;
-  const chunks: AsyncIterator<Uint8Array, undefined> = decoded[Symbol.asyncIterator]();
+  let queue: Uint8Array[] = [];
+  let queuedBytes = 0;
   let bytes = 0;
+  let end: { error: unknown } | undefined;
+  let wake = () => {};
+
   const leave = () => {
+    queue = [];
+    queuedBytes = 0;
+    deadline.end();
     decoded.destroy();
     raw.destroy();
   };
   deadline.signal.addEventListener("abort", leave, { once: true });
-  decoded.once("close", () => deadline.end());
+  decoded.on("data", (chunk: Uint8Array) => {
+    queue.push(chunk);
+    queuedBytes += chunk.length;
+    if (queuedBytes >= maxQueuedBytes) decoded.pause();
+    wake();
+  });
+  finished(decoded, { writable: false }, (error) => {
+    end = { error };
+    wake();
+  });
+
+  async function take(): Promise<Uint8Array | undefined> {
+    if (queue.length === 0 && end === undefined) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      await promise;
+    }
+    deadline.signal.throwIfAborted();
+    const chunk = queue.shift();
+    if (chunk === undefined) {
+      if (end?.error) throw end.error;
+      return undefined;
+    }
+    queuedBytes -= chunk.length;
+    if (queuedBytes < maxQueuedBytes && decoded.isPaused()) decoded.resume();
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge(what, maxBytes);
+    return chunk;
+  }
 
   const iterator: AsyncIterator<Uint8Array, undefined> = {
     async next() {
       try {
-        const next = await chunks.next();
-        if (next.done === true) return next;
-        bytes += next.value.length;
-        if (bytes > maxBytes) throw tooLarge(what, maxBytes);
-        return next;
+        const value = await take();
+        if (value !== undefined) return { done: false, value };
+        deadline.end();
+        return { done: true, value };
       } catch (error) {
         const failure = translate(decoding.failure() ?? error);
         leave();

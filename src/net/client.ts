@@ -11,8 +11,8 @@ export interface HttpClient {
    * The promise, or the iteration of `body`, rejects with a ServiceError:
    * `invalid_url` (not http/https, credentials in it, over 8 KiB), `address_blocked` (a hop resolves to
    * an address that is not public and not in ALLOW_NETWORKS), `upstream_unreachable` (DNS, TCP,
-   * TLS, connection lost), `upstream_status` (not 2xx; `retryable` for 408, 425, 429 and 5xx, with
-   * `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, a redirect to what would be
+   * TLS, connection lost), `upstream_status` (not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx,
+   * with `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, a redirect to what would be
    * an `invalid_url`, too many of them, more than `maxBytes`), `upstream_timeout` (no bytes for the
    * idle time, or the total time over all), `unavailable` (the client is closed).
    * When `signal` is aborted: with `signal.reason`.
@@ -28,6 +28,26 @@ export interface GetOptions {
   maxBytes: number;
   /** Value of the `Accept` header; default any type. */
   accept?: string;
+  /**
+   * Asks for the bytes as they are kept, without a content coding, so that offsets mean the same in
+   * every answer. A server that sends a coding all the same is refused with `upstream_invalid`.
+   */
+  identity?: boolean;
+  /**
+   * Asks for these bytes only (RFC 9110 §14.2); `identity` is then true. The server may ignore it:
+   * the answer is 206 with `Content-Range`, or 200 with everything. A 206 that begins elsewhere, ends
+   * later, holds several ranges, or was not asked for is refused with `upstream_invalid`; one that
+   * ends earlier is not.
+   */
+  range?: ByteRange;
+  /** With `range`: the validator that must still hold, else everything is sent (RFC 9110 §13.1.5). */
+  ifRange?: string;
+}
+
+/** Bytes of a resource; without `length` up to its end. */
+export interface ByteRange {
+  offset: number;
+  length?: number;
 }
 
 export interface HttpAnswer {

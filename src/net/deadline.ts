@@ -11,7 +11,7 @@ export interface Deadline {
   end(): void;
 }
 
-/** `what` names the request in the message. */
+/** `timeoutMs` may be Infinity. `what` names the request in the message. */
 export function startDeadline(signal: AbortSignal, timeoutMs: number, what: string): Deadline {
   const controller = new AbortController();
   let reason: unknown;
@@ -24,7 +24,8 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   const onTimeout = () => {
     abort(new ServiceError("upstream_timeout", `${what} was not over within ${timeoutMs} ms`));
   };
-  const timer = setTimeout(onTimeout, timeoutMs);
+  // A timer of Infinity would fire at once.
+  const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
   const deadline: Deadline = {
     signal: controller.signal,
     get reason() {

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Agent, Dispatcher } from "undici";
-import { acceptEncoding } from "./content-coding.ts";
 import type { Deadline } from "./deadline.ts";
 import type { HostSlots } from "./host-slots.ts";
 
@@ -16,15 +15,14 @@ export interface Exchange {
 export interface ExchangeOptions {
   agent: Agent;
   slots: HostSlots;
-  userAgent: string;
 }
 
 /** Sends GET `url` as soon as its host has a free slot. Rejects with undici's errors. */
 export async function exchange(
   url: URL,
-  accept: string,
+  fields: Record<string, string>,
   deadline: Deadline,
-  { agent, slots, userAgent }: ExchangeOptions,
+  { agent, slots }: ExchangeOptions,
 ): Promise<Exchange> {
   const release = await slots.acquire(url.host, deadline.signal);
   try {
@@ -32,7 +30,7 @@ export async function exchange(
       method: "GET",
       origin: url.origin,
       path: url.pathname + url.search,
-      headers: { "user-agent": userAgent, accept, "accept-encoding": acceptEncoding },
+      headers: fields,
       signal: deadline.signal,
     });
     // Until there is a connection, undici does not look at the signal.

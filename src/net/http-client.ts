@@ -3,7 +3,8 @@ import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
 import { createAddressGuard, type Lookup } from "./address-guard.ts";
 import { createAnswerBody } from "./answer-body.ts";
-import type { HttpAnswer, HttpClient } from "./client.ts";
+import { checkPartial } from "./byte-range.ts";
+import type { GetOptions, HttpAnswer, HttpClient } from "./client.ts";
 import { decode, decodersOf } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "./deadline.ts";
 import { discard, type Exchange, exchange } from "./exchange.ts";
@@ -11,6 +12,7 @@ import { createGuardedConnector } from "./guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
 import { httpUrlFault, nameOf } from "./http-url.ts";
 import { afterRedirects, isRedirect, redirectTarget } from "./redirect.ts";
+import { requestFields } from "./request-fields.ts";
 import { parseRetryAfter } from "./retry-after.ts";
 import { type UpstreamLimits, upstreamError } from "./upstream-error.ts";
 
@@ -29,7 +31,7 @@ export interface HttpClientOptions {
    * second; default 10 s.
    */
   idleTimeoutMs?: number;
-  /** From the call of `get` to the end of the body, all waiting included; default 15 s. */
+  /** From the call of `get` to the end of the body, all waiting included; Infinity: no limit. Default 15 s. */
   totalTimeoutMs?: number;
   /** Largest header of an answer; default 32 KiB. */
   maxHeaderBytes?: number;
@@ -40,8 +42,8 @@ export interface HttpClientOptions {
 
 /**
  * A client whose every connection goes through the address guard. It sends `User-Agent`, `Accept`
- * and `Accept-Encoding`, nothing of anyone's request and no cookies, over HTTP/1.1 connections that
- * are kept for a few seconds.
+ * and `Accept-Encoding`, `Range` and `If-Range` where asked for, nothing of anyone's request and no
+ * cookies, over HTTP/1.1 connections that are kept for a few seconds.
  *
  * @throws RangeError that names a text in `allowNetworks` that is no network.
  */
@@ -61,22 +63,24 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     bodyTimeout: idleTimeoutMs,
     maxHeaderSize: maxHeaderBytes,
   });
-  const parts = { agent, slots: createHostSlots(perHost), userAgent };
+  const parts = { agent, slots: createHostSlots(perHost) };
   const limits = { idleTimeoutMs, maxHeaderBytes };
 
   return {
-    async get(start, { signal, maxBytes, accept = "*/*" }) {
+    async get(start, request) {
+      const { signal } = request;
       signal.throwIfAborted();
       const fault = httpUrlFault(start);
       if (fault !== undefined) throw fault;
+      const fields = requestFields(request, userAgent, whatOf(start));
       const deadline = startDeadline(signal, totalTimeoutMs, whatOf(start));
       let url = start;
       let redirects = 0;
       try {
         for (;;) {
-          const received = await exchange(url, accept, deadline, parts);
+          const received = await exchange(url, fields, deadline, parts);
           if (!isRedirect(received.status)) {
-            return await openAnswer(received, maxBytes, deadline, limits);
+            return await openAnswer(received, request, deadline, limits);
           }
           await discard(received.body);
           if (redirects === maxRedirects) throw tooManyRedirects(url, maxRedirects);
@@ -105,15 +109,17 @@ function networkList(networks: string | readonly string[] = []): string[] {
 
 async function openAnswer(
   { url, status, headers, body }: Exchange,
-  maxBytes: number,
+  { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
   limits: UpstreamLimits,
 ): Promise<HttpAnswer> {
   const what = whatOf(url);
   try {
     if (status < 200 || status > 299) throw refused(what, status, headers.get("retry-after"));
+    checkPartial({ status, headers }, range, what);
     const isEmpty = headers.get("content-length") === "0";
     const decoders = isEmpty ? [] : decodersOf(headers.get("content-encoding"), what);
+    if (decoders.length > 0 && (identity === true || range !== undefined)) throw encoded(what);
     const answerBody = createAnswerBody({
       raw: body,
       decoding: decode(body, decoders, maxBytes, what),
@@ -138,9 +144,15 @@ const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 function refused(what: string, status: number, retryAfter: string | undefined): ServiceError {
   const retryAfterS = parseRetryAfter(retryAfter, new Date());
   return new ServiceError("upstream_status", `${what} was answered with status ${status}`, {
+    upstreamStatus: status,
     retryable: passing.has(status) || status >= 500,
     ...(retryAfterS !== undefined && { retryAfterS }),
   });
+}
+
+function encoded(what: string): ServiceError {
+  const rule = "the bytes were asked for as they are, the answer has a content coding";
+  return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }
 
 function tooManyRedirects(url: URL, maxRedirects: number): ServiceError {

@@ -27,11 +27,12 @@ export function redirectTarget(from: URL, location: string | undefined): URL {
 /** An error of a later request of the chain, with the way there put before its message. */
 export function afterRedirects(error: unknown, start: URL, redirects: number): unknown {
   if (!(error instanceof ServiceError)) return error;
-  const { code, message, retryable, retryAfterS } = error;
+  const { code, message, retryable, retryAfterS, upstreamStatus } = error;
   return new ServiceError(code, `redirect ${redirects} of ${nameOf(start)}: ${message}`, {
     cause: error,
     retryable,
     ...(retryAfterS !== undefined && { retryAfterS }),
+    ...(upstreamStatus !== undefined && { upstreamStatus }),
   });
 }
 

@@ -27,7 +27,7 @@ it("sends our own headers and nothing else", async () => {
 
 it("gives status, headers and body as they came", async () => {
   const upstream = await startUpstream((_request, response) => {
-    response.writeHead(206, {
+    response.writeHead(203, {
       "Content-Type": "text/html",
       "X-Twice": ["a", "b"],
       constructor: "c",
@@ -36,7 +36,7 @@ it("gives status, headers and body as they came", async () => {
     response.end("page");
   });
   const answer = await get(localClient(), upstream.url("/"));
-  expect([answer.status, answer.url.href]).toEqual([206, upstream.url("/").href]);
+  expect([answer.status, answer.url.href]).toEqual([203, upstream.url("/").href]);
   expect(Object.fromEntries(answer.headers)).toMatchObject({
     "content-type": "text/html",
     "x-twice": "a, b",
@@ -81,6 +81,7 @@ it.each([
   );
   expect(error).toMatchObject({
     code: "upstream_status",
+    upstreamStatus: status,
     retryable,
     message: `GET ${upstream.url("/").href} was answered with status ${status}`,
   });
@@ -133,6 +134,33 @@ describe("a body", () => {
       code: "upstream_unreachable",
       retryable: true,
     });
+  });
+
+  it("gives all that came before the connection was lost, however late it is read", async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n${"a".repeat(60_000)}`);
+    });
+    const { body } = await get(localClient(), upstream.url("/"));
+    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+    let bytes = 0;
+    await expect(async () => {
+      for await (const chunk of body) bytes += chunk.length;
+    }).rejects.toMatchObject({ code: "upstream_unreachable" });
+    expect(bytes).toBe(60_000);
+  });
+
+  it("is taken from the connection no faster than it is read", async () => {
+    const large = Buffer.alloc(64 * MiB);
+    const upstream = await startUpstream((_request, response) => response.end(large));
+    const client = localClient();
+    const maxBytes = large.length;
+    const unread = await get(client, upstream.url("/"), { maxBytes });
+    // By the end of the second one, all of the first one could have come.
+    await read(client, upstream.url("/"), { maxBytes });
+    expect(upstream.sockets[0]?.writableLength).toBeGreaterThan(0);
+    let bytes = 0;
+    for await (const chunk of unread.body) bytes += chunk.length;
+    expect(bytes).toBe(large.length);
   });
 
   it("without a stated length ends with the connection", async () => {

@@ -1,0 +1,20 @@
+import { rangeField } from "./byte-range.ts";
+import type { GetOptions } from "./client.ts";
+import { acceptEncoding } from "./content-coding.ts";
+
+/** The header of a request, without what the connection adds; the same on every hop. */
+export function requestFields(
+  { accept = "*/*", identity, range, ifRange }: GetOptions,
+  userAgent: string,
+  what: string,
+): Record<string, string> {
+  const isIdentity = identity === true || range !== undefined;
+  const fields = {
+    "user-agent": userAgent,
+    accept,
+    "accept-encoding": isIdentity ? "identity" : acceptEncoding,
+  };
+  if (range === undefined) return fields;
+  const ranged = { ...fields, range: rangeField(range, what) };
+  return ifRange === undefined ? ranged : { ...ranged, "if-range": ifRange };
+}
