@@ -1,9 +1,10 @@
 import { Parser } from "htmlparser2";
+import { checkLength, invalidManifest } from "./manifest.ts";
 
 /** An element of an MPD that hands its attributes and base address down to its children. */
 export interface MpdElement {
   name: "MPD" | "Period" | "AdaptationSet" | "Representation";
-  /** Only those that formats are made of. */
+  /** Only those that are used. */
   attributes: Map<string, string>;
   /** Text of the first BaseURL, `""` where there is none. */
   baseUrl: string;
@@ -11,12 +12,137 @@ export interface MpdElement {
   label: string;
   /** It has a ContentProtection of its own. */
   isProtected: boolean;
-  /** It has a SegmentTemplate or SegmentList: its medium is not one file. */
-  isSegmented: boolean;
+  /** What it says about the segments of the Representations in it. */
+  addressing: Addressing | null;
   children: MpdElement[];
 }
 
-/** What formats are made of below each element; `null`: nothing. */
+/** The first SegmentTemplate or SegmentList of an element, else its SegmentBase. */
+export interface Addressing {
+  name: "SegmentBase" | "SegmentList" | "SegmentTemplate";
+  attributes: Map<string, string>;
+  initialization: Initialization | null;
+  timeline: TimelineEntry[] | null;
+  urls: SegmentUrl[];
+}
+
+/** Attributes as written, `""` where there is none: so in all three. */
+export type Initialization = Record<"sourceURL" | "range", string>;
+export type SegmentUrl = Record<"media" | "mediaRange", string>;
+/** An S element of a SegmentTimeline. */
+export type TimelineEntry = Record<"t" | "d" | "r", string>;
+
+export interface Mpd {
+  root: MpdElement;
+  /** It has more Periods, AdaptationSets and Representations than are read. */
+  isCut: boolean;
+}
+
+const maxDepth = 64;
+const maxElements = 10_000;
+const maxTextLength = 8_192;
+
+/**
+ * The MPD (ISO/IEC 23009-1) in `text`, reduced to what formats and segments are made of; at most
+ * 10,000 Periods, AdaptationSets and Representations of it. Name space prefixes of elements are
+ * ignored, entities other than XML's own are never expanded, and what is not closed is closed at
+ * the end. One pass.
+ *
+ * @throws ServiceError `upstream_invalid` where the root element is not MPD, elements nest deeper
+ * than 64, or there are more than 4 Mi characters.
+ */
+export function readMpd(text: string, url: URL): Mpd {
+  checkLength(text, url);
+  const tree = createTree();
+  let isRefused = false;
+  let depth = 0;
+  const parser = new Parser(
+    {
+      onopentagname(qualifiedName) {
+        const name = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+        isRefused = depth >= maxDepth || (tree.mpd.root === null && name !== "MPD");
+        if (isRefused) parser.pause();
+        else tree.open(name);
+        depth += 1;
+      },
+      onattribute: tree.attribute,
+      ontext: tree.text,
+      onclosetag() {
+        depth -= 1;
+        tree.close();
+      },
+    },
+    { xmlMode: true },
+  );
+  parser.write(text);
+  const { root, isCut } = tree.mpd;
+  if (root !== null && !isRefused) return { root, isCut };
+  throw invalidManifest(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
+}
+
+/** An open element; of those that only have attributes, these. */
+type Open =
+  | MpdElement
+  | Addressing
+  | { name: "SegmentTimeline"; entries: TimelineEntry[] }
+  | { name: "leaf"; fields: Record<string, string> };
+
+function createTree() {
+  const mpd: { root: MpdElement | null; isCut: boolean } = { root: null, isCut: false };
+  let elements = 0;
+  /** The open elements, innermost last; `null` for those that are not used. */
+  const stack: (Open | null)[] = [];
+  let reading: { element: MpdElement; field: "baseUrl" | "label" } | null = null;
+
+  function opened(name: string): Open | null {
+    if (mpd.root === null) return (mpd.root = newElement("MPD"));
+    const parent = stack.at(-1);
+    if (parent === null || parent === undefined || parent.name === "leaf") return null;
+    if (parent.name === "SegmentTimeline") {
+      return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
+    }
+    if ("urls" in parent) return openedIn(parent, name);
+    const child = childOf[parent.name];
+    if (child === null || child !== name) {
+      reading = textOf(parent, name);
+      return note(parent, name);
+    }
+    if (elements >= maxElements) {
+      mpd.isCut = true;
+      return null;
+    }
+    elements += 1;
+    const element = newElement(child);
+    parent.children.push(element);
+    return element;
+  }
+
+  return {
+    mpd,
+    open: (name: string) => void stack.push(opened(name)),
+    attribute(name: string, value: string): void {
+      const target = stack.at(-1);
+      if (target === null || target === undefined) return;
+      if ("attributes" in target) {
+        const { attributes } = target;
+        if (usedAttributes.has(name) && !attributes.has(name)) attributes.set(name, value);
+      } else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) {
+        target.fields[name] = value;
+      }
+    },
+    text(piece: string): void {
+      if (reading === null) return;
+      const { element, field } = reading;
+      element[field] += piece.slice(0, maxTextLength - element[field].length);
+    },
+    close(): void {
+      stack.pop();
+      reading = null;
+    },
+  };
+}
+
+/** Where further elements with attributes of their own are found; `null`: nowhere. */
 const childOf = {
   MPD: "Period",
   Period: "AdaptationSet",
@@ -27,81 +153,46 @@ const childOf = {
 const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
-    "frameRate bandwidth lang"
+    "frameRate bandwidth lang xlink:href media initialization timescale startNumber endNumber " +
+    "presentationTimeOffset"
   ).split(" "),
 );
 
-const maxDepth = 64;
-const maxElements = 10_000;
-const maxTextLength = 8_192;
-
-/**
- * The MPD (ISO/IEC 23009-1) in `text`, reduced to what formats are made of; at most 10,000 elements
- * of it. `undefined` where `text` is something else or nests deeper than 64. Name space prefixes
- * are ignored, entities other than XML's own are never expanded, and what is not closed is closed
- * at the end. One pass.
- */
-export function readMpd(text: string): MpdElement | undefined {
-  let root: MpdElement | undefined;
-  let isRefused = false;
-  let elements = 0;
-  /** The open elements, innermost last; `null` for those without formats below them. */
-  const stack: (MpdElement | null)[] = [];
-  let reading: { element: MpdElement; field: "baseUrl" | "label" } | null = null;
-
-  function open(name: string): MpdElement | null {
-    if (root === undefined) return (root = newElement("MPD"));
-    const parent = stack.at(-1) ?? null;
-    if (parent === null) return null;
-    const child = childOf[parent.name];
-    if (child !== name || elements >= maxElements) {
-      reading = note(parent, name);
-      return null;
-    }
-    elements += 1;
-    const element = newElement(child);
-    parent.children.push(element);
-    return element;
-  }
-
-  const parser = new Parser(
-    {
-      onopentagname(qualifiedName) {
-        const name = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
-        isRefused = stack.length >= maxDepth || (root === undefined && name !== "MPD");
-        if (isRefused) parser.pause();
-        else stack.push(open(name));
-      },
-      onattribute(name, value) {
-        const { attributes } = stack.at(-1) ?? {};
-        if (usedAttributes.has(name) && !attributes?.has(name)) attributes?.set(name, value);
-      },
-      ontext(piece) {
-        if (reading === null) return;
-        const { element, field } = reading;
-        element[field] += piece.slice(0, maxTextLength - element[field].length);
-      },
-      onclosetag() {
-        stack.pop();
-        reading = null;
-      },
-    },
-    { xmlMode: true },
-  );
-  parser.write(text);
-  return isRefused ? undefined : root;
-}
-
 function newElement(name: MpdElement["name"]): MpdElement {
-  const found = { baseUrl: "", label: "", isProtected: false, isSegmented: false };
+  const found = { baseUrl: "", label: "", isProtected: false, addressing: null };
   return { name, attributes: new Map(), ...found, children: [] };
 }
 
-/** Notes what a child says about its parent; gives the text that is to be read from it, if any. */
-function note(element: MpdElement, child: string) {
+/** The text that is to be read from a child, if any. */
+function textOf(element: MpdElement, child: string) {
   if (child === "BaseURL" && element.baseUrl === "") return { element, field: "baseUrl" } as const;
   if (child === "Label" && element.label === "") return { element, field: "label" } as const;
-  if (child === "ContentProtection") element.isProtected = true;
-  if (child === "SegmentTemplate" || child === "SegmentList") element.isSegmented = true;
   return null;
+}
+
+/** Notes what a child says about its parent; gives it where there is more in it. */
+function note(element: MpdElement, child: string): Addressing | null {
+  if (child === "ContentProtection") element.isProtected = true;
+  if (child !== "SegmentTemplate" && child !== "SegmentList" && child !== "SegmentBase")
+    return null;
+  const known = element.addressing;
+  if (known !== null && (known.name !== "SegmentBase" || child === "SegmentBase")) return null;
+  const found = { initialization: null, timeline: null, urls: [] };
+  return (element.addressing = { name: child, attributes: new Map(), ...found });
+}
+
+function openedIn(addressing: Addressing, name: string): Open | null {
+  if (name === "SegmentTimeline" && addressing.timeline === null) {
+    return { name, entries: (addressing.timeline = []) };
+  }
+  if (name === "SegmentURL") return leaf(addressing.urls, { media: "", mediaRange: "" });
+  if (name !== "Initialization" || addressing.initialization !== null) return null;
+  const fields = { sourceURL: "", range: "" };
+  addressing.initialization = fields;
+  return { name: "leaf", fields };
+}
+
+function leaf<Fields extends Record<string, string>>(list: Fields[], fields: Fields): Open {
+  list.push(fields);
+  return { name: "leaf", fields };
 }

@@ -8,8 +8,8 @@ export interface PlaylistLine {
 const maxLineLength = 65_536;
 
 /**
- * The lines of a playlist (RFC 8216 §4.1) in order, cut to 64 Ki characters; blank ones and comments
- * are left out.
+ * The lines of a playlist (RFC 8216 §4.1) in order, cut to 64 Ki characters; blank ones and
+ * comments are left out.
  */
 export function* readLines(text: string): Generator<PlaylistLine> {
   for (let start = 0; start < text.length;) {
@@ -64,8 +64,8 @@ export interface Variables {
 
 /**
  * The variables of the playlist at `url` (RFC 8216bis §4.4.2.3), whose query QUERYPARAM reads. At
- * most about 1 MiB of text is put in for one playlist, in at most 10,000 places, so that variables made of variables stay small;
- * what is not defined, or no longer fits, stays as written.
+ * most about 1 MiB of text is put in for one playlist, in at most 10,000 places, so that variables
+ * made of variables stay small; what is not defined, or no longer fits, stays as written.
  */
 export function createVariables(url: URL): Variables {
   const values = new Map<string, string>();

@@ -4,14 +4,13 @@ import { readPixels } from "../values/count.ts";
 import { createVariables, readAttributes, readLines } from "./hls-lines.ts";
 import { readMediaPlaylist } from "./hls-media.ts";
 import { isLicensedKey } from "./hls-key.ts";
+import { checkPlaylist, isMultivariant } from "./hls-playlist.ts";
 import {
   type Codecs,
   type Manifest,
-  checkLength,
   createFormatIds,
   createSubtitles,
   framesPerSecond,
-  invalidManifest,
   kilobits,
   languageTag,
   maxFormats,
@@ -22,8 +21,9 @@ import { readLine } from "../values/text.ts";
 /**
  * Reads an HLS playlist (RFC 8216, 8216bis) that was found at `url`.
  *
- * A multivariant playlist gives one format per variant and one per audio rendition of its own;
- * I-frame streams are none. `tbr` is BANDWIDTH, the peak, since every variant must state it;
+ * A multivariant playlist gives one format per variant and, after them, one per audio rendition of
+ * its own, first those that the best variant names, of these first the default one; I-frame streams
+ * are none. `tbr` is BANDWIDTH, the peak, since every variant must state it;
  * AVERAGE-BANDWIDTH only where it is missing. A media playlist gives itself as one format.
  * Addresses that are not http(s) are left out. Linear in the length of `text`.
  *
@@ -31,15 +31,9 @@ import { readLine } from "../values/text.ts";
  * order mark may stand before it) and has at most 4 Mi characters.
  */
 export function readHls(text: string, url: URL): Manifest {
-  checkLength(text, url);
-  const start = text.search(/\S/);
-  if (start === -1 || text.slice(start, start + 7).toUpperCase() !== "#EXTM3U") {
-    throw invalidManifest(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
-  }
-  return multivariantTag.test(text) ? readMultivariant(text, url) : readMediaPlaylist(text, url);
+  checkPlaylist(text, url);
+  return isMultivariant(text) ? readMultivariant(text, url) : readMediaPlaylist(text, url);
 }
-
-const multivariantTag = /^[ \t]*#EXT-X-(?:STREAM-INF|I-FRAME-STREAM-INF|MEDIA|SESSION-KEY):/im;
 
 type Attributes = ReadonlyMap<string, string>;
 
@@ -60,6 +54,8 @@ interface AudioGroup {
   /** The one whose medium is in the variants themselves. */
   included: Rendition | undefined;
   acodec: string | null;
+  /** That of the best variant that names it, kbit/s; 0: none does. */
+  tbr: number;
 }
 
 interface Listing {
@@ -70,7 +66,7 @@ interface Listing {
 
 function readMultivariant(text: string, url: URL): Manifest {
   const listing = list(text, url);
-  const formatId = createFormatIds();
+  const formatId = createFormatIds("-");
   const groups = audioGroups(listing);
   const common = { manifest_url: url.href, has_drm: listing.has_drm };
   const formats = listing.variants.map((variant, index): Format => {
@@ -78,8 +74,8 @@ function readMultivariant(text: string, url: URL): Manifest {
     const format_id = formatId(`hls-${Math.floor(format.tbr ?? index)}`);
     return { ...common, ...format, format_id };
   });
-  for (const { renditions, acodec } of groups.values()) {
-    for (const rendition of renditions) {
+  for (const { renditions, acodec } of [...groups.values()].toSorted((a, b) => b.tbr - a.tbr)) {
+    for (const rendition of renditions.toSorted((a, b) => choiceOf(b) - choiceOf(a))) {
       if (rendition.url === null || formats.length >= maxFormats) continue;
       const format = renditionFormat(rendition, rendition.url, acodec);
       formats.push({ ...common, ...format, format_id: formatId(format.format_id) });
@@ -158,6 +154,12 @@ function renditionFormat({ attributes }: Rendition, url: URL, acodec: string | n
   };
 }
 
+/** What is played unless someone chooses comes first (RFC 8216 §4.3.4.1). */
+function choiceOf({ attributes }: Rendition): number {
+  const isSet = (name: string) => attributes.get(name)?.toUpperCase() === "YES";
+  return isSet("DEFAULT") ? 2 : isSet("AUTOSELECT") ? 1 : 0;
+}
+
 const blank = {
   protocol: "m3u8",
   mime_type: null,
@@ -173,14 +175,16 @@ function audioGroups({ variants, renditions }: Listing): Map<string, AudioGroup>
   for (const rendition of renditions) {
     if (!isOfType(rendition.attributes, "AUDIO")) continue;
     const id = rendition.attributes.get("GROUP-ID") ?? "";
-    const group = groups.get(id) ?? { renditions: [], included: undefined, acodec: null };
+    const group = groups.get(id) ?? { renditions: [], included: undefined, acodec: null, tbr: 0 };
     group.renditions.push(rendition);
     if (!rendition.attributes.get("URI")) group.included ??= rendition;
     groups.set(id, group);
   }
   for (const { attributes, codecs } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
-    if (group !== undefined && codecs.acodec !== "none") group.acodec ??= codecs.acodec;
+    if (group === undefined) continue;
+    if (codecs.acodec !== "none") group.acodec ??= codecs.acodec;
+    group.tbr = Math.max(group.tbr, kilobits(attributes.get("BANDWIDTH")) ?? 0);
   }
   return groups;
 }

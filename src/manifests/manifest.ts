@@ -62,22 +62,39 @@ export function splitCodecs(list: string | undefined): Codecs {
   return found;
 }
 
-/** Gives each id once: a repeated one gets `-1`, `-2` …; ids are at most 255 long. */
-export function createFormatIds(): (wanted: string) => string {
+/**
+ * Gives each id once: a repeated one gets `~1`, `~2` …, so that what it was made of can be found
+ * again (`findFormat`); readers of manifests, whose ids must not look like that, take `-`. Ids are
+ * at most 255 long.
+ */
+export function createFormatIds(separator: "~" | "-" = "~"): (wanted: string) => string {
   const taken = new Map<string, number>();
   return (wanted) => {
-    const stem = wanted
+    const wish = wanted
       .replaceAll(/[\p{Cc}\s]+/gu, " ")
-      .slice(0, 240)
+      .slice(0, 255)
       .toWellFormed();
-    let id = stem;
-    for (let n = taken.get(stem) ?? 1; taken.has(id); n += 1) {
-      id = `${stem}-${n}`;
-      taken.set(stem, n + 1);
+    const stem = wish.slice(0, 240).toWellFormed();
+    let id = wish;
+    for (let n = taken.get(wish) ?? 1; taken.has(id); n += 1) {
+      id = `${stem}${separator}${n}`;
+      taken.set(wish, n + 1);
     }
     taken.set(id, 1);
     return id;
   };
+}
+
+/**
+ * The one of a manifest's formats that a record lists as `formatId`: there, where several manifests
+ * have the same id, it may have got another ending.
+ */
+export function findFormat(formats: readonly Format[], formatId: string): Format | undefined {
+  const stem = formatId.replace(/~\d{1,9}$/, "");
+  return (
+    formats.find(({ format_id }) => format_id === formatId) ??
+    formats.find(({ format_id }) => format_id === stem)
+  );
 }
 
 /** Subtitles by language (`und` where none is stated), the same address only once. */

@@ -24,6 +24,8 @@ export interface TargetParts<Input, Prepared, Output> {
   run: (prepared: Prepared) => Output | Promise<Output>;
   /** Throws where the outcome breaks the promise; not measured. */
   check: (outcome: Outcome<Output>) => void;
+  /** How many times the stall limit a run may take, for work that is done in a thread of its own. */
+  patience?: number;
   close?: () => Promise<void>;
 }
 
@@ -39,11 +41,12 @@ const doubtless = 4;
 export function defineTarget<Input, Prepared, Output>(
   parts: TargetParts<Input, Prepared, Output>,
 ): FuzzTarget {
-  const { name, input, prepare, run, check, close = async () => {} } = parts;
+  const { name, input, prepare, run, check, patience = 1, close = async () => {} } = parts;
   return {
     name,
     close,
-    property({ stallLimitMs, onStall }) {
+    property({ stallLimitMs: commonLimitMs, onStall }) {
+      const stallLimitMs = commonLimitMs * patience;
       return fc.asyncProperty(input, async (value) => {
         const prepared = await prepare(value);
         let stallMs = Infinity;

@@ -1,0 +1,111 @@
+import { type TrackAddressing, wholeOf } from "./dash-addressing.ts";
+import type { SegmentPlace } from "./dash-template.ts";
+import type { TimelineEntry } from "./dash-xml.ts";
+import { invalidManifest } from "./manifest.ts";
+import { checkSegmentCount } from "./segment-collector.ts";
+
+/** One segment's place in its Period. */
+export interface TimedPlace extends SegmentPlace {
+  durationS: number;
+}
+
+/**
+ * Of a segment: what is left of a Period after the last whole one is a segment only if it is
+ * longer.
+ */
+const tolerance = 1e-3;
+
+/**
+ * The segments that a SegmentTimeline or a constant duration states for a Period of `periodS`
+ * seconds (`null`: unknown), in order.
+ *
+ * @throws ServiceError `upstream_invalid` for more than 200,000 segments of one entry, before any
+ * of them is made; for entries without duration; where nothing says how many there are.
+ */
+export function placeSegments(
+  addressing: TrackAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedPlace> {
+  const { timeline } = addressing;
+  return timeline === null
+    ? placeEvenly(addressing, periodS, url)
+    : placeEntries(timeline, addressing, periodS, url);
+}
+
+function* placeEvenly(
+  addressing: TrackAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedPlace> {
+  const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
+  if (duration === null) {
+    throw invalidManifest(url, "its segments must have a duration or a SegmentTimeline");
+  }
+  const segmentS = duration / timescale;
+  const fitting = periodS === null ? Infinity : countFitting(periodS, segmentS);
+  const numbered = endNumber === null ? Infinity : endNumber - startNumber + 1;
+  const count = Math.min(fitting, numbered);
+  if (count === Infinity) {
+    throw invalidManifest(url, "its segments need a Period of known duration or an endNumber");
+  }
+  checkSegmentCount(count, url);
+  for (let index = 0; index < count; index += 1) {
+    const leftS = periodS === null ? segmentS : periodS - index * segmentS;
+    yield {
+      number: startNumber + index,
+      time: presentationTimeOffset + BigInt(index) * BigInt(duration),
+      durationS: Math.min(segmentS, leftS),
+    };
+  }
+}
+
+function* placeEntries(
+  timeline: readonly TimelineEntry[],
+  addressing: TrackAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedPlace> {
+  const { timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
+  const periodEnd =
+    periodS === null ? null : presentationTimeOffset + BigInt(Math.round(periodS * timescale));
+  let number = startNumber;
+  let time = 0n;
+  for (const [index, entry] of timeline.entries()) {
+    time = wholeOf("S@t", entry.t, url) ?? time;
+    const duration = wholeOf("S@d", entry.d, url) ?? 0n;
+    if (duration === 0n) throw invalidManifest(url, "S@d must be a whole number above 0");
+    const end = wholeOf("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
+    const count = countOf(entry, { time, duration, end }, url);
+    checkSegmentCount(count, url);
+    const durationS = Number(duration) / timescale;
+    for (let nth = 0; nth < count; nth += 1) {
+      if (endNumber !== null && number > endNumber) return;
+      yield { number, time, durationS };
+      number += 1;
+      time += duration;
+    }
+  }
+}
+
+interface Stretch {
+  time: bigint;
+  duration: bigint;
+  end: bigint | null;
+}
+
+/**
+ * How many segments an S stands for; a negative `r` repeats it up to the next S or the Period's
+ * end.
+ */
+function countOf({ r }: TimelineEntry, { time, duration, end }: Stretch, url: URL): number {
+  if (!r.trim().startsWith("-")) return Number(wholeOf("S@r", r, url) ?? 0n) + 1;
+  if (end === null) {
+    throw invalidManifest(url, "a negative S@r needs a next S@t or a Period of known duration");
+  }
+  return countFitting(Number(end - time), Number(duration));
+}
+
+function countFitting(whole: number, one: number): number {
+  return Math.max(1, Math.ceil(whole / one - tolerance));
+}

@@ -1,0 +1,220 @@
+import { expect, test } from "vitest";
+import { readDash } from "../../src/manifests/dash.ts";
+import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+
+const url = new URL("https://media.example.com/films/42/main.mpd");
+const at = (name: string) => `https://media.example.com/films/42/${name}`;
+const failure = (code: string, message: RegExp) =>
+  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
+
+const mpd = (body: string, attributes = 'mediaPresentationDuration="PT8S"') =>
+  `<?xml version="1.0"?>\n<MPD type="static" ${attributes}>${body}</MPD>`;
+const video = (body: string, attributes = "") =>
+  `<AdaptationSet mimeType="video/mp4" ${attributes}>${body}</AdaptationSet>`;
+const read = (text: string, id = "dash-v") => readDashSegments(text, url, id);
+const template = '<SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="4"/>';
+const representation = '<Representation id="v" bandwidth="1000"/>';
+
+test("what a Representation lacks comes from the elements that it stands in", () => {
+  const { segments, isOver } = read(
+    mpd(
+      "<BaseURL>https://cdn.example.com/a/</BaseURL><Period><BaseURL>b/</BaseURL>" +
+        '<SegmentTemplate timescale="1000" duration="1" media="period-$Number$.m4s"/>' +
+        video(
+          "<BaseURL>c/</BaseURL>" +
+            '<SegmentTemplate duration="4000" initialization="$RepresentationID$.mp4"/>' +
+            '<Representation id="v" bandwidth="1000"><BaseURL>d/</BaseURL>' +
+            '<SegmentTemplate startNumber="7"/></Representation>',
+        ) +
+        "</Period>",
+    ),
+  );
+  const base = "https://cdn.example.com/a/b/c/d/";
+  const init = { url: `${base}v.mp4`, range: null, key: null };
+  const common = { range: null, init, key: null, durationS: 4, timeline: 0, offsetS: 0 };
+  expect(isOver).toBe(true);
+  expect(segments).toEqual([
+    { ...common, url: `${base}period-7.m4s`, sequence: 0 },
+    { ...common, url: `${base}period-8.m4s`, sequence: 1 },
+  ]);
+  expect(segments[0]?.init).toBe(segments[1]?.init);
+});
+
+test("only the innermost kind of addressing counts, of several in one element not SegmentBase", () => {
+  const { segments } = read(
+    mpd(
+      '<Period><SegmentList timescale="9" startNumber="5"/>' +
+        video(
+          '<SegmentTemplate media="$Number$" duration="4"/>' +
+            '<Representation id="v"><SegmentBase/><SegmentTemplate startNumber="2"/><SegmentBase/></Representation>',
+        ) +
+        "</Period>",
+    ),
+  );
+  expect(segments.map((each) => [each.url, each.durationS])).toEqual([
+    [at("2"), 4],
+    [at("3"), 4],
+  ]);
+});
+
+test("a format goes on through all Periods, each with its own place in the presentation", () => {
+  const period = (attributes: string, offset: number) =>
+    `<Period ${attributes}>${video(
+      `<SegmentTemplate media="$Number$.m4s" timescale="10" duration="40" presentationTimeOffset="${offset}"/>${representation}`,
+    )}</Period>`;
+  const text = mpd(
+    period('start="PT0S" duration="PT8S"', 0) +
+      period('duration="PT4S"', 600) +
+      period('start="PT13S"', 5),
+    'mediaPresentationDuration="PT19S"',
+  );
+  const { segments } = read(text);
+  const places = segments.map((each) => [
+    each.timeline,
+    each.sequence,
+    each.offsetS,
+    each.durationS,
+  ]);
+  expect(places).toEqual([
+    [0, 0, 0, 4],
+    [0, 1, 0, 4],
+    [1, 2, 8 - 60, 4],
+    [2, 3, 12.5, 4],
+    [2, 4, 12.5, 2],
+  ]);
+});
+
+test("a whole that leaves out what is before the first Period is understood", () => {
+  const text = mpd(`<Period start="PT12M34S">${video(template + representation)}</Period>`);
+  expect(read(text).segments.map(({ offsetS, durationS }) => [offsetS, durationS])).toEqual([
+    [754, 4],
+    [754, 4],
+  ]);
+});
+
+test("where a Period begins is left open if the MPD does not say it", () => {
+  const set = video(
+    `<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`,
+  );
+  const { segments } = read(mpd(`<Period>${set}</Period><Period>${set}</Period>`, ""));
+  expect(segments.map(({ offsetS }) => offsetS)).toEqual([0, null]);
+});
+
+test("alike Representations are told apart by the ids that readDash gives", () => {
+  const twins =
+    '<Representation id="a" bandwidth="1"/><Representation id="b" bandwidth="1"/><Representation id="a" bandwidth="2"/>';
+  const text = mpd(
+    `<Period>${video(template + twins)}</Period><Period start="PT4S">${video(template + twins)}</Period>`,
+  );
+  const addresses = readDash(text, url).formats.map(({ format_id }) => [
+    format_id,
+    read(text, format_id).segments.map((segment) => segment.url),
+  ]);
+  expect(addresses).toEqual([
+    ["dash-a", [at("a-1.m4s"), at("a-1.m4s")]],
+    ["dash-b", [at("b-1.m4s"), at("b-1.m4s")]],
+    ["dash-a-1", [at("a-1.m4s"), at("a-1.m4s")]],
+  ]);
+});
+
+test("an id that a record made unique among manifests leads to the same Representation", () => {
+  const text = mpd(`<Period>${video(template + representation)}</Period>`);
+  expect(read(text, "dash-v~2")).toEqual(read(text, "dash-v"));
+  expect(() => read(text, "dash-v-2")).toThrow(failure("format_unavailable", /"dash-v-2"/));
+});
+
+test("a SegmentList gives its files or byte ranges", () => {
+  const list = (urls: string, init = "") =>
+    mpd(
+      `<Period>${video(
+        `<Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL><SegmentList timescale="2" duration="10">${init}${urls}</SegmentList></Representation>`,
+      )}</Period>`,
+    );
+  const ranges = '<SegmentURL mediaRange="100-199"/><SegmentURL mediaRange="200-250"/>';
+  const own = read(list(ranges, '<Initialization range="0-99"/>')).segments;
+  const init = { url: at("v.mp4"), range: { offset: 0, length: 100 }, key: null };
+  expect(own).toMatchObject([
+    { url: at("v.mp4"), range: { offset: 100, length: 100 }, init, durationS: 5 },
+    { url: at("v.mp4"), range: { offset: 200, length: 51 }, init, durationS: 3 },
+  ]);
+  const files = read(
+    list(
+      '<SegmentURL media="1.m4s"/><SegmentURL media="x/2.m4s"/>',
+      '<Initialization sourceURL="i.mp4"/>',
+    ),
+  ).segments;
+  expect(files.map((segment) => segment.url)).toEqual([at("1.m4s"), at("x/2.m4s")]);
+  expect(files[0]?.init).toEqual({ url: at("i.mp4"), range: null, key: null });
+});
+
+test("a Representation that is one file is one segment without an init section", () => {
+  const one = (body: string) =>
+    read(mpd(`<Period>${video(`<Representation id="v">${body}</Representation>`)}</Period>`))
+      .segments;
+  const whole = { url: at("v.mp4"), range: null, init: null, durationS: 8 };
+  const base = '<SegmentBase indexRange="800-900"><Initialization range="0-799"/></SegmentBase>';
+  expect(one(`<BaseURL>v.mp4</BaseURL>${base}`)).toMatchObject([whole]);
+  expect(one("<BaseURL>v.mp4</BaseURL>")).toMatchObject([whole]);
+  expect(() => one("")).toThrow(failure("upstream_invalid", /must have an address/));
+});
+
+test("a live MPD is refused for good", () => {
+  const text = `<MPD type="dynamic"><Period>${video(template + representation)}</Period></MPD>`;
+  expect(() => read(text)).toThrow(failure("live_stream", /live DASH/));
+  expect(() => read(text)).toThrow(expect.objectContaining({ retryable: false }));
+});
+
+test("protected formats are refused, those beside them are not", () => {
+  const text = mpd(
+    `<Period>${video(`${template}<Representation id="v"><ContentProtection/></Representation><Representation id="w"/>`)}</Period>`,
+  );
+  expect(() => read(text)).toThrow(failure("drm_protected", /ContentProtection/));
+  expect(read(text, "dash-w").segments).toHaveLength(2);
+});
+
+test.each([
+  ["<BaseURL>file:///etc/</BaseURL>", "", /scheme file:/],
+  ["", '<SegmentTemplate media="data:video/mp4,$Number$" duration="4"/>', /scheme data:/],
+  [
+    "",
+    '<SegmentTemplate initialization="ftp://x/i" media="$Number$" duration="4"/>',
+    /scheme ftp:/,
+  ],
+  ["", '<SegmentList duration="4"><SegmentURL media="file:///etc/passwd"/></SegmentList>', /file:/],
+])("an address that is not http(s) is blocked: %s%s", (base, addressing, message) => {
+  const text = mpd(`<Period>${video(base + (addressing || template) + representation)}</Period>`);
+  expect(() => read(text)).toThrow(failure("address_blocked", message));
+});
+
+test.each([
+  ["no MPD", "<html/>", /must be an MPD/],
+  [
+    "no media",
+    mpd(`<Period>${video(`<SegmentTemplate duration="4"/>${representation}`)}</Period>`),
+    /must have media/,
+  ],
+  [
+    "an empty list",
+    mpd(`<Period>${video(`<SegmentList duration="4"/>${representation}`)}</Period>`),
+    /must have segments/,
+  ],
+  [
+    "a bad range",
+    mpd(
+      `<Period>${video(`<SegmentList><SegmentURL media="a" mediaRange="9-3"/></SegmentList>${representation}`)}</Period>`,
+    ),
+    /first-last/,
+  ],
+  [
+    "a remote Period",
+    mpd(`<Period>${video(template + representation)}</Period><Period xlink:href="p.xml"/>`),
+    /xlink:href/,
+  ],
+  [
+    "more Representations than are read",
+    mpd(`<Period>${video(template + representation.repeat(11_000))}</Period>`),
+    /more Representations/,
+  ],
+])("%s is refused as invalid", (_, text, message) => {
+  expect(() => read(text)).toThrow(failure("upstream_invalid", message));
+});

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+
+const url = new URL("https://media.example.com/main.mpd");
+const failure = (message: RegExp) =>
+  expect.objectContaining({ code: "upstream_invalid", message: expect.stringMatching(message) });
+
+function read(template: string, timeline = "", durationS = "PT10S") {
+  const list = readDashSegments(
+    `<MPD mediaPresentationDuration="${durationS}"><Period><AdaptationSet mimeType="video/mp4">` +
+      `<SegmentTemplate ${template}>${timeline && `<SegmentTimeline>${timeline}</SegmentTimeline>`}</SegmentTemplate>` +
+      '<Representation id="v$1" bandwidth="64000"/></AdaptationSet></Period></MPD>',
+    url,
+    "dash-v$1",
+  );
+  const names = list.segments.map((segment) => segment.url.slice(url.origin.length + 1));
+  return { names, segments: list.segments };
+}
+
+test.each([
+  ["$Number$.m4s", "9.m4s"],
+  ["$Number%05d$.m4s", "00009.m4s"],
+  ["$Time$", "1000"],
+  ["$Time%08d$", "00001000"],
+  ["$RepresentationID$/$Bandwidth$", "v$1/64000"],
+  ["$Bandwidth%07d$", "0064000"],
+  ["$$$Number$$$", "$9$"],
+  ["plain.m4s", "plain.m4s"],
+])("the template %s gives %s", (media, name) => {
+  const template = `media="${media}" startNumber="9" timescale="10" duration="100" presentationTimeOffset="1000"`;
+  expect(read(template).names).toEqual([name]);
+});
+
+test.each([
+  "$Numbr$",
+  "$Number",
+  "a$b",
+  "$SubNumber$",
+  "$Number%5x$",
+  "$Number%099999d$",
+  "$number$",
+])("the template %s is refused", (media) => {
+  expect(() => read(`media="${media}" duration="4"`)).toThrow(failure(/template may only name/));
+});
+
+test("the init section's address is a template too", () => {
+  const { segments } = read(
+    'media="$Number$" initialization="$RepresentationID$-$Bandwidth$" duration="9"',
+  );
+  expect(segments[0]?.init?.url).toBe("https://media.example.com/v$1-64000");
+});
+
+test.each([
+  ["PT10S", 'duration="4"', [4, 4, 2]],
+  ["PT8S", 'duration="4"', [4, 4]],
+  ["PT76.877S", 'timescale="10000" duration="32032"', 24],
+  ["PT10S", 'duration="4" endNumber="2"', [4, 4]],
+  ["PT10S", 'duration="4" startNumber="0" endNumber="99"', [4, 4, 2]],
+  ["PT1S", 'duration="5000"', [1]],
+  ["", 'duration="4" startNumber="5" endNumber="6"', [4, 4]],
+])("a Period of %s has, with %s, segments of %j s", (period, attributes, expected) => {
+  const durations = read(`media="$Number$" ${attributes}`, "", period).segments.map(
+    ({ durationS }) => durationS,
+  );
+  expect(typeof expected === "number" ? durations.length : durations).toEqual(expected);
+});
+
+test("a timeline gives time and duration of each segment", () => {
+  const { names, segments } = read(
+    'media="$Number$-$Time$" timescale="100" startNumber="3"',
+    '<S t="50" d="200" r="1"/><S d="100"/><S t="700" d="50"/>',
+  );
+  expect(names).toEqual(["3-50", "4-250", "5-450", "6-700"]);
+  expect(segments.map(({ durationS }) => durationS)).toEqual([2, 2, 1, 0.5]);
+});
+
+test("without times it begins at 0", () => {
+  expect(read('media="$Time$"', '<S d="5"/><S d="4"/>').names).toEqual(["0", "5"]);
+});
+
+test("a negative repeat goes on up to the next entry or the end of the Period", () => {
+  const { names } = read(
+    'media="$Time$" presentationTimeOffset="100"',
+    '<S t="100" d="2" r="-1"/><S t="105" d="2" r="-1"/>',
+  );
+  expect(names).toEqual(["100", "102", "104", "105", "107", "109"]);
+  expect(() => read('media="$Time$"', '<S d="2" r="-1"/>', "")).toThrow(failure(/negative S@r/));
+});
+
+test("times beyond 2^53 stay exact", () => {
+  const { names } = read(
+    'media="$Time$" timescale="10000000"',
+    '<S t="17000000000000001" d="20000001" r="1"/>',
+  );
+  expect(names).toEqual(["17000000000000001", "17000000020000002"]);
+});
+
+test("endNumber ends a timeline", () => {
+  expect(read('media="$Number$" endNumber="2"', '<S d="1" r="8"/>').names).toEqual(["1", "2"]);
+});
+
+test.each([
+  ['media="$Number$"', '<S d="1" r="2000000000"/>'],
+  ['media="$Number$"', '<S d="1" r="99999999999999999999"/>'],
+  ['media="$Number$"', '<S d="1" r="100000"/>'.repeat(2)],
+  ['media="$Number$" timescale="1000000"', '<S d="1" r="-1"/>'],
+  ['media="$Number$" timescale="1000000" duration="1"', ""],
+  ['media="$Number$" duration="1" startNumber="1" endNumber="900000"', "", "PT99999999S"],
+])(
+  "more than 200,000 segments are refused before any is made: %s %s",
+  (template, timeline, period = "PT10S") => {
+    expect(() => read(template, timeline, period)).toThrow(failure(/200000 segments/));
+  },
+);
+
+test.each([
+  ['media="$Number$"', "", /must have a duration/],
+  ['media="$Number$" duration="0"', "", /must have a duration/],
+  ['media="$Number$" duration="x"', "", /duration must be a whole number/],
+  ['media="$Number$" timescale="-1" duration="4"', "", /timescale must be a whole number/],
+  ['media="$Number$"', "<S/>", /S@d must be/],
+  ['media="$Number$"', '<S d="0" r="5"/>', /S@d must be/],
+  ['media="$Number$"', '<S d="1" t="1.5"/>', /S@t must be a whole number/],
+  ['media="$Number$"', '<S d="1" r="many"/>', /S@r must be a whole number/],
+])("%s %s is refused as invalid", (template, timeline, message) => {
+  expect(() => read(template, timeline)).toThrow(failure(message));
+});
+
+test("segments without a count need a Period of known duration", () => {
+  expect(() => read('media="$Number$" duration="4"', "", "")).toThrow(failure(/known duration/));
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { readHls } from "../../src/manifests/hls.ts";
+
+const url = new URL("https://media.example.com/films/42/main.m3u8");
+
+const rendition = (group: string, name: string, choice = "") =>
+  `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${name}",URI="${group}/${name}.m3u8"${choice}`;
+const variant = (kbits: number, group: string, codec: string) => [
+  `#EXT-X-STREAM-INF:BANDWIDTH=${kbits}000,RESOLUTION=1280x720,CODECS="avc1.64001f,${codec}",AUDIO="${group}"`,
+  `${kbits}.m3u8`,
+];
+
+test("the default rendition of the group that the best variant names comes first", () => {
+  const { formats } = readHls(
+    [
+      "#EXTM3U",
+      rendition("unused", "x", ",DEFAULT=YES"),
+      rendition("low", "en", ",DEFAULT=YES"),
+      rendition("high", "fr"),
+      rendition("high", "de", ",AUTOSELECT=YES"),
+      rendition("high", "en", ",DEFAULT=yes,AUTOSELECT=YES"),
+      ...variant(800, "low", "mp4a.40.5"),
+      ...variant(2_000, "high", "mp4a.40.2"),
+      ...variant(3_000, "high", "mp4a.40.2"),
+      ...variant(900, "high", "mp4a.40.2"),
+    ].join("\n"),
+    url,
+  );
+  expect(formats.map(({ format_id, vcodec, acodec }) => [format_id, vcodec, acodec])).toEqual([
+    ["hls-800", "avc1.64001f", "none"],
+    ["hls-2000", "avc1.64001f", "none"],
+    ["hls-3000", "avc1.64001f", "none"],
+    ["hls-900", "avc1.64001f", "none"],
+    ["hls-audio-high-en", "none", "mp4a.40.2"],
+    ["hls-audio-high-de", "none", "mp4a.40.2"],
+    ["hls-audio-high-fr", "none", "mp4a.40.2"],
+    ["hls-audio-low-en", "none", "mp4a.40.5"],
+    ["hls-audio-unused-x", "none", null],
+  ]);
+  expect(new Set(formats.map((format) => format.manifest_url))).toEqual(new Set([url.href]));
+});

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
+
+const url = new URL("https://media.example.com/films/42/main.m3u8");
+const read = (...lines: string[]) =>
+  readHlsSegments(["#EXTM3U", "#EXT-X-TARGETDURATION:6", ...lines].join("\n"), url).segments;
+const failure = (code: string, message: RegExp) =>
+  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
+
+const widevine = '#EXT-X-KEY:METHOD=SAMPLE-AES-CTR,URI="data:x",KEYFORMAT="urn:uuid:edef8ba9"';
+
+test("the IV is the one that is stated, in 16 bytes", () => {
+  const [segment] = read('#EXT-X-KEY:METHOD=AES-128,URI="k?a=1",IV=0X9Ab', "1.ts");
+  expect(segment?.key).toEqual({
+    url: "https://media.example.com/films/42/k?a=1",
+    iv: "000000000000000000000000000009ab",
+  });
+});
+
+test("else it is the sequence number of the segment, gaps counted", () => {
+  const keys = read(
+    "#EXT-X-MEDIA-SEQUENCE:254",
+    '#EXT-X-KEY:METHOD=AES-128,URI="k",KEYFORMAT="identity",KEYFORMATVERSIONS="1"',
+    "1.ts\n#EXT-X-GAP\n2.ts\n3.ts",
+  ).map(({ key }) => key?.iv);
+  expect(keys).toEqual(["000000000000000000000000000000fe", "00000000000000000000000000000100"]);
+});
+
+test("a key holds up to the next one or METHOD=NONE", () => {
+  const key = (name: string) => `#EXT-X-KEY:METHOD=AES-128,URI="${name}"`;
+  const segments = read("0", key("a"), "1", "2", key("b"), "3", "#EXT-X-KEY:METHOD=NONE", "4");
+  const names = segments.map((segment) => segment.key?.url.split("/").at(-1));
+  expect(names).toEqual([undefined, "a", "a", "b", undefined]);
+});
+
+test("an init section has the key before it, whose IV must be stated", () => {
+  const map = '#EXT-X-MAP:URI="i.mp4"';
+  const [first, second] = read(map, '#EXT-X-KEY:METHOD=AES-128,URI="k",IV=0x1', "1", map, "2");
+  expect(first).toMatchObject({ init: { key: null }, key: { iv: expect.stringMatching(/1$/) } });
+  expect(second?.init?.key).toEqual(second?.key);
+  expect(() => read('#EXT-X-KEY:METHOD=AES-128,URI="k"', map, "1")).toThrow(
+    failure("upstream_invalid", /must state its IV/),
+  );
+});
+
+test.each([
+  ["a licence server's format", widevine, /urn:uuid:edef8ba9/],
+  ["FairPlay", '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://k"', /licence server/],
+  ["AES-128 of a licence server", '#EXT-X-KEY:METHOD=AES-128,URI="k",KEYFORMAT="com.x"', /com\.x/],
+  ["Adobe Access", "#EXT-X-FAXS-CM:AAAA", /Adobe/],
+  ["SAMPLE-AES with plain keys", '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="k"', /SAMPLE-AES is not supp/],
+  ["an unknown method", '#EXT-X-KEY:METHOD=AES-256,URI="k"', /AES-256 is not supported/],
+])("%s is refused as protected", (_, line, message) => {
+  expect(() => read(line, "1.ts")).toThrow(failure("drm_protected", message));
+  expect(() => read(line, '#EXT-X-MAP:URI="i.mp4"', "1.ts")).toThrow(
+    failure("drm_protected", message),
+  );
+});
+
+test("of several keys for the same segment one that can be had is enough", () => {
+  const plain = '#EXT-X-KEY:METHOD=AES-128,URI="k",IV=0x1';
+  for (const lines of [
+    [widevine, plain],
+    [plain, widevine],
+  ]) {
+    expect(read(...lines, "1.ts")[0]?.key?.url).toBe("https://media.example.com/films/42/k");
+  }
+});
+
+test("protection that ends before the first segment protects nothing", () => {
+  expect(read(widevine, "#EXT-X-KEY:METHOD=NONE", "1.ts")[0]?.key).toBeNull();
+});
+
+test.each([
+  ['METHOD=AES-128,URI="k",IV=123', /IV must be 0x/],
+  [`METHOD=AES-128,URI="k",IV=0x${"1".repeat(33)}`, /IV must be 0x/],
+  ['METHOD=AES-128,URI="k",IV=0xzz', /IV must be 0x/],
+  ["METHOD=AES-128", /must have METHOD and URI/],
+  ['URI="k"', /must have METHOD and URI/],
+])("the key %s is refused as invalid", (attributes, message) => {
+  expect(() => read(`#EXT-X-KEY:${attributes}`, "1.ts")).toThrow(
+    failure("upstream_invalid", message),
+  );
+});

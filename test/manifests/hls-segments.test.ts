@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
+
+const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
+const at = (name: string) => `https://media.example.com/films/42/${name}`;
+const target = "#EXT-X-TARGETDURATION:6";
+const end = "#EXT-X-ENDLIST";
+
+const text = (...lines: string[]) => ["#EXTM3U", ...lines].join("\n");
+const read = (...lines: string[]) => readHlsSegments(text(target, ...lines), url);
+const failure = (code: string, message: RegExp) =>
+  expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
+
+test("segments come in order, each with its address, duration and number", () => {
+  const list = read(
+    "#EXTINF:6.006,",
+    "1.ts",
+    "#EXTINF:3.5,A title, with commas",
+    "/x/2.ts?a=1",
+    end,
+  );
+  const common = { range: null, init: null, key: null, timeline: 0, offsetS: null };
+  expect(list).toEqual({
+    segments: [
+      { ...common, url: at("1.ts"), durationS: 6.006, sequence: 0 },
+      { ...common, url: "https://media.example.com/x/2.ts?a=1", durationS: 3.5, sequence: 1 },
+    ],
+    isOver: true,
+    refreshS: 6,
+  });
+});
+
+test("the media sequence number is that of the first segment", () => {
+  const { segments } = read(
+    "#EXT-X-MEDIA-SEQUENCE:7001",
+    "1.ts",
+    "#EXT-X-MEDIA-SEQUENCE:3",
+    "2.ts",
+  );
+  expect(segments.map(({ sequence }) => sequence)).toEqual([7001, 7002]);
+});
+
+test.each(["x", "-1", "1.5", "99999999999999999999"])(
+  "the media sequence number %s is refused",
+  (n) => {
+    expect(() => read(`#EXT-X-MEDIA-SEQUENCE:${n}`, "1.ts")).toThrow(
+      failure("upstream_invalid", /EXT-X-MEDIA-SEQUENCE must be a whole number/),
+    );
+  },
+);
+
+test("a list is over with EXT-X-ENDLIST or as VOD, and not as EVENT", () => {
+  expect(read("1.ts").isOver).toBe(false);
+  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:EVENT").isOver).toBe(false);
+  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD").isOver).toBe(true);
+  expect(read("1.ts", end).isOver).toBe(true);
+});
+
+test.each([
+  ["#EXT-X-TARGETDURATION:4", 4],
+  ["#EXT-X-TARGETDURATION:0", 1],
+  ["#EXT-X-TARGETDURATION:900", 60],
+  ["#EXT-X-VERSION:3", 9],
+])("after %s a live list is read again every %d s", (line, seconds) => {
+  const { refreshS } = readHlsSegments(text(line, "#EXTINF:9,", "1.ts"), url);
+  expect(refreshS).toBe(seconds);
+});
+
+test("discontinuities begin new timelines, counted from the discontinuity sequence number", () => {
+  const { segments } = read(
+    "#EXT-X-DISCONTINUITY-SEQUENCE:5",
+    "1.ts\n#EXT-X-DISCONTINUITY\n2.ts\n3.ts\n#EXT-X-DISCONTINUITY\n4.ts",
+  );
+  expect(segments.map(({ timeline }) => timeline)).toEqual([5, 6, 6, 7]);
+});
+
+test("a byte range begins where it says, else where the one before it ended", () => {
+  const { segments } = read(
+    "#EXT-X-BYTERANGE:1000@200\nall.ts\n#EXT-X-BYTERANGE:500\nall.ts",
+    "#EXT-X-GAP\n#EXT-X-BYTERANGE:10\nall.ts\n#EXT-X-BYTERANGE:5\nall.ts\nwhole.ts",
+  );
+  expect(segments.map(({ range }) => range)).toEqual([
+    { offset: 200, length: 1000 },
+    { offset: 1200, length: 500 },
+    { offset: 1710, length: 5 },
+    null,
+  ]);
+});
+
+test.each([
+  [["#EXT-X-BYTERANGE:500", "a.ts"]],
+  [["#EXT-X-BYTERANGE:500@0", "a.ts", "#EXT-X-BYTERANGE:500", "b.ts"]],
+  [["#EXT-X-BYTERANGE:500@0", "a.ts", "a.ts", "#EXT-X-BYTERANGE:500", "a.ts"]],
+])("a byte range without an offset that follows none of its resource is refused: %j", (lines) => {
+  expect(() => read(...lines)).toThrow(failure("upstream_invalid", /must state an offset/));
+});
+
+test.each(["0@5", "-5@0", "5-9", "", "5@-1", "1e3@0", "9999999999999999@0"])(
+  "the byte range %j is refused",
+  (range) => {
+    const rule = failure("upstream_invalid", /must be a length/);
+    expect(() => read(`#EXT-X-BYTERANGE:${range}`, "a.ts")).toThrow(rule);
+    expect(() => read(`#EXT-X-MAP:URI="i",BYTERANGE="${range}"`, "a.ts")).toThrow(rule);
+  },
+);
+
+test("EXT-X-MAP gives the init section of all segments up to the next", () => {
+  const { segments } = read(
+    '0.ts\n#EXT-X-MAP:URI="a.mp4",BYTERANGE="720@10"\n1.m4s\n2.m4s',
+    '#EXT-X-MAP:URI="b.mp4",BYTERANGE="99"\n3.m4s\n#EXT-X-MAP:URI="c.mp4"\n4.m4s',
+  );
+  expect(segments.map(({ init }) => init)).toEqual([
+    null,
+    { url: at("a.mp4"), range: { offset: 10, length: 720 }, key: null },
+    { url: at("a.mp4"), range: { offset: 10, length: 720 }, key: null },
+    { url: at("b.mp4"), range: { offset: 0, length: 99 }, key: null },
+    { url: at("c.mp4"), range: null, key: null },
+  ]);
+  expect(segments[1]?.init).toBe(segments[2]?.init);
+  expect(() => read("#EXT-X-MAP:BYTERANGE=1@0", "1")).toThrow(failure("upstream_invalid", /URI/));
+});
+
+test("gaps are left out and keep their numbers, partial segments are ignored", () => {
+  const { segments } = read(
+    "#EXTINF:4,\n1.m4s\n#EXT-X-GAP\n#EXTINF:4,\n2.m4s\n#EXTINF:4,\n3.m4s",
+    '#EXT-X-PART:DURATION=0.5,URI="4.0.m4s"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI="4.1.m4s"',
+    '#EXT-X-RENDITION-REPORT:URI="file:///x"',
+  );
+  expect(segments.map((segment) => [segment.url, segment.sequence])).toEqual([
+    [at("1.m4s"), 0],
+    [at("3.m4s"), 2],
+  ]);
+});
+
+test("variables are put in; one that is not defined is an error, not a part of the address", () => {
+  const { segments } = read(
+    '#EXT-X-DEFINE:NAME="host",VALUE="cdn.example.com"',
+    '#EXT-X-DEFINE:QUERYPARAM="token"',
+    '#EXT-X-KEY:METHOD=AES-128,IV=0x1,URI="https://{$host}/k"',
+    '#EXT-X-MAP:URI="//{$host}/init.mp4"',
+    "//{$host}/1.m4s?{$token}",
+  );
+  expect(segments[0]).toMatchObject({
+    url: "https://cdn.example.com/1.m4s?t1",
+    key: { url: "https://cdn.example.com/k" },
+    init: { url: "https://cdn.example.com/init.mp4" },
+  });
+  expect(() => read('#EXT-X-DEFINE:IMPORT="a"', "{$a}.ts")).toThrow(
+    failure("upstream_invalid", /the variable \{\$a\} must be defined/),
+  );
+});
+
+test.each([
+  ["file:///etc/passwd", /scheme file:/],
+  ["data:video/mp2t;base64,AA==", /scheme data:/],
+  ["concat:a.ts|b.ts", /scheme concat:/],
+])("an address that is not http(s) is blocked wherever it stands: %s", (address, message) => {
+  const rule = failure("address_blocked", message);
+  expect(() => read("1.ts", address, "2.ts")).toThrow(rule);
+  expect(() => read(`#EXT-X-MAP:URI="${address}"`, "1.ts")).toThrow(rule);
+  expect(() => read(`#EXT-X-KEY:METHOD=AES-128,URI="${address}"`, "1.ts")).toThrow(rule);
+});
+
+test.each([
+  "http://[::1",
+  "https://u:p@example.com/1.ts",
+  `/${"a".repeat(9_000)}`,
+  "日".repeat(1_000),
+])("what is no usable address is refused, never left out: %#", (address) => {
+  expect(() => read("1.ts", address, "2.ts")).toThrow(failure("upstream_invalid", /address/));
+});
+
+test.each([
+  ["a multivariant playlist", ["#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8"], /is a multivariant one/],
+  ["a delta update", [target, "#EXT-X-SKIP:SKIPPED-SEGMENTS=3", "4.ts"], /delta update/],
+  ["a complete list without segments", [target, end], /must list segments/],
+  ["a complete list of gaps alone", [target, "#EXT-X-GAP", "1.ts", end], /must list segments/],
+  ["no playlist of anything", ["#EXT-X-VERSION:3"], /must list segments/],
+])("%s is refused", (_, lines, message) => {
+  expect(() => readHlsSegments(text(...lines), url)).toThrow(failure("upstream_invalid", message));
+});
+
+test("a live list may still be empty", () => {
+  expect(read()).toEqual({ segments: [], isOver: false, refreshS: 6 });
+});
+
+test("what is no playlist, or too long, is refused", () => {
+  for (const body of ["", "<!doctype html>", `#EXTM3U\n${"a\n".repeat(2_200_000)}`]) {
+    expect(() => readHlsSegments(body, url)).toThrow(failure("upstream_invalid", /manifest/));
+  }
+});
+
+test("more than 200,000 segments are refused, and so is more of addresses than 64 Mi characters", () => {
+  expect(read("a\n".repeat(200_000)).segments).toHaveLength(200_000);
+  expect(() => read("a\n".repeat(200_001))).toThrow(failure("upstream_invalid", /200000 segments/));
+  const far = new URL(`https://media.example.com/${"x".repeat(8_000)}/main.m3u8`);
+  expect(() => readHlsSegments(`#EXTM3U\n${"a\n".repeat(10_000)}`, far)).toThrow(/67108864/);
+});
+
+test("durations that are none count as 0", () => {
+  const lines = ["x", "-4", "1e999", "NaN", ""].flatMap((value) => [`#EXTINF:${value},`, "1.ts"]);
+  expect(read(...lines).segments.map(({ durationS }) => durationS)).toEqual([0, 0, 0, 0, 0]);
+});
