@@ -133,7 +133,7 @@ async function bareEntries(route: RouteName): Promise<Entry[]> {
 }
 
 async function fillFile(path: string, tasks: number): Promise<void> {
-  const store = openSqliteStore({ path });
+  const store = openSqliteStore({ path, maxQueued: Number.POSITIVE_INFINITY });
   await fillStore(store, tasks);
   await store.close();
 }

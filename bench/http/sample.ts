@@ -6,7 +6,7 @@ import type { Sample } from "./server.ts";
 
 /** What the service answers to the route's request, for the bare servers to answer too. */
 export async function takeSample(routeName: RouteName): Promise<Sample> {
-  const store = createMemoryStore();
+  const store = createMemoryStore({ maxQueued: Number.POSITIVE_INFINITY });
   await fillStore(store, 1_000);
   const app = await buildApp({ store, resolver: createReadyResolver() });
   const { method, path, query = "", body }: Route = routes[routeName];

@@ -31,6 +31,9 @@ export interface ServerState {
   cpuMs: number;
 }
 
+/** Nobody runs the tasks here, and none may be refused. */
+const maxQueued = Number.POSITIVE_INFINITY;
+
 const [spec = ""] = process.argv.slice(2);
 const listening = listen(JSON.parse(spec));
 answerParent(async (): Promise<ServerState> => {
@@ -60,8 +63,8 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
 }
 
 async function openStore({ file, tasks = 0 }: { file?: string; tasks?: number }) {
-  if (file !== undefined) return openSqliteStore({ path: file });
-  const store = createMemoryStore();
+  if (file !== undefined) return openSqliteStore({ path: file, maxQueued });
+  const store = createMemoryStore({ maxQueued });
   await fillStore(store, tasks);
   return store;
 }

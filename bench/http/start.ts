@@ -12,7 +12,7 @@ export interface Start {
 /** Starts the real program on `dataDir`, waits until it is ready and then idle, and ends it. */
 export async function measureStart(dataDir: string): Promise<Start> {
   const start = performance.now();
-  const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL: "info" });
+  const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL: "info", CONCURRENCY: "0" });
   try {
     const { status } = await fetch(`${service.url}/health/ready`);
     const readyMs = performance.now() - start;

@@ -3,16 +3,26 @@ import { changeTask, type Task } from "../task.ts";
 import { copyJson } from "./copy.ts";
 import { KeyMemory } from "./memory/key-memory.ts";
 import { Shelf } from "./memory/shelf.ts";
-import { closedStore, lostLease, startRun } from "./rules.ts";
+import {
+  assertRoom,
+  closedStore,
+  deathsAfter,
+  defaultMaxQueued,
+  lostLease,
+  startRun,
+} from "./rules.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface MemoryStoreOptions {
+  /** Tasks that are queued at most; default 100,000. */
+  maxQueued?: number;
   /** Default: the system's clock. */
   now?: () => Date;
 }
 
 /** A store that lives as long as the process: for tests, trials and services that may forget. */
-export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions = {}): TaskStore {
+export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
+  const { maxQueued = defaultMaxQueued, now = () => new Date() } = options;
   let contents: Contents | undefined = { shelf: new Shelf(), keys: new KeyMemory() };
 
   function opened(): Contents {
@@ -28,6 +38,7 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       const nowMs = now().getTime();
       const earlier = idempotency && keys.recall(idempotency, nowMs);
       if (earlier !== undefined) return parseTask(earlier);
+      assertRoom(shelf.queued, maxQueued);
       const { document } = shelf.add(task);
       if (idempotency !== undefined) keys.keep(idempotency, document, nowMs);
       return copyJson(task);
@@ -46,17 +57,18 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
     },
 
-    async update(id, change, options = {}) {
+    async update(id, change, given = {}) {
       const { shelf } = opened();
       const entry = shelf.require(id);
-      if (options.lease !== undefined && options.lease !== entry.lease) throw lostLease(id);
+      if (given.lease !== undefined && given.lease !== entry.lease) throw lostLease(id);
       const task = changeTask(parseTask(entry.document), copyJson(change), now());
       shelf.replace(entry, task);
+      entry.deaths = deathsAfter(entry.deaths, change, given.gotFurther);
       if (change.state !== undefined) {
         entry.lease = undefined;
         if (change.state !== "queued") shelf.queue.remove(entry);
-        else if (options.runAfter === undefined) shelf.queue.ready(entry);
-        else shelf.queue.wait(entry, options.runAfter.getTime());
+        else if (given.runAfter === undefined) shelf.queue.ready(entry);
+        else shelf.queue.wait(entry, given.runAfter.getTime());
       }
       return task;
     },
@@ -74,11 +86,12 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       const entry = shelf.queue.oldest(at.getTime(), exceptHosts);
       if (entry === undefined) return undefined;
       const task = startRun(parseTask(entry.document), at);
+      if (entry.state === "running") entry.deaths += 1;
       shelf.replace(entry, task);
       const lease = randomUUID();
       entry.lease = lease;
       shelf.queue.wait(entry, at.getTime() + leaseMs);
-      return { task, lease };
+      return { task, lease, deaths: entry.deaths };
     },
 
     async heartbeat(id, lease, leaseMs) {

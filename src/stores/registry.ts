@@ -6,6 +6,8 @@ import type { TaskStore } from "./store.ts";
 export interface StoreOptions {
   /** Folder of the stores that keep files and are not told where. */
   dataDir: string;
+  /** Tasks that are queued at most; default 100,000. */
+  maxQueued?: number;
   /** Default: the system's clock. */
   now?: () => Date;
 }

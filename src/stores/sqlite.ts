@@ -1,7 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { changeTask, type Task } from "../task.ts";
 import { copyJson } from "./copy.ts";
-import { closedStore, hostOf, lostLease, startRun } from "./rules.ts";
+import {
+  assertRoom,
+  closedStore,
+  deathsAfter,
+  defaultMaxQueued,
+  hostOf,
+  lostLease,
+  startRun,
+} from "./rules.ts";
 import { openDatabase } from "./sqlite/database.ts";
 import { createGroupCommit, storeFailure } from "./sqlite/group-commit.ts";
 import { createKeyTable } from "./sqlite/key-table.ts";
@@ -12,6 +20,8 @@ import type { TaskStore } from "./store.ts";
 export interface SqliteStoreOptions {
   /** The file; it and its folder are made where they are missing. */
   path: string;
+  /** Tasks that are queued at most; default 100,000. */
+  maxQueued?: number;
   /** Default: the system's clock. */
   now?: () => Date;
 }
@@ -22,12 +32,13 @@ export interface SqliteStoreOptions {
  *
  * @throws ServiceError `unavailable` where the file cannot be used; the message says why.
  */
-export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOptions): TaskStore {
+export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
+  const { path, maxQueued = defaultMaxQueued, now = () => new Date() } = options;
   const db = openDatabase(path);
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const keys = createKeyTable(statements);
-  const commits = createGroupCommit(db);
+  const commits = createGroupCommit(db, tasks.mark);
 
   async function write<T>(job: () => T): Promise<T> {
     if (!db.isOpen) throw closedStore("sqlite");
@@ -55,6 +66,7 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
         const nowMs = now().getTime();
         const earlier = key && keys.recall(key, nowMs);
         if (earlier !== undefined) return earlier;
+        assertRoom(tasks.queued(), maxQueued);
         tasks.insert({ id, state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
         return document;
@@ -78,7 +90,7 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
         return isLast ? { tasks: listed } : { tasks: listed, next: last.seq };
       }),
 
-    async update(id, change, { lease, runAfter } = {}) {
+    async update(id, change, { lease, runAfter, gotFurther } = {}) {
       const changes = copyJson(change);
       const dueAtMs = runAfter?.getTime() ?? null;
       return write(() => {
@@ -86,7 +98,8 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
         if (lease !== undefined && lease !== row.lease) throw lostLease(id);
         const task = changeTask(parseTask(row.document), changes, now());
         const place = changes.state === undefined ? row : placeAfterMove(task, dueAtMs);
-        tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
+        const deaths = deathsAfter(row.deaths, changes, gotFurther);
+        tasks.save(row, { ...place, deaths, state: task.state, document: JSON.stringify(task) });
         return task;
       });
     },
@@ -106,9 +119,10 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
         if (row === undefined) return undefined;
         const task = startRun(parseTask(row.document), at);
         const lease = randomUUID();
-        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease };
+        const deaths = row.deaths + Number(row.state === "running");
+        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease, deaths };
         tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
-        return { task, lease };
+        return { task, lease, deaths };
       });
     },
 
@@ -135,8 +149,9 @@ export function openSqliteStore({ path, now = () => new Date() }: SqliteStoreOpt
 
 /** Behind a move: claimable at once or later where it is queued, else not; nobody holds it. */
 function placeAfterMove({ state }: Task, dueAtMs: number | null): Place {
-  if (state !== "queued") return { isClaimable: false, dueAtMs: null, lease: null };
-  return { isClaimable: dueAtMs === null, dueAtMs, lease: null };
+  const place = { lease: null, deaths: 0 };
+  if (state !== "queued") return { ...place, isClaimable: false, dueAtMs: null };
+  return { ...place, isClaimable: dueAtMs === null, dueAtMs };
 }
 
 function parseTask(document: string): Task {

@@ -30,7 +30,8 @@ export interface TaskStore {
    * changed or is deleted by now; of concurrent calls with one key exactly one stores.
    *
    * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is
-   * taken.
+   * taken; `unavailable` with `retryAfterS` while `maxQueued` (an option of every store) tasks or more
+   * are queued.
    */
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
@@ -54,10 +55,11 @@ export interface TaskStore {
   /**
    * Takes the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
    * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under a
-   * lease that has run out (its worker died). It becomes `running` with one attempt more and a new
-   * lease; no other claim gets it until the lease runs out or the task leaves `running`. A lease
-   * that has run out is still held until another claim takes the task. `undefined` where there is
-   * none.
+   * lease that has run out (its worker died). It becomes `running` under a new lease; no other claim
+   * gets it until the lease runs out or the task leaves `running`. A queued task has one attempt more
+   * by it; a dead worker's attempt goes on, its progress kept, with one death more. A lease that has run
+   * out is still held until another claim takes the task. A store that one process has to itself lets
+   * all leases of the process before it run out when it is opened. `undefined` where there is none.
    */
   claim(query: ClaimQuery): Promise<Claim | undefined>;
 
@@ -96,6 +98,8 @@ export interface TaskPage {
 export interface UpdateOptions {
   lease?: string;
   runAfter?: Date;
+  /** The run has got further than those before it: their deaths no longer count. */
+  gotFurther?: boolean;
 }
 
 export interface ClaimQuery {
@@ -107,6 +111,8 @@ export interface Claim {
   task: Task;
   /** Shown to `update` and `heartbeat` to prove that the task is still held. */
   lease: string;
+  /** Workers in a row that died with this task and got no further; 0 after every orderly move. */
+  deaths: number;
 }
 
 /** How long an idempotency key is kept. */

@@ -12,6 +12,8 @@ const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);
 const state = fc.constantFrom(...states);
 const nth = fc.nat({ max: 6 });
+/** Few enough to be reached. */
+const maxQueued = 5;
 const shortMs = fc.integer({ min: 1, max: 50 });
 
 const call = fc.oneof(
@@ -32,6 +34,7 @@ const call = fc.oneof(
       state: fc.option(state, { nil: undefined }),
       waitMs: fc.option(shortMs, { nil: undefined }),
       isFenced: fc.boolean(),
+      gotFurther: fc.boolean(),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
@@ -59,8 +62,8 @@ test("the stores give the same answers to the same calls, whatever they are", as
     fc.asyncProperty(fc.array(call, { maxLength: 60, size: "max" }), async (calls) => {
       run += 1;
       const path = join(folder, `${run}.db`);
-      const inMemory = await answers(calls, (now) => createMemoryStore({ now }));
-      const inSqlite = await answers(calls, (now) => openSqliteStore({ path, now }));
+      const inMemory = await answers(calls, (now) => createMemoryStore({ now, maxQueued }));
+      const inSqlite = await answers(calls, (now) => openSqliteStore({ path, now, maxQueued }));
       expect(inSqlite).toEqual(inMemory);
     }),
     { numRuns: 40 },
@@ -101,13 +104,14 @@ async function perform(made: Call, { store, clock, ids, leases }: Scene): Promis
     case "claim": {
       const claim = await store.claim(made);
       if (claim !== undefined) leases.set(claim.task.id, claim.lease);
-      return claim?.task ?? null;
+      return claim ? { task: claim.task, deaths: claim.deaths } : null;
     }
     case "update": {
       const runAfter = made.waitMs && new Date(clock.now().getTime() + made.waitMs);
       const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
+        gotFurther: made.gotFurther,
         ...(runAfter && { runAfter }),
       });
     }

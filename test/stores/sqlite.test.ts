@@ -8,8 +8,8 @@ import { describeTaskStore } from "../contracts/task-store.ts";
 import { createClock, idsOf, minuteMs, startTrial, times } from "../contracts/task-store/trial.ts";
 import { makeFolder } from "./folder.ts";
 
-describeTaskStore("the SQLite store", (now) =>
-  openSqliteStore({ path: join(makeFolder(), "tasks.db"), now }),
+describeTaskStore("the SQLite store", (now, maxQueued = 10_000) =>
+  openSqliteStore({ path: join(makeFolder(), "tasks.db"), now, maxQueued }),
 );
 
 describe("a SQLite store that is closed and opened again", () => {
@@ -18,33 +18,63 @@ describe("a SQLite store that is closed and opened again", () => {
     const before = await startTrial(() => openSqliteStore({ path, now }));
     const created = await Promise.all(times(20, (n) => before.add(`https://${n % 3}.test/`)));
     const { task: first } = await before.claim();
+    await before.store.update(first.id, { state: "canceled" });
     await before.store.close();
 
     const store = reopen();
     const { tasks, next } = await store.list({ limit: 19 });
     expect(idsOf(tasks)).toEqual(idsOf(created.slice(1)).toReversed());
-    expect((await store.list({ limit: 1, before: next ?? 0 })).tasks).toEqual([first]);
+    const [oldest] = (await store.list({ limit: 1, before: next ?? 0 })).tasks;
+    expect(oldest).toMatchObject({ id: first.id, state: "canceled", attempts: 1 });
     const claim = await store.claim({ leaseMs: minuteMs, exceptHosts: ["1.test"] });
     expect(claim?.task.id).toBe(created[2]?.id);
   });
 
-  test("knows the leases and waits of before", async () => {
+  test("knows the waits of before", async () => {
     const { reopen, path, now, clock } = startFile();
     const before = await startTrial(() => openSqliteStore({ path, now }));
-    const [held, waiting] = [await before.add(), await before.add()];
-    const { lease } = await before.claim();
+    const waiting = await before.add();
     await before.claim();
-    const runAfter = new Date(now().getTime() + 2 * minuteMs);
+    const runAfter = new Date(now().getTime() + minuteMs);
     await before.store.update(waiting.id, { state: "queued" }, { runAfter });
     await before.store.close();
 
     const store = reopen();
     expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
-    expect(await store.heartbeat(held.id, lease, minuteMs)).toBe(true);
-    clock.advance(minuteMs);
-    expect((await store.claim({ leaseMs: 10 * minuteMs }))?.task.id).toBe(held.id);
     clock.advance(minuteMs);
     expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
+  });
+
+  test("hands out at once what the process before it was running, oldest first", async () => {
+    const { reopen, path, now } = startFile();
+    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const [first, second, byHand] = [await before.add(), await before.add(), await before.add()];
+    const { lease } = await before.claim();
+    await before.claim();
+    await before.store.update(byHand.id, { state: "running" });
+    await before.store.close();
+
+    const store = reopen();
+    const query = { leaseMs: minuteMs };
+    const claim = await store.claim(query);
+    expect(claim).toMatchObject({ deaths: 1, task: { id: first.id, attempts: 1 } });
+    expect(claim?.lease).not.toBe(lease);
+    expect(await store.claim(query)).toMatchObject({ deaths: 1, task: { id: second.id } });
+    expect(await store.claim(query)).toBeUndefined();
+  });
+
+  test("counts the tasks that are queued in it", async () => {
+    const { path, now } = startFile();
+    const before = await startTrial(() => openSqliteStore({ path, now }));
+    for (const { id } of await Promise.all(times(5, () => before.add())).then((all) =>
+      all.slice(3),
+    ))
+      await before.store.update(id, { state: "canceled" });
+    await before.store.close();
+
+    const { add } = await startTrial(() => openSqliteStore({ path, now, maxQueued: 4 }));
+    await add();
+    await expect(add()).rejects.toMatchObject({ code: "unavailable" });
   });
 
   test("remembers idempotency keys until they end", async () => {

@@ -12,6 +12,7 @@ export interface Entry extends Queueable {
   state: State;
   document: string;
   lease: string | undefined;
+  deaths: number;
 }
 
 /** The tasks, findable by id, by age and by state, and the queue of those that may run. */
@@ -39,6 +40,7 @@ export class Shelf {
       state: task.state,
       document: JSON.stringify(task),
       lease: undefined,
+      deaths: 0,
       dueAtMs: 0,
       place: "none",
     };
@@ -47,6 +49,11 @@ export class Shelf {
     this.#byState[task.state].add(entry);
     if (task.state === "queued") this.queue.ready(entry);
     return entry;
+  }
+
+  /** How many tasks are queued. */
+  get queued(): number {
+    return this.#byState.queued.length;
   }
 
   find(id: string): Entry | undefined {

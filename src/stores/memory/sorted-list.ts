@@ -11,9 +11,14 @@ const chunkLength = 512;
 export class SortedList<T> {
   readonly #chunks: T[][] = [];
   readonly #compare: (a: T, b: T) => number;
+  #length = 0;
 
   constructor(compare: (a: T, b: T) => number) {
     this.#compare = compare;
+  }
+
+  get length(): number {
+    return this.#length;
   }
 
   first(): T | undefined {
@@ -21,6 +26,7 @@ export class SortedList<T> {
   }
 
   add(item: T): void {
+    this.#length += 1;
     const tail = this.#chunks.at(-1);
     const last = tail?.at(-1);
     if (tail !== undefined && last !== undefined && this.#compare(last, item) < 0) {
@@ -45,6 +51,7 @@ export class SortedList<T> {
     const place = firstThat(chunk, reaches);
     if (chunk[place] !== item) return;
     chunk.splice(place, 1);
+    this.#length -= 1;
     if (chunk.length === 0) this.#chunks.splice(at, 1);
   }
 

@@ -6,7 +6,8 @@ import { applicationId, migrate, migrations, readPragma } from "./migrations.ts"
 
 /**
  * Opens or makes the file, and its folder, for this process alone: the lock lasts until `close` or
- * the end of the process, however it ends. What COMMIT has acknowledged is on the disk.
+ * the end of the process, however it ends; so whoever held a lease is gone, and all leases run out. What
+ * COMMIT has acknowledged is on the disk.
  *
  * @throws ServiceError `unavailable` that names the file and the reason: another process has it
  * open, it is no task store, it is damaged, or a newer release has written it.
@@ -21,6 +22,7 @@ export function openDatabase(path: string): DatabaseSync {
     assertOurs(db);
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     migrate(db, migrations);
+    db.exec(endLeases);
     return db;
   } catch (error) {
     db?.close();
@@ -32,6 +34,9 @@ export function openDatabase(path: string): DatabaseSync {
     );
   }
 }
+
+export const endLeases =
+  "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
 
 /** Before anything is written: another program's database stays as it is. */
 function assertOurs(db: DatabaseSync): void {

@@ -23,14 +23,15 @@ interface Job {
 
 /**
  * One transaction, so one wait for the disk, for all the writes that arrive in one turn of the
- * event loop.
+ * event loop. `mark` is for what writes keep beside the database: it gives a function that brings that
+ * back to what it is now, which is called where the writes since then are undone.
  */
-export function createGroupCommit(db: DatabaseSync): GroupCommit {
+export function createGroupCommit(db: DatabaseSync, mark = () => () => {}): GroupCommit {
   let waiting: Job[] = [];
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
   const rollback = db.prepare("ROLLBACK");
-  const mark = db.prepare("SAVEPOINT job");
+  const save = db.prepare("SAVEPOINT job");
   const keep = db.prepare("RELEASE job");
   const undo = db.prepare("ROLLBACK TO job");
 
@@ -46,6 +47,7 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
 
   /** Performs the jobs in one transaction and settles them; else undoes all and gives the reason. */
   function commitAll(jobs: readonly Job[], perform: (job: Job) => () => void): unknown {
+    const restore = mark();
     try {
       begin.run();
       const settlements = jobs.map(perform);
@@ -53,13 +55,15 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
       for (const settle of settlements) settle();
       return undefined;
     } catch (error) {
+      restore();
       if (db.isTransaction) rollback.run();
       return storeFailure(error);
     }
   }
 
   function attempt(job: Job): () => void {
-    mark.run();
+    const restore = mark();
+    save.run();
     try {
       const settle = job.perform();
       keep.run();
@@ -67,6 +71,7 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
     } catch (error) {
       // A full disk or a failed write ends the whole transaction, the neighbours' work included.
       if (!db.isTransaction) throw error;
+      restore();
       undo.run();
       keep.run();
       return () => job.reject(storeFailure(error));

@@ -40,6 +40,8 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX idempotency_keys_by_end ON idempotency_keys (ends_at);
   `,
+  // deaths: workers in a row that died with the task.
+  "ALTER TABLE tasks ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
 ];
 
 /**

@@ -5,13 +5,15 @@ import { migrations } from "./migrations.ts";
 export const statements = {
   insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
-  taskById: `SELECT seq, host, claimable, due_at, lease, document
+  taskById: `SELECT seq, state, host, claimable, due_at, lease, deaths, document
     FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
-  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, document = ?
+  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?
     WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
+
+  countQueued: "SELECT count(*) AS queued FROM tasks WHERE state = 'queued'",
 
   page: "SELECT seq, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
   pageOfState: `SELECT seq, document FROM tasks WHERE state = ? AND seq < ?
@@ -24,8 +26,8 @@ export const statements = {
   dropHead: "DELETE FROM queue_heads WHERE host = ?",
   nextHead: `INSERT INTO queue_heads (host, seq) SELECT host, seq FROM tasks
     WHERE claimable = 1 AND host = ? ORDER BY seq LIMIT 1`,
-  oldestClaimable: `SELECT seq, host, claimable, due_at, lease, document FROM tasks WHERE seq =
-    (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
+  oldestClaimable: `SELECT seq, state, host, claimable, due_at, lease, deaths, document
+    FROM tasks WHERE seq = (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
       ORDER BY seq LIMIT 1)`,
 
   recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",

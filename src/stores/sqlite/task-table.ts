@@ -10,19 +10,23 @@ export interface Place {
   /** When its wait or its lease ends, Unix milliseconds. */
   dueAtMs: number | null;
   lease: string | null;
+  deaths: number;
 }
 
 export interface TaskRow extends Place {
   seq: number;
+  state: State;
   host: string;
   document: string;
 }
 
 /**
  * The tables `tasks` and `queue_heads`, which say the same of the queue at all times. Call what
- * writes inside a transaction.
+ * writes inside a transaction, and where that is undone, what `mark` gave at its start.
  */
 export function createTaskTable(sql: Statements) {
+  let queued = integer(sql.countQueued.get() ?? {}, "queued");
+
   /** Makes `queue_heads` right again for a host whose claimable tasks have changed. */
   function refreshHead(host: string): void {
     sql.dropHead.run(host);
@@ -36,6 +40,17 @@ export function createTaskTable(sql: Statements) {
 
   return {
     find,
+
+    /** How many tasks are queued. */
+    queued: () => queued,
+
+    /** Gives what brings `queued` back to what it is now. */
+    mark() {
+      const before = queued;
+      return () => {
+        queued = before;
+      };
+    },
 
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {
@@ -69,11 +84,14 @@ export function createTaskTable(sql: Statements) {
         document,
       );
       if (changes === 0) throw duplicateTask(id);
-      if (isClaimable) sql.offerHead.run(host, lastInsertRowid);
+      if (!isClaimable) return;
+      sql.offerHead.run(host, lastInsertRowid);
+      queued += 1;
     },
 
-    save(row: TaskRow, { state, document, isClaimable, dueAtMs, lease }: Saved): void {
-      sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, document, row.seq);
+    save(row: TaskRow, { state, document, isClaimable, dueAtMs, lease, deaths }: Saved): void {
+      sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, deaths, document, row.seq);
+      queued += Number(state === "queued") - Number(row.state === "queued");
       if (isClaimable !== row.isClaimable) refreshHead(row.host);
     },
 
@@ -84,6 +102,7 @@ export function createTaskTable(sql: Statements) {
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
+      queued -= Number(row.state === "queued");
       if (row.isClaimable) refreshHead(row.host);
     },
 
@@ -118,10 +137,12 @@ interface PageRow {
 function taskRow(row: Columns): TaskRow {
   return {
     seq: integer(row, "seq"),
+    state: text(row, "state") as State,
     host: text(row, "host"),
     isClaimable: integer(row, "claimable") === 1,
     dueAtMs: row["due_at"] === null ? null : integer(row, "due_at"),
     lease: row["lease"] === null ? null : text(row, "lease"),
+    deaths: integer(row, "deaths"),
     document: text(row, "document"),
   };
 }

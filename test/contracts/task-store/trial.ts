@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { newTask, type Task, type TaskOptions } from "../../../src/task.ts";
 import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 
-export type OpenStore = (now: () => Date) => TaskStore | Promise<TaskStore>;
+export type OpenStore = (now: () => Date, maxQueued?: number) => TaskStore | Promise<TaskStore>;
 
 export interface Trial {
   store: TaskStore;
@@ -21,9 +21,9 @@ export interface Clock {
 export const minuteMs = 60_000;
 
 /** A store for one test, closed behind it, and the clock that it goes by. */
-export async function startTrial(open: OpenStore): Promise<Trial> {
+export async function startTrial(open: OpenStore, maxQueued = 10_000): Promise<Trial> {
   const clock = createClock();
-  const store = await open(clock.now);
+  const store = await open(clock.now, maxQueued);
   onTestFinished(() => store.close());
   return {
     store,

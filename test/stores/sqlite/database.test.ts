@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../src/stores/sqlite/database.ts";
+import { openSqliteStore } from "../../../src/stores/sqlite.ts";
+import { newTask } from "../../../src/task.ts";
 import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
 import { times } from "../../contracts/task-store/trial.ts";
 import { makeFolder } from "../folder.ts";
@@ -107,6 +109,25 @@ describe("migrations", () => {
     const steps = [...migrations, "CREATE TABLE later (n)", "INSERT INTO nowhere VALUES (1)"];
     expect(() => migrate(db, steps)).toThrow("no such table: nowhere");
     expect(() => db.prepare("SELECT n FROM later")).toThrow("no such table: later");
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
+  });
+
+  test("open a file of schema version 1, whose tasks have no deaths behind them", async () => {
+    const path = join(makeFolder(), "tasks.db");
+    const task = newTask("https://video.example.com/", {}, new Date());
+    const document = JSON.stringify({ ...task, state: "running", attempts: 1 });
+    makeDatabase(
+      path,
+      `${migrations[0]}; PRAGMA user_version = 1;
+      INSERT INTO tasks (id, state, host, claimable, due_at, lease, document)
+      VALUES ('${task.id}', 'running', 'video.example.com', 0, ${Date.now() + 60_000}, 'old', '${document}')`,
+    );
+    const store = openSqliteStore({ path });
+    expect(await store.get(task.id)).toEqual(JSON.parse(document));
+    const claim = await store.claim({ leaseMs: 1000 });
+    expect(claim).toMatchObject({ deaths: 1, task: { id: task.id, attempts: 1 } });
+    await store.close();
+    const db = open(path);
     expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
   });
 

@@ -80,6 +80,32 @@ test("a COMMIT that fails rejects the whole transaction and undoes it; the next 
   expect(await commits.run(() => insert(2))).toBe(2);
 });
 
+test("what is kept beside the database goes back with the writes that are undone", async () => {
+  const { db, insert, rows } = start();
+  let count = 0;
+  const commits = createGroupCommit(db, () => {
+    const before = count;
+    return () => {
+      count = before;
+    };
+  });
+  const add = (n: number, fault?: string) =>
+    commits.run(() => {
+      count += 1;
+      insert(n);
+      if (fault !== undefined) throw new RangeError(fault);
+    });
+  await Promise.allSettled([add(1), add(2, "second thoughts"), add(3)]);
+  expect(rows()).toHaveLength(count);
+  db.exec("PRAGMA max_page_count = 10");
+  const large = commits.run(() => {
+    count += 1;
+    insert(4, "x".repeat(100_000));
+  });
+  await Promise.allSettled([large, add(5)]);
+  expect([count, rows()]).toEqual([2, [1, 3]]);
+});
+
 test("flush runs what was accepted, at once and only once", async () => {
   const { commits, insert, rows } = start();
   const result = commits.run(() => insert(1));

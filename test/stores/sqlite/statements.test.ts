@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../src/stores/sqlite/database.ts";
+import { endLeases, openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -20,6 +20,8 @@ test.each([
   [statements.page, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"],
   [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND seq<?)"],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
+  [statements.countQueued, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
+  [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [statements.nextHead, "SEARCH tasks USING COVERING INDEX tasks_claimable (host=?)"],
   [
     statements.forgetKeys,
