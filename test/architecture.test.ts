@@ -11,16 +11,17 @@ const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "
 /** Lower layers first; a file imports from its own layer or from one before it. */
 const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|schema)\.ts$/],
+  [/^disk-error\.ts$/],
   [/^page-info\.ts$/],
   [/^task\.ts$/],
   [/^net\//, /^values\//],
   [/^manifests\//, /^files\//],
   [/^(stores|resolvers|engines)\//],
-  [/^(info-cache|task-events)\.ts$/],
+  [/^info-cache\.ts$/, /^task-events(\.ts|\/)/],
   [/^runner(\.ts|\/)/],
   [/^http\//],
   [/^config\.ts$/],
-  [/^main\.ts$/],
+  [/^main\.ts$/, /^watch(\.ts|\/)/],
 ];
 
 function importsOf(file: string): string[] {
@@ -46,6 +47,18 @@ describe("the source tree", () => {
         .map((target) => `${file} → ${target}`),
     );
     expect(upwards).toEqual([]);
+  });
+
+  it("keeps the service and the view of it in the terminal apart", () => {
+    const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
+    const shared = new Set(["schema.ts", "task.ts", "task-events.ts"]);
+    const crossings = files.flatMap((file) =>
+      importsOf(file)
+        .filter((target) => isView(file) !== isView(target))
+        .filter((target) => !isView(file) || !shared.has(target))
+        .map((target) => `${file} → ${target}`),
+    );
+    expect(crossings).toEqual([]);
   });
 
   it("has no import cycles", () => {

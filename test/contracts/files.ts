@@ -1,0 +1,147 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { randomUUIDv7 } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { Files } from "../../src/files/files.ts";
+
+/** The contract of `src/files/files.ts`; `open` gives an empty file store. */
+export function describeFiles(name: string, open: () => Files): void {
+  describe(`${name}, as any file store,`, () => {
+    it("opens a folder for the parts of a task, the same one each time", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      const folder = await files.openParts(id);
+      writeFileSync(join(folder, "part"), "x");
+      expect(await files.openParts(id)).toBe(folder);
+      expect(readdirSync(folder)).toEqual(["part"]);
+    });
+
+    it("gives each task a folder of its own", async () => {
+      const files = open();
+      const folders = [randomUUIDv7(), randomUUIDv7()].map((id) => files.openParts(id));
+      expect(new Set(await Promise.all(folders)).size).toBe(2);
+    });
+
+    it("removes a parts folder with all that is in it, and does not mind if there is none", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      const folder = await files.openParts(id);
+      writeFileSync(join(folder, "part"), "x");
+      await files.removeParts(id);
+      await expect(stat(folder)).rejects.toThrow("ENOENT");
+      await files.removeParts(id);
+    });
+
+    it("keeps a file as the task's result, whole, and removes the parts", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      const folder = await keep(files, id, "content");
+      expect(await read(files, id)).toBe("content");
+      await expect(stat(folder)).rejects.toThrow("ENOENT");
+    });
+
+    it("has one result for each task, the last that was kept", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "first");
+      await keep(files, id, "second one");
+      expect(await read(files, id)).toBe("second one");
+    });
+
+    it("rejects a path where nothing is, and keeps the result that was there", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const path = join(await files.openParts(id), "nothing");
+      await expect(files.keep(id, path)).rejects.toMatchObject({ code: "unavailable" });
+      expect(await read(files, id)).toBe("content");
+    });
+
+    it("has no result of a task that is new", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      expect(await files.open(id)).toBeUndefined();
+      await files.openParts(id);
+      expect(await files.open(id)).toBeUndefined();
+    });
+
+    it("reads a result to its end that is removed meanwhile", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const opened = await files.open(id);
+      await files.remove(id);
+      expect(opened?.size).toBe(7);
+      expect(await opened?.handle.readFile("utf8")).toBe("content");
+      await opened?.handle.close();
+      expect(await files.open(id)).toBeUndefined();
+    });
+
+    it("removes result and parts, and does not mind if there are none", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      await files.openParts(id);
+      await files.remove(id);
+      expect(await files.ids()).toEqual([]);
+      await files.remove(id);
+    });
+
+    it("lists the tasks that have a result or parts, each once", async () => {
+      const files = open();
+      const [kept, begun, both] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
+      expect(await files.ids()).toEqual([]);
+      await keep(files, kept, "x");
+      await files.openParts(begun);
+      await keep(files, both, "x");
+      await files.openParts(both);
+      expect((await files.ids()).toSorted()).toEqual([kept, begun, both].toSorted());
+    });
+
+    it("knows how much room there is", async () => {
+      expect(await open().freeBytes()).toBeGreaterThan(0);
+    });
+
+    it.each([
+      "",
+      ".",
+      "..",
+      "../../etc/passwd",
+      "a/b",
+      "0199d3f0-5b7e-7000-8000-0123456789ab/..",
+      "0199D3F0-5B7E-7000-8000-0123456789AB",
+      "0199d3f0-5b7e-7000-8000-0123456789ab\n",
+      `0199d3f0-5b7e-7000-8000-0123456789ab\0`,
+    ])("takes %j for the id of no task, never for a path", async (id) => {
+      const files = open();
+      const other = randomUUIDv7();
+      const folder = await files.openParts(other);
+      expect(await files.open(id)).toBeUndefined();
+      await files.remove(id);
+      await files.removeParts(id);
+      await expect(files.openParts(id)).rejects.toMatchObject({ code: "not_found" });
+      writeFileSync(join(folder, "part"), "x");
+      await expect(files.keep(id, join(folder, "part"))).rejects.toMatchObject({
+        code: "not_found",
+      });
+      expect(await readFile(join(folder, "part"), "utf8")).toBe("x");
+    });
+  });
+}
+
+async function keep(files: Files, id: string, content: string): Promise<string> {
+  const folder = await files.openParts(id);
+  writeFileSync(join(folder, "other"), "a part");
+  writeFileSync(join(folder, "result"), content);
+  await files.keep(id, join(folder, "result"));
+  return folder;
+}
+
+async function read(files: Files, id: string): Promise<string | undefined> {
+  const opened = await files.open(id);
+  const content = await opened?.handle.readFile("utf8");
+  await opened?.handle.close();
+  expect(opened?.size).toBe(content?.length);
+  return content;
+}

@@ -1,0 +1,84 @@
+import { randomUUIDv7 } from "node:crypto";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import fs from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { describeFiles } from "../contracts/files.ts";
+import { makeFolder } from "../stores/folder.ts";
+
+describeFiles("the disk", () => openDiskFiles({ folder: join(makeFolder(), "data") }));
+
+describe("files on the disk", () => {
+  it("makes no folder before there is something to put into it", async () => {
+    const folder = makeFolder();
+    const files = openDiskFiles({ folder: join(folder, "data") });
+    await files.open(randomUUIDv7());
+    await files.remove(randomUUIDv7());
+    await files.ids();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("are found again by the next process, under the task's id alone", async () => {
+    const folder = makeFolder();
+    const id = randomUUIDv7();
+    const files = openDiskFiles({ folder });
+    const path = join(await files.openParts(id), "result.mp4");
+    writeFileSync(path, "content");
+    await files.keep(id, path);
+    expect(readdirSync(join(folder, "files"))).toEqual([id]);
+    const opened = await openDiskFiles({ folder }).open(id);
+    expect(opened?.size).toBe(7);
+    await opened?.handle.close();
+  });
+
+  it("are listed without what others have put there", async () => {
+    const folder = makeFolder();
+    const files = openDiskFiles({ folder });
+    const id = randomUUIDv7();
+    await files.openParts(id);
+    mkdirSync(join(folder, "parts", "lost+found"));
+    mkdirSync(join(folder, "files"));
+    writeFileSync(join(folder, "files", ".DS_Store"), "");
+    expect(await files.ids()).toEqual([id]);
+  });
+
+  it("says where a file is in the way of a folder", async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, "parts"), "");
+    await expect(openDiskFiles({ folder }).openParts(randomUUIDv7())).rejects.toMatchObject({
+      name: "ServiceError",
+      code: "unavailable",
+      message: expect.stringMatching(/parts folder of task .* the file system says ENOTDIR$/),
+      cause: { code: "ENOTDIR" },
+    });
+  });
+
+  it.each([
+    ["ENOSPC", "disk_full"],
+    ["EDQUOT", "disk_full"],
+    ["EIO", "unavailable"],
+    ["EMFILE", "unavailable"],
+  ])("answers %s with %s, and has no result then", async (errno, code) => {
+    const files = openDiskFiles({ folder: makeFolder() });
+    const id = randomUUIDv7();
+    const path = join(await files.openParts(id), "result");
+    writeFileSync(path, "content");
+    failNext("rename", errno);
+    await expect(files.keep(id, path)).rejects.toMatchObject({ code, cause: { code: errno } });
+    expect(await files.open(id)).toBeUndefined();
+    await files.keep(id, path);
+    expect(await files.ids()).toEqual([id]);
+  });
+});
+
+/** Has the file system refuse one call, as a disk that is full or broken does. */
+function failNext(call: "rename", code: string): void {
+  const spy = vi.spyOn(fs, call).mockRejectedValueOnce(Object.assign(new Error(code), { code }));
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
+}
