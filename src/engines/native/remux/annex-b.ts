@@ -1,0 +1,25 @@
+/** Byte stream format of H.264 and HEVC (Annex B of both): NAL units behind start codes. */
+export const startCode = Buffer.from([0, 0, 1]);
+
+/** Where the NAL unit that ends before `end` really ends: zeros at its end belong to the start code. */
+export function trimZeros(bytes: Uint8Array, start: number, end: number): number {
+  let last = end;
+  while (last > start && bytes[last - 1] === 0) last--;
+  return last;
+}
+
+/** The payload of a NAL unit: emulation prevention bytes (00 00 *03*) left out. */
+export function unescapeNal(unit: Uint8Array): Buffer {
+  const payload = Buffer.allocUnsafe(unit.length);
+  let length = 0;
+  let zeros = 0;
+  for (const byte of unit) {
+    if (zeros >= 2 && byte === 3) {
+      zeros = 0;
+      continue;
+    }
+    zeros = byte === 0 ? zeros + 1 : 0;
+    payload[length++] = byte;
+  }
+  return payload.subarray(0, length);
+}

@@ -1,0 +1,49 @@
+/** Reads fields of a codec's header bit by bit, most significant first. */
+export interface BitReader {
+  /** The next `count` bits (at most 32) as an unsigned number. */
+  read(count: number): number;
+  skip(count: number): void;
+  /** An Exp-Golomb code `ue(v)` (ISO/IEC 14496-10 §9.1), at most 2^32 − 2. */
+  readUnsigned(): number;
+  /** An Exp-Golomb code `se(v)`. */
+  readSigned(): number;
+  /** Bits read or skipped so far. */
+  readonly position: number;
+  /** More was asked for than there is; what is missing reads as 0. */
+  readonly isOverrun: boolean;
+}
+
+export function createBitReader(bytes: Uint8Array): BitReader {
+  let position = 0;
+  const readBit = (): number => {
+    const byte = bytes[position >> 3] ?? 0;
+    return (byte >> (7 - (position++ & 7))) & 1;
+  };
+  const read = (count: number): number => {
+    let value = 0;
+    for (let i = 0; i < count; i++) value = value * 2 + readBit();
+    return value;
+  };
+  const readUnsigned = (): number => {
+    let zeros = 0;
+    while (zeros < 31 && readBit() === 0) zeros++;
+    return 2 ** zeros - 1 + read(zeros);
+  };
+  return {
+    read,
+    readUnsigned,
+    readSigned() {
+      const code = readUnsigned();
+      return code % 2 === 1 ? (code + 1) / 2 : -code / 2;
+    },
+    skip(count) {
+      position += count;
+    },
+    get position() {
+      return position;
+    },
+    get isOverrun() {
+      return position > bytes.length * 8;
+    },
+  };
+}

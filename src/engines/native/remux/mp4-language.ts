@@ -1,0 +1,31 @@
+/** ISO 639-1 codes and their ISO 639-2/T ones, of the languages that video is published in. */
+const alpha3 = new Map(
+  (
+    "af:afr am:amh ar:ara as:asm az:aze be:bel bg:bul bn:ben bo:bod bs:bos ca:cat cs:ces cy:cym da:dan " +
+    "de:deu el:ell en:eng eo:epo es:spa et:est eu:eus fa:fas fi:fin fo:fao fr:fra fy:fry ga:gle gd:gla " +
+    "gl:glg gu:guj ha:hau he:heb hi:hin hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo is:isl it:ita ja:jpn " +
+    "jv:jav ka:kat kk:kaz km:khm kn:kan ko:kor ku:kur ky:kir la:lat lb:ltz lo:lao lt:lit lv:lav mg:mlg " +
+    "mi:mri mk:mkd ml:mal mn:mon mr:mar ms:msa mt:mlt my:mya nb:nob ne:nep nl:nld nn:nno no:nor om:orm " +
+    "or:ori pa:pan pl:pol ps:pus pt:por qu:que rm:roh ro:ron ru:rus rw:kin sa:san sd:snd si:sin sk:slk " +
+    "sl:slv sm:smo sn:sna so:som sq:sqi sr:srp st:sot su:sun sv:swe sw:swa ta:tam te:tel tg:tgk th:tha " +
+    "ti:tir tk:tuk tl:tgl tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor " +
+    "zh:zho zu:zul"
+  )
+    .split(" ")
+    .map((pair): [string, string] => [pair.slice(0, 2), pair.slice(3)]),
+);
+
+/** The language of a media header: three letters of five bits (ISO/IEC 14496-12 §8.4.2); else `und`. */
+export function bcp47ToMp4(tag: string | null): number {
+  const primary = (tag?.split("-")[0] ?? "").toLowerCase();
+  const code = alpha3.get(primary) ?? (/^[a-z]{3}$/.test(primary) ? primary : "und");
+  return Buffer.from(code).reduce((packed, letter) => packed * 32 + letter - 0x60, 0);
+}
+
+/** The shortest BCP 47 tag for the language of a media header; `null` where none is said. */
+export function mp4ToBcp47(packed: number): string | null {
+  const letters = [10, 5, 0].map((shift) => ((packed >> shift) & 31) + 0x60);
+  const code = String.fromCharCode(...letters);
+  if (!/^[a-z]{3}$/.test(code) || code === "und") return null;
+  return Intl.getCanonicalLocales(code)[0] ?? null;
+}

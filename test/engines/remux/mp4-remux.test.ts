@@ -1,0 +1,147 @@
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  type Facts,
+  factsOf,
+  ffmpeg,
+  fileSource,
+  layoutOf,
+  missing,
+  openFolder,
+  pictures,
+  remux,
+  sound,
+  wholeSource,
+} from "./mp4-media.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+
+const av = `${pictures(2)} ${sound(2)}`;
+const h264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25";
+const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof";
+
+/**
+ * What a file is made with, and the encoders that it takes. `isTogether`: its tracks start at once, where
+ * ffmpeg's reading of fragments says otherwise.
+ */
+const files: Record<string, { line: string; encoders: string[]; isTogether?: true }> = {
+  "H.264 with B-frames and AAC": {
+    line: `${av} ${h264} -c:a aac ${fragmented}`,
+    encoders: ["libx264", "aac"],
+  },
+  "priming in an edit list": {
+    line: `${av} ${h264} -c:a aac -movflags +frag_keyframe+default_base_moof+delay_moov`,
+    encoders: ["libx264", "aac"],
+    isTogether: true,
+  },
+  "places counted from the start of the file": {
+    line: `${av} ${h264} -c:a aac -movflags +frag_keyframe`,
+    encoders: ["libx264", "aac"],
+  },
+  "negative composition offsets": {
+    line: `${av} ${h264} -c:a aac ${fragmented}+negative_cts_offsets`,
+    encoders: ["libx264", "aac"],
+    isTogether: true,
+  },
+  "a moof box for each track": {
+    line: `${av} ${h264} -c:a aac ${fragmented}+separate_moof`,
+    encoders: ["libx264", "aac"],
+  },
+  "HEVC and AC-3": {
+    line: `${av} -c:v libx265 -preset ultrafast -x265-params log-level=none -c:a ac3 ${fragmented}+delay_moov`,
+    encoders: ["libx265", "ac3"],
+    isTogether: true,
+  },
+  "VP9 and Opus": {
+    line: `${av} -c:v libvpx-vp9 -deadline realtime -c:a libopus ${fragmented}`,
+    encoders: ["libvpx-vp9", "libopus"],
+  },
+  "AV1 and FLAC": {
+    line: `${av} -c:v libaom-av1 -cpu-used 8 -usage realtime -c:a flac -strict -2 ${fragmented}`,
+    encoders: ["libaom-av1", "flac"],
+  },
+  "E-AC-3 alone": { line: `${sound(2)} -c:a eac3 ${fragmented}+delay_moov`, encoders: ["eac3"] },
+  "a variable frame rate": {
+    line: `${pictures(2)} ${h264} -vf select='not(eq(mod(n,5),2))' -vsync vfr ${fragmented}`,
+    encoders: ["libx264"],
+  },
+  "a file that is not fragmented": {
+    line: `${av} ${h264} -c:a aac`,
+    encoders: ["libx264", "aac"],
+  },
+};
+
+/** How much later the second stream starts than the first, seconds. */
+function delayOf({ streams: [first, second] }: Facts): number {
+  return first && second ? second.startS - first.startS : 0;
+}
+
+describe("remuxing MP4", () => {
+  for (const [name, { line, encoders, isTogether }] of Object.entries(files)) {
+    const reason = missing(...encoders);
+    it.skipIf(reason)(
+      `keeps every sample and its time: ${name}${reason ? ` (${reason})` : ""}`,
+      async () => {
+        const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
+        ffmpeg(`${line} ${source}`);
+        const result = remux([fileSource(source)], target);
+        const [expected, actual] = await Promise.all([factsOf(source), factsOf(target)]);
+        expect(actual.complaints).toBe("");
+        expect(actual.pictures).toBe(expected.pictures);
+        expect(actual.streams.map(({ codec, packets }) => [codec, packets])).toEqual(
+          expected.streams.map(({ codec, packets }) => [codec, packets]),
+        );
+        expect(delayOf(actual)).toBeCloseTo(isTogether ? 0 : delayOf(expected), 3);
+        expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.05);
+        expect(Math.abs(result.durationS - expected.durationS)).toBeLessThan(0.05);
+        expect(layoutOf(target)).toEqual(["ftyp", "moov", "mdat"]);
+      },
+    );
+  }
+
+  it.skipIf(missing("libx264", "aac"))(
+    "decodes to the very same sound where there is priming",
+    async () => {
+      const [source, target] = [folder.path("primed.mp4"), folder.path("target.mp4")];
+      ffmpeg(`${av} ${h264} -c:a aac ${source}`);
+      remux([fileSource(source)], target);
+      const heard = (path: string) => ffmpeg(`-i ${path} -map a -f md5 -`);
+      expect(heard(target)).toBe(heard(source));
+    },
+  );
+
+  it.skipIf(missing("libx264", "aac"))("reads a whole file as one piece", async () => {
+    const [source, target] = [folder.path("piece.mp4"), folder.path("target.mp4")];
+    ffmpeg(`${av} ${h264} -c:a aac -movflags +faststart ${source}`);
+    remux([wholeSource(source)], target);
+    expect(await factsOf(target)).toEqual(await factsOf(source));
+  });
+
+  it.skipIf(missing("libx264", "aac"))(
+    "joins tracks from two places, a late one keeping its distance",
+    async () => {
+      const [video, audio, target] = ["v.mp4", "a.mp4", "target.mp4"].map(folder.path) as [
+        string,
+        string,
+        string,
+      ];
+      ffmpeg(`${pictures(2)} ${h264} ${fragmented}+negative_cts_offsets ${video}`);
+      ffmpeg(`${sound(2)} -c:a aac ${fragmented} ${audio}`);
+      const place = () => ({ timeline: 0, offsetS: 1.5 });
+      remux([fileSource(video), { ...fileSource(audio), kinds: ["audio"], place }], target);
+      const { streams, complaints } = await factsOf(target);
+      expect(streams.map(({ codec }) => codec)).toEqual(["h264", "aac"]);
+      expect(streams[0]?.startS).toBe(0);
+      expect(Math.abs((streams[1]?.startS ?? 0) - 1.5)).toBeLessThan(0.03);
+      expect(complaints).toBe("");
+    },
+  );
+
+  it.skipIf(missing("libx264", "aac"))("leaves out the kinds that are not wanted", async () => {
+    const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
+    ffmpeg(`${av} ${h264} -c:a aac ${fragmented} ${source}`);
+    const result = remux([{ ...fileSource(source), kinds: ["audio"] }], target);
+    expect((await factsOf(target)).streams.map(({ codec }) => codec)).toEqual(["aac"]);
+    expect(result).toMatchObject({ width: null, height: null });
+  });
+});

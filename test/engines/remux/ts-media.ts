@@ -1,0 +1,69 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const hasFfmpeg = spawnSync("ffmpeg", ["-version"]).status === 0;
+
+export const pictures = (seconds = 2, size = "160x120"): string[] =>
+  `-f lavfi -i testsrc2=size=${size}:rate=25:duration=${seconds}`.split(" ");
+export const sound = (seconds = 2, rate = 44_100): string[] =>
+  `-f lavfi -i sine=frequency=440:sample_rate=${rate}:duration=${seconds}`.split(" ");
+export const x264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25".split(" ");
+
+/** A folder for media that are made with ffmpeg. */
+export interface MediaFolder {
+  path(name: string): string;
+  make(name: string, ...args: readonly string[]): Buffer;
+  remove(): void;
+}
+
+export function createMediaFolder(): MediaFolder {
+  const folder = mkdtempSync(join(tmpdir(), "ts-media-"));
+  const path = (name: string): string => join(folder, name);
+  return {
+    path,
+    make(name, ...args) {
+      run("ffmpeg", "-v", "error", "-y", ...args, path(name));
+      return readFileSync(path(name));
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export interface ProbedPacket {
+  codec_type: string;
+  pts: number;
+  dts: number;
+  size: string;
+  flags: string;
+}
+
+export function probePackets(path: string, kind: "video" | "audio"): ProbedPacket[] {
+  const json = run("ffprobe", "-v", "error", "-show_packets", "-of", "json", path);
+  const { packets } = JSON.parse(json) as { packets: ProbedPacket[] };
+  return packets.filter((packet) => packet.codec_type === kind);
+}
+
+/** The values of `fields` of every stream. */
+export function probeStreams(path: string, fields: string): string[] {
+  const entries = ["-show_entries", `stream=${fields}`];
+  const values = ["-of", "default=noprint_wrappers=1:nokey=1"];
+  return run("ffprobe", "-v", "error", ...entries, ...values, path)
+    .trim()
+    .split(/\s+/);
+}
+
+/** Of the decoded pictures or sound; fails where the decoder complains. */
+export function decodedMd5(path: string, kind: "video" | "audio"): string {
+  const stream = kind === "video" ? "0:v" : "0:a";
+  const passed = kind === "video" ? ["-vsync", "passthrough"] : [];
+  const args = ["-v", "error", "-i", path, "-map", stream, ...passed, "-f", "md5", "-"];
+  const result = spawnSync("ffmpeg", args, { encoding: "utf8" });
+  if (result.stderr !== "") throw new Error(result.stderr);
+  return result.stdout;
+}
+
+function run(command: string, ...args: readonly string[]): string {
+  return execFileSync(command, args, { encoding: "utf8", maxBuffer: 64 << 20 });
+}
