@@ -1,0 +1,109 @@
+import {
+  Conversion,
+  FilePathTarget,
+  type Input,
+  type InputTrack,
+  Mp4OutputFormat,
+  Output,
+  WebMOutputFormat,
+} from "mediabunny";
+import { diskError } from "../../disk-error.ts";
+import { ServiceError } from "../../errors.ts";
+import { openLocalInput } from "./local-input.ts";
+
+export interface MergeOptions {
+  main: string;
+  /** Has the sound; then that of `main` is left out, unless `isAudioOptional`. */
+  audio: string | null;
+  isAudioOptional: boolean;
+  audioOnly: boolean;
+  /** Where the result goes. */
+  target: string;
+  signal: AbortSignal;
+}
+
+/**
+ * Writes the tracks of whole files into one, without re-encoding: WebM where all codecs are its own,
+ * else fragmented MP4. Gives which of them it is.
+ *
+ * @throws ServiceError `format_unavailable` where a track fits into neither.
+ */
+export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
+  const inputs = [options.main, options.audio].filter((path) => path !== null).map(openLocalInput);
+  try {
+    const chosen = await chooseTracks(inputs, options);
+    const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
+    const isWebm = codecs.every((codec) => webmCodecs.has(codec));
+    const output = new Output({
+      format: isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" }),
+      target: new FilePathTarget(options.target),
+    });
+    await write(inputs, chosen, output, options.signal);
+    return isWebm ? "webm" : "mp4";
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const cause = diskError(`write ${options.target}`, error);
+    if (cause instanceof ServiceError) throw cause;
+    throw new ServiceError(
+      "format_unavailable",
+      "the tracks received cannot be put into one file",
+      {
+        cause,
+      },
+    );
+  } finally {
+    for (const input of inputs) input.dispose();
+  }
+}
+
+/** One video and one audio track at most. */
+async function chooseTracks(
+  [main, apart]: readonly Input[],
+  { audioOnly, isAudioOptional }: MergeOptions,
+): Promise<InputTrack[]> {
+  const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
+  const own = apart === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
+  const audio = own ?? (await apart?.getPrimaryAudioTrack());
+  const tracks = [video, audio].filter((track) => track !== null && track !== undefined);
+  if (tracks.length > 0) return tracks;
+  const wanted = audioOnly ? "no sound" : "neither pictures nor sound";
+  throw new ServiceError("format_unavailable", `what was received has ${wanted}`);
+}
+
+const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
+
+async function write(
+  inputs: readonly Input[],
+  chosen: readonly InputTrack[],
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  const conversions = await Promise.all(
+    inputs.map((input) => {
+      const choose = async (track: InputTrack) => ({ discard: !chosen.includes(track) });
+      return Conversion.init({
+        input,
+        output,
+        video: choose,
+        audio: choose,
+        copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
+        showWarnings: false,
+        composable: true,
+      });
+    }),
+  );
+  const taken = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
+  if (taken.length < chosen.length) throw new Error("a track was refused by the output format");
+  const cancel = () => {
+    for (const conversion of conversions) void conversion.cancel();
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    signal.throwIfAborted();
+    await output.start();
+    await Promise.all(conversions.map((conversion) => conversion.execute()));
+    await output.finalize();
+  } finally {
+    signal.removeEventListener("abort", cancel);
+  }
+}

@@ -1,0 +1,66 @@
+import { type ErrorCode, errorCodes, ServiceError } from "../../errors.ts";
+import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
+
+/** What a worker thread is started with. */
+export interface WorkerData {
+  allowNetworks: string;
+  concurrentFragments: number;
+  idleTimeoutMs: number;
+  minFreeBytes: number;
+}
+
+/** To the worker; one download at a time. */
+export type Order = { type: "download"; job: DownloadJob } | { type: "abort" };
+
+/** From the worker; `done` or `failed` ends a download. */
+export type Report =
+  | { type: "progress"; progress: DownloadProgress }
+  | { type: "done"; download: Download }
+  | { type: "failed"; failure: Failure };
+
+/** An error on its way between threads. */
+export interface Failure {
+  code: ErrorCode | null;
+  message: string;
+  stack: string;
+  retryable: boolean;
+  retryAfterS: number | undefined;
+  upstreamStatus: number | undefined;
+}
+
+export function failureOf(error: unknown): Failure {
+  const known = error instanceof ServiceError ? error : undefined;
+  return {
+    code: known?.code ?? null,
+    message: error instanceof Error ? error.message : String(error),
+    stack: stackOf(error),
+    retryable: known?.retryable ?? false,
+    retryAfterS: known?.retryAfterS,
+    upstreamStatus: known?.upstreamStatus,
+  };
+}
+
+/** The error again; one that is no ServiceError becomes `internal`, which is not worth a retry. */
+export function errorOf(failure: Failure): ServiceError {
+  const { code, message, retryable, retryAfterS, upstreamStatus } = failure;
+  const cause = new Error(message);
+  cause.stack = failure.stack;
+  const isKnown = code !== null && Object.hasOwn(errorCodes, code);
+  return isKnown
+    ? new ServiceError(code, message, {
+        cause,
+        retryable,
+        ...(retryAfterS !== undefined && { retryAfterS }),
+        ...(upstreamStatus !== undefined && { upstreamStatus }),
+      })
+    : new ServiceError("internal", "the download failed by a defect; the log says more", {
+        cause,
+        retryable: false,
+      });
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\ncaused by ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`.slice(0, 8_000);
+}

@@ -1,0 +1,93 @@
+import { createHash, type Hash } from "node:crypto";
+import type { HttpAnswer } from "../../../net/client.ts";
+import type { PartsContext } from "./context.ts";
+import { createCutter, type Extent, extentOf, partCut, partFault } from "./extent.ts";
+import { beginPart, endPart, type HeldPart } from "./held-part.ts";
+import type { FetchOptions, Part } from "./part.ts";
+import { openPartWriter, type PartWriter } from "./part-writer.ts";
+import { isSameRepresentation, representationOf } from "./representation.ts";
+
+/** Puts the bytes of answers into a part's file. */
+export interface Receiver {
+  /**
+   * Takes what `answer` holds of the part, and ends the part where that was the last of it.
+   * `isSequel`: it was asked for what is missing.
+   */
+  receive(answer: HttpAnswer, isSequel: boolean): Promise<void>;
+  /** SHA-256 of the part, if it was asked for and all bytes came through here. */
+  digest(): string | null;
+}
+
+export function createReceiver(
+  held: HeldPart,
+  part: Part,
+  { onStart, onBytes, hash: isHashed }: FetchOptions,
+  { journal, checkpoints, room }: PartsContext,
+): Receiver {
+  let hash: Hash | null = null;
+
+  function onWritten(bytes: number): void {
+    held.size += bytes;
+    room.add(bytes);
+    checkpoints.note(held, bytes);
+    onBytes?.();
+  }
+
+  async function open(answer: HttpAnswer, isSequel: boolean): Promise<PartWriter> {
+    const of = representationOf(answer);
+    if (isSequel && answer.status === 206) {
+      if (held.of === null || !isSameRepresentation(held.of, of)) {
+        throw partFault(part, "the resource has changed while it was fetched");
+      }
+      return openPartWriter(held.path, held.size, onWritten);
+    }
+    const writer = await openPartWriter(held.path, 0, onWritten);
+    room.add(-held.size);
+    hash = isHashed === true ? createHash("sha256") : null;
+    await beginPart(held, part.range, of, journal).catch(async (error: unknown) => {
+      await writer.close();
+      throw error;
+    });
+    return writer;
+  }
+
+  async function take(answer: HttpAnswer, extent: Extent, writer: PartWriter): Promise<void> {
+    const isWhole = answer.status !== 206;
+    const cutter = createCutter(extent, part, isWhole);
+    for await (const chunk of answer.body) {
+      const bytes = cutter.cut(chunk);
+      await room.claim(bytes.length, writer.pending);
+      hash?.update(bytes);
+      await writer.write(bytes);
+      // The rest of a resource of which a range was wanted.
+      if (isWhole && part.range !== null && cutter.left === 0) break;
+    }
+    if (!isWhole && cutter.left > 0) throw partCut(part, cutter.left);
+  }
+
+  async function transfer(answer: HttpAnswer, isSequel: boolean, extent: Extent): Promise<void> {
+    const writer = await open(answer, isSequel);
+    try {
+      onStart?.({ total: extent.size, contentType: held.of?.contentType ?? null });
+      await room.reserve(extent.size === null ? 0 : extent.size - held.size);
+      await take(answer, extent, writer);
+    } finally {
+      await writer.close();
+    }
+  }
+
+  return {
+    async receive(answer, isSequel) {
+      try {
+        const extent = extentOf(answer, part);
+        await transfer(answer, isSequel, extent);
+        if (extent.size === null || held.size === extent.size) await endPart(held, journal);
+        else if (answer.status !== 206) throw partFault(part, "the resource ends before");
+      } catch (error) {
+        await answer.body[Symbol.asyncIterator]().return?.();
+        throw error;
+      }
+    },
+    digest: () => hash?.digest("hex") ?? null,
+  };
+}

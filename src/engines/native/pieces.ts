@@ -1,0 +1,138 @@
+import { createDecipheriv, createHash } from "node:crypto";
+import { ServiceError } from "../../errors.ts";
+import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
+import type { HttpClient } from "../../net/client.ts";
+import { inOrder } from "./in-order.ts";
+import { followLive } from "./live.ts";
+import type { FetchedPart, Part } from "./parts.ts";
+import type { Source } from "./plan.ts";
+import type { PiecePlace } from "./remux/samples.ts";
+
+/** An init section or segment on the disk, in the order of the presentation. */
+export interface Piece {
+  path: string;
+  size: number;
+  /** How its bytes are to be read; `null`: as they are. */
+  cipher: Cipher | null;
+  place: PiecePlace;
+}
+
+export interface Cipher {
+  key: Buffer;
+  iv: Buffer;
+}
+
+export interface PieceOptions {
+  fetch: (part: Part) => Promise<FetchedPart>;
+  client: HttpClient;
+  signal: AbortSignal;
+  maxLiveS: number;
+  /** How many are fetched ahead of the one that is read. */
+  ahead: number;
+  /** A piece is on the disk. */
+  onPiece: (durationS: number, bytes: number) => void;
+}
+
+/** Fetches the segments of `source`, several at a time. */
+export async function* fetchPieces(
+  source: Extract<Source, { kind: "segments" }>,
+  options: PieceOptions,
+): AsyncGenerator<Piece> {
+  const { fetch, ahead, onPiece } = options;
+  const { liveMemory } = source;
+  const readKey = createKeyReader(options);
+  const fetchPiece = async ({ part, key, place, durationS }: Item): Promise<Piece | null> => {
+    try {
+      const [{ path, size }, cipher] = await Promise.all([fetch(part), readKey(key)]);
+      onPiece(durationS, size);
+      return { path, size, cipher, place };
+    } catch (error) {
+      if (liveMemory !== null && isGone(error)) return null;
+      throw error;
+    }
+  };
+  const segments =
+    liveMemory === null ? listed(source) : followLive({ ...options, ...live(source, liveMemory) });
+  for await (const piece of inOrder(itemsOf(source.name, segments), ahead, fetchPiece)) {
+    if (piece !== null) yield piece;
+  }
+}
+
+async function* listed({ list }: { list: { segments: readonly Segment[] } }) {
+  yield* list.segments;
+}
+
+function live({ list, reload }: Extract<Source, { kind: "segments" }>, memory: string) {
+  return { first: list, reload, memory };
+}
+
+interface Item {
+  part: Part;
+  key: SegmentKey | null;
+  place: PiecePlace;
+  durationS: number;
+}
+
+/** Each init section comes before the first segment that needs it, and again where it changes back. */
+async function* itemsOf(name: string, segments: AsyncIterable<Segment>): AsyncGenerator<Item> {
+  let init: string | null = null;
+  for await (const segment of segments) {
+    const place = { timeline: segment.timeline, offsetS: segment.offsetS };
+    const wanted = segment.init && nameOfInit(name, segment.init);
+    if (segment.init !== null && wanted !== null && wanted !== init) {
+      const { url, range, key } = segment.init;
+      yield { part: { name: wanted, url: new URL(url), range }, key, place, durationS: 0 };
+    }
+    init = wanted;
+    const { url, range, key, sequence, durationS } = segment;
+    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
+    yield { part, key, place, durationS };
+  }
+}
+
+function nameOfInit(name: string, { url, range }: InitSection): string {
+  const hash = createHash("sha256").update(`${url} ${range?.offset} ${range?.length}`);
+  return `${name}-init-${hash.digest("hex").slice(0, 16)}`;
+}
+
+/** A live segment that the server no longer has is a gap in the recording, not its end. */
+function isGone(error: unknown): boolean {
+  return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
+}
+
+/** Keys are fetched once and never written to the disk. */
+function createKeyReader({ client, signal }: PieceOptions) {
+  const keys = new Map<string, Promise<Buffer>>();
+  return async (key: SegmentKey | null): Promise<Cipher | null> => {
+    if (key === null) return null;
+    const known = keys.get(key.url) ?? fetchKey(new URL(key.url), client, signal);
+    keys.set(key.url, known);
+    return { key: await known, iv: Buffer.from(key.iv, "hex") };
+  };
+}
+
+const keyLength = 16;
+
+async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Promise<Buffer> {
+  const answer = await client.get(url, { signal, maxBytes: 1024 });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of answer.body) chunks.push(chunk);
+  const key = Buffer.concat(chunks);
+  if (key.length === keyLength) return key;
+  throw new ServiceError(
+    "upstream_invalid",
+    `the key at ${url.origin}${url.pathname} must be ${keyLength} bytes long, it has ${key.length}`,
+  );
+}
+
+/** Undoes AES-128 in CBC mode (RFC 8216 §4.3.2.4). @throws ServiceError `upstream_invalid` */
+export function decipher(bytes: Buffer, { key, iv }: Cipher): Buffer {
+  try {
+    const cipher = createDecipheriv("aes-128-cbc", key, iv);
+    return Buffer.concat([cipher.update(bytes), cipher.final()]);
+  } catch (cause) {
+    throw new ServiceError("upstream_invalid", "a segment cannot be decrypted with its key", {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,49 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { isWholeMp4 } from "./remux/mp4-whole.ts";
+
+/**
+ * Whether a file goes on to the end that its own container states. Of containers that state none (MP3,
+ * AAC, Ogg, TS …) it is taken to be so.
+ */
+export function isWhole(path: string): boolean {
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const head = Buffer.alloc(64);
+    const length = readSync(file, head, 0, head.length, 0);
+    if (head.toString("latin1", 4, 8) === "ftyp") return isWholeMp4(path);
+    if (head.readUInt32BE(0) === ebmlId) return isWholeEbml(head.subarray(0, length), size);
+    return true;
+  } finally {
+    closeSync(file);
+  }
+}
+
+const ebmlId = 0x1a45dfa3;
+const segmentId = 0x18538067;
+
+/** Matroska and WebM (RFC 8794 §6): one Segment behind the EBML header, of a known size or not. */
+function isWholeEbml(head: Buffer, size: number): boolean {
+  const header = readSize(head, 4);
+  if (header === undefined) return false;
+  const segment = header.end + (header.value ?? 0);
+  if (segment + 4 > head.length || head.readUInt32BE(segment) !== segmentId) return true;
+  const body = readSize(head, segment + 4);
+  if (body === undefined) return false;
+  return body.value === null || body.end + body.value <= size;
+}
+
+/** A variable-size integer (RFC 8794 §4); `value: null`: of unknown size. */
+function readSize(bytes: Buffer, at: number): { value: number | null; end: number } | undefined {
+  const first = bytes[at];
+  if (first === undefined || first === 0) return undefined;
+  const length = Math.clz32(first) - 23;
+  if (at + length > bytes.length) return undefined;
+  let value = first & (0xff >> length);
+  let isUnknown = value === 0xff >> length;
+  for (const byte of bytes.subarray(at + 1, at + length)) {
+    value = value * 256 + byte;
+    isUnknown &&= byte === 0xff;
+  }
+  return { value: isUnknown ? null : value, end: at + length };
+}

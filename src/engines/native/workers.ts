@@ -1,0 +1,130 @@
+import { Worker } from "node:worker_threads";
+import { ServiceError } from "../../errors.ts";
+import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
+import { errorOf, type Order, type Report, type WorkerData } from "./messages.ts";
+
+export interface WorkersOptions {
+  data: WorkerData;
+  memoryLimitMb: number;
+}
+
+/** Worker threads that download, one download each at a time. */
+export interface Workers {
+  /** As `Engine.download`; a thread that crashes fails its download with `internal`. */
+  run(job: DownloadJob, context: DownloadContext): Promise<Download>;
+  /** Ends all threads, and with them what they do; safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** A thread that has not stopped so long after an abort is ended. */
+const abortGraceMs = 700;
+
+/** A thread without work is ended after this time. */
+const idleMs = 10_000;
+
+export function createWorkers({ data, memoryLimitMb }: WorkersOptions): Workers {
+  const all = new Set<Worker>();
+  const idle = new Map<Worker, NodeJS.Timeout>();
+  let isClosed = false;
+
+  function take(): Worker {
+    const [spare] = idle.keys();
+    if (spare === undefined) return start();
+    clearTimeout(idle.get(spare));
+    idle.delete(spare);
+    return spare;
+  }
+
+  function start(): Worker {
+    const worker = new Worker(new URL("./start-worker.js", import.meta.url), {
+      workerData: data,
+      resourceLimits: { maxOldGenerationSizeMb: memoryLimitMb },
+    });
+    all.add(worker);
+    // Whoever waits for it has listeners of their own; a crash while idle costs nobody anything.
+    worker.on("error", () => {});
+    worker.once("exit", () => {
+      all.delete(worker);
+      clearTimeout(idle.get(worker));
+      idle.delete(worker);
+    });
+    return worker;
+  }
+
+  function giveBack(worker: Worker): void {
+    if (!all.has(worker)) return;
+    idle.set(
+      worker,
+      setTimeout(() => void worker.terminate(), idleMs),
+    );
+  }
+
+  return {
+    async run(job, { signal, onProgress }) {
+      signal.throwIfAborted();
+      if (isClosed) throw new ServiceError("unavailable", "the download engine is closed");
+      const worker = take();
+      try {
+        const report = await converse(worker, job, signal, onProgress, memoryLimitMb);
+        giveBack(worker);
+        if (report.type === "done") return report.download;
+        signal.throwIfAborted();
+        throw errorOf(report.failure);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      }
+    },
+
+    async close() {
+      isClosed = true;
+      await Promise.all([...all].map((worker) => worker.terminate()));
+    },
+  };
+}
+
+/** Gives the last report; rejects where the thread ends without one. */
+async function converse(
+  worker: Worker,
+  job: DownloadJob,
+  signal: AbortSignal,
+  onProgress: DownloadContext["onProgress"],
+  memoryLimitMb: number,
+): Promise<Exclude<Report, { type: "progress" }>> {
+  const { promise, resolve, reject } =
+    Promise.withResolvers<Exclude<Report, { type: "progress" }>>();
+  let crash: unknown;
+  let grace: NodeJS.Timeout | undefined;
+  const send = (order: Order) => worker.postMessage(order);
+  const onMessage = (report: Report) => {
+    if (report.type === "progress") onProgress(report.progress);
+    else resolve(report);
+  };
+  const onError = (error: unknown) => {
+    crash = error;
+  };
+  const onExit = () => reject(crashed(crash, memoryLimitMb));
+  const onAbort = () => {
+    send({ type: "abort" });
+    grace = setTimeout(() => void worker.terminate(), abortGraceMs);
+  };
+  worker.on("message", onMessage).once("error", onError).once("exit", onExit);
+  signal.addEventListener("abort", onAbort, { once: true });
+  send({ type: "download", job });
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(grace);
+    signal.removeEventListener("abort", onAbort);
+    worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+  }
+}
+
+function crashed(cause: unknown, memoryLimitMb: number): ServiceError {
+  const isMemory =
+    cause instanceof Error && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY";
+  const why = isMemory
+    ? `it needed more than its limit of ${memoryLimitMb} MiB of memory`
+    : "its thread ended before it was done";
+  return new ServiceError("internal", `the download crashed: ${why}`, { cause, retryable: false });
+}

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import type { Engine } from "../../src/engines/engine.ts";
+import { describeFaults } from "./engine/faults.ts";
+import { describeHostility } from "./engine/hostility.ts";
+import { describeLive } from "./engine/live.ts";
+import { describeMatrix } from "./engine/matrix.ts";
+import { describeRefusals } from "./engine/refusals.ts";
+import { describeResume } from "./engine/resume.ts";
+
+export interface EngineOptions {
+  /** The only network that may be fetched. */
+  allowNetworks: string;
+  idleTimeoutMs: number;
+}
+
+/** The contract of `src/engines/engine.ts`. */
+export function describeEngine(name: string, open: (options: EngineOptions) => Engine): void {
+  let engine: Engine;
+  beforeAll(() => {
+    engine = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+  });
+  afterAll(() => engine.close());
+  describe(`${name}, as any engine,`, () => {
+    describeMatrix(() => engine);
+    describeLive(() => engine);
+    describeRefusals(() => engine);
+    describeHostility(() => engine);
+    describeResume(() => engine);
+    describeFaults(() => engine);
+  });
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from "vitest";
+import { layEncrypted, layFiles, mediaPlaylist } from "../../media/hls.ts";
+import { probe } from "../../media/probe.ts";
+import { readMedium, readRendition } from "../../media/rendition.ts";
+import { hls, merge, resource } from "../../media/resources.ts";
+import type { Answer } from "../../media/site.ts";
+import { type OpenEngine, showEntry, type Trial } from "./trial.ts";
+
+const stream = layFiles("ts", readRendition("high.m2t"), "ts");
+const segment = "ts/3.ts";
+
+/** A server that fails. */
+export function describeFaults(open: OpenEngine): void {
+  describe.concurrent("gets over", () => {
+    for (const [name, fault] of passing) {
+      it(`a segment that ${name} the first time`, async () => {
+        await using trial = await showStream(open);
+        let isFirst = true;
+        trial.site.answer(segment, (response, serve, request) => {
+          const answer = isFirst ? fault : serve;
+          isFirst = false;
+          return answer(response, serve, request);
+        });
+        const { streams } = await probe((await trial.download()).path);
+        expect(streams).toMatchObject([{ frames: 150 }, { frames: 283 }]);
+      });
+    }
+  });
+
+  describe.concurrent("gives up, with the right error, on", () => {
+    it("a segment that is not there, at the first answer", async () => {
+      await using trial = await showStream(open);
+      trial.site.resources.delete(segment);
+      const error = { code: "upstream_status", upstreamStatus: 404, retryable: false };
+      await expect(trial.download()).rejects.toMatchObject(error);
+      expect(trial.site.asked.filter(({ path }) => path === segment)).toHaveLength(1);
+    });
+
+    it("a segment that is always answered with 500, as worth a later run", async () => {
+      await using trial = await showStream(open);
+      trial.site.answer(segment, (response) => response.writeHead(500).end());
+      const error = { code: "upstream_status", upstreamStatus: 500, retryable: true };
+      await expect(trial.download()).rejects.toMatchObject(error);
+      expect(trial.site.asked.filter(({ path }) => path === segment).length).toBeGreaterThan(1);
+    });
+
+    it("a segment that never comes, as worth a later run", async () => {
+      await using trial = await showStream(open);
+      trial.site.answer(segment, () => {});
+      const error = { code: "upstream_timeout", retryable: true };
+      await expect(trial.download()).rejects.toMatchObject(error);
+    });
+
+    it("a file that ends before its own container says so, as worth a later run", async () => {
+      const cut = resource("video/mp4", readMedium("index-first.mp4").subarray(0, 30_000));
+      await using trial = await showEntry(open, new Map([["film.mp4", cut]]), "film.mp4");
+      await expect(trial.download()).rejects.toMatchObject({
+        name: "ServiceError",
+        code: expect.stringMatching(/^upstream_/),
+        retryable: true,
+      });
+    });
+
+    it("a wrong key", async () => {
+      const options = { ext: "ts", hasIv: true, rotation: 10 };
+      const locked = layEncrypted("crypt", readRendition("high.m2t"), options);
+      const key = resource("application/octet-stream", Buffer.alloc(16, "another key"));
+      const text = hls(mediaPlaylist(locked.lines));
+      const resources = merge(
+        locked.resources,
+        new Map([
+          ["crypt/0.key", key],
+          ["index.m3u8", text],
+        ]),
+      );
+      await using trial = await showEntry(open, resources, "index.m3u8");
+      const error = { code: "upstream_invalid", retryable: false };
+      await expect(trial.download()).rejects.toMatchObject(error);
+    });
+
+    it("a file that is larger than it may be", async () => {
+      const film = resource("video/mp4", readMedium("index-first.mp4"));
+      await using trial = await showEntry(open, new Map([["film.mp4", film]]), "film.mp4");
+      const error = { code: "too_large", retryable: false };
+      await expect(trial.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
+    });
+
+    it("segments that are larger together than they may be", async () => {
+      await using trial = await showStream(open);
+      const error = { code: "too_large", retryable: false };
+      await expect(trial.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
+    });
+  });
+}
+
+const passing: readonly (readonly [name: string, answer: Answer])[] = [
+  ["is answered with 500", (response) => response.writeHead(500).end()],
+  [
+    "is answered with 429 and Retry-After",
+    (response) => response.writeHead(429, { "retry-after": "1" }).end(),
+  ],
+  [
+    "is cut in the middle",
+    (response) => {
+      response.writeHead(200, { "content-length": 11_092 });
+      response.write(Buffer.alloc(5_000), () => response.destroy());
+    },
+  ],
+  ["stalls", (response) => response.writeHead(200, { "content-length": 11_092 }).write("G")],
+  ["is never answered", () => {}],
+];
+
+function showStream(open: OpenEngine): Promise<Trial> {
+  const text = hls(mediaPlaylist(stream.lines));
+  return showEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
+}

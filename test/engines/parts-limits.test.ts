@@ -1,0 +1,185 @@
+import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { leaveAfter, mediumOf, MiB, startTrial } from "./parts-trial.ts";
+
+const size = 100_000;
+const medium = mediumOf(size);
+
+describe("the limit of all parts together", () => {
+  it("is held to at once where a length is stated", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", medium);
+    const parts = await open({ maxBytes: 2.5 * size });
+    await fetch(parts, { name: "one" });
+    await fetch(parts, { name: "two" });
+    await expect(fetch(parts, { name: "three" })).rejects.toMatchObject({
+      code: "too_large",
+      message: "a download may have 250000 bytes, this one has at least 300000",
+    });
+    expect(parts.bytes).toBe(2 * size);
+  });
+
+  it("is held to as it is passed where no length is stated", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", mediumOf(5 * MiB), { length: "chunked" });
+    const parts = await open({ maxBytes: MiB });
+    await expect(fetch(parts)).rejects.toMatchObject({ code: "too_large" });
+    expect(parts.bytes).toBeLessThanOrEqual(MiB);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it("may be reached, and holds for what earlier runs fetched", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", medium, { length: "chunked" });
+    await fetch(await open({ maxBytes: size }));
+    await expect(fetch(await open({ maxBytes: size - 1 }))).rejects.toMatchObject({
+      code: "too_large",
+    });
+  });
+});
+
+describe("the room on the disk", () => {
+  const full = new ServiceError("disk_full", "no room");
+
+  it("is looked at before a part of known length", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", medium);
+    const asked: number[] = [];
+    const parts = await open({
+      checkRoom: async (bytes) => {
+        asked.push(bytes);
+        throw full;
+      },
+    });
+    await expect(fetch(parts)).rejects.toBe(full);
+    expect([asked, parts.bytes]).toEqual([[size], 0]);
+  });
+
+  it("is looked at every 16 MiB where no length is known", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", mediumOf(40 * MiB), { length: "chunked" });
+    let looks = 0;
+    const checkRoom = async () => {
+      looks += 1;
+      if (looks === 2) throw full;
+    };
+    const parts = await open({ checkRoom });
+    await expect(fetch(parts)).rejects.toBe(full);
+    expect(parts.bytes).toBeGreaterThan(30 * MiB);
+    expect(parts.bytes).toBeLessThanOrEqual(33 * MiB);
+  });
+});
+
+describe("a file system that fails", () => {
+  it.runIf(process.platform === "linux")("fails the part as disk_full without room", async () => {
+    const { server, folder, open, fetch } = await startTrial();
+    server.serve("/medium", medium);
+    const parts = await open();
+    await symlink("/dev/full", join(folder, "file"));
+    await expect(fetch(parts)).rejects.toMatchObject({
+      code: "disk_full",
+      message: `cannot write ${folder}/file: the file system says ENOSPC`,
+    });
+    await fetch(parts, { name: "other" });
+  });
+
+  it("fails the part as unavailable else", async () => {
+    const { server, folder, open, fetch } = await startTrial();
+    server.serve("/medium", medium);
+    await writeFile(join(folder, "plain"), "");
+    await expect(open({ folder: join(folder, "plain") })).rejects.toMatchObject({
+      code: "unavailable",
+      cause: { code: "ENOTDIR" },
+    });
+    const parts = await open();
+    await symlink("/nowhere/at/all", join(folder, "file"));
+    await expect(fetch(parts)).rejects.toMatchObject({
+      code: "unavailable",
+      cause: { code: "ENOENT" },
+    });
+    await expect.poll(() => server.requests[0]?.isOver).toBe(true);
+  });
+});
+
+describe("an abort", () => {
+  const reason = new Error("enough");
+
+  it("rejects with its reason, ends the transfer and keeps what came", async () => {
+    const trial = await startTrial();
+    const { server, open, fetch } = trial;
+    server.serve("/medium", medium, { stallAfter: 60_000 });
+    await leaveAfter(trial, 60_000);
+    await server.waitFor(() => server.requests.every(({ isOver }) => isOver));
+    server.serve("/medium", medium);
+    await fetch(await open());
+    expect(server.requests[1]?.headers.range).toBe("bytes=60000-");
+  });
+
+  it("ends the wait for another try", async () => {
+    const { server, open, fetch } = await startTrial();
+    server.serve("/medium", medium, { status: 503, headers: { "retry-after": "30" } });
+    const abort = new AbortController();
+    const fetching = fetch(await open(), { signal: abort.signal });
+    await server.waitFor(() => server.requests[0]?.isOver === true);
+    abort.abort(reason);
+    await expect(fetching).rejects.toBe(reason);
+  });
+
+  it("before the call begins nothing", async () => {
+    const { server, open, fetch } = await startTrial();
+    await expect(fetch(await open(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(server.requests).toEqual([]);
+  });
+});
+
+it("touches nothing after it was closed, for which it waits", async () => {
+  const { server, folder, open, fetch } = await startTrial();
+  server.serve("/medium", medium, { stallAfter: 60_000 });
+  const parts = await open();
+  const abort = new AbortController();
+  const outcome = fetch(parts, { signal: abort.signal }).catch(() => "left");
+  await server.waitFor(() => server.bytesSent() === 60_000);
+  abort.abort();
+  await parts.close();
+  await parts.close();
+  for (const name of await readdir(folder)) await rm(join(folder, name));
+  expect(await outcome).toBe("left");
+  await expect(fetch(parts)).rejects.toMatchObject({ code: "unavailable" });
+  expect(await readdir(folder)).toEqual([]);
+});
+
+it("stops what an `onStart` does not want", async () => {
+  const { server, open, fetch } = await startTrial();
+  server.serve("/medium", medium, { headers: { "content-type": "text/html" } });
+  const unwanted = new ServiceError("upstream_invalid", "no medium");
+  const starts: unknown[] = [];
+  const onStart = (start: unknown) => {
+    starts.push(start);
+    throw unwanted;
+  };
+  await expect(fetch(await open(), { onStart })).rejects.toBe(unwanted);
+  expect(starts).toEqual([{ total: size, contentType: "text/html" }]);
+});
+
+it.each(["", "../up", "A", "a.b", "a".repeat(65)])("takes no part named %j", async (name) => {
+  const { open, fetch } = await startTrial();
+  await expect(fetch(await open(), { name })).rejects.toThrow(TypeError);
+});
+
+it("flushes every 16 MiB, at most once in 2 s, and says so in the journal", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { server, folder, open, fetch } = await startTrial();
+  const journal = () => readFile(join(folder, "journal.ndjson"), "utf8");
+  server.serve("/medium", mediumOf(17 * MiB));
+  const parts = await open();
+  await fetch(parts, { name: "one" });
+  expect(await journal()).not.toContain("synced");
+  vi.setSystemTime(Date.now());
+  vi.advanceTimersByTime(2_000);
+  await fetch(parts, { name: "two" });
+  await expect.poll(journal).toContain(`{"type":"synced","part":"one","bytes":${17 * MiB}}`);
+  expect((await stat(join(folder, "two"))).size).toBe(17 * MiB);
+});
