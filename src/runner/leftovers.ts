@@ -1,0 +1,81 @@
+import type { BaseLogger } from "pino";
+import type { Files } from "../files/files.ts";
+import type { TaskStore } from "../stores/store.ts";
+import type { Task } from "../task.ts";
+import type { Turns } from "./turns.ts";
+
+export interface Leftovers {
+  /** Removes the files of the task that nobody needs any more, once its run has ended. Never rejects. */
+  tidy(id: string): Promise<void>;
+  /**
+   * The same for all that has files, until `signal` is aborted; but results of tasks that the store does
+   * not know are left and reported, for they may be another store's. Never rejects.
+   */
+  sweep(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * What runs leave behind, by what their task is now:
+ * - it is gone or canceled: nothing is kept;
+ * - it has failed: the parts are kept where a retry may go on from them;
+ * - it has succeeded: the result is kept, no parts;
+ * - it waits or runs: everything is kept.
+ */
+export function createLeftovers(parts: {
+  store: TaskStore;
+  files: Files;
+  turns: Turns;
+  logger: Pick<BaseLogger, "warn" | "error">;
+}): Leftovers {
+  const { store, files, turns, logger } = parts;
+
+  async function clear(id: string): Promise<void> {
+    const task = await store.get(id);
+    if (isUnfinished(task)) return;
+    if (task?.state === "succeeded") await files.removeParts(id);
+    else if (!mayGoOn(task) || (await hasResult(id))) await files.remove(id);
+  }
+
+  /** One that has been kept, but which its task does not know of. */
+  async function hasResult(id: string): Promise<boolean> {
+    const result = await files.open(id);
+    await result?.handle.close();
+    return result !== undefined;
+  }
+
+  async function tidy(id: string): Promise<void> {
+    try {
+      await turns.take(id, () => clear(id));
+    } catch (err) {
+      logger.error({ task: id, err }, "files of a task could not be removed");
+    }
+  }
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    let strangers = 0;
+    try {
+      for (const id of await files.ids()) {
+        if (signal.aborted) return;
+        const task = await store.get(id);
+        if (task === undefined) {
+          await files.removeParts(id);
+          if (await hasResult(id)) strangers += 1;
+        } else if (!isUnfinished(task)) await tidy(id);
+      }
+      if (strangers > 0)
+        logger.warn({ files: strangers }, "files of tasks that are not in this store");
+    } catch (err) {
+      logger.error({ err }, "left files could not be looked for");
+    }
+  }
+
+  return { tidy, sweep };
+}
+
+function isUnfinished(task: Task | undefined): boolean {
+  return task?.state === "queued" || task?.state === "running";
+}
+
+function mayGoOn(task: Task | undefined): boolean {
+  return task?.state === "failed" && task.error?.retryable === true;
+}

@@ -1,0 +1,150 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { createClock } from "../contracts/task-store/trial.ts";
+import { neverEnd, writeMedium } from "./engine.ts";
+import { createTestFiles } from "./files.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
+import { setScene, type Scene } from "./scene.ts";
+
+const ways: [string, (scene: Scene, id: string) => Promise<unknown>][] = [
+  ["canceled", ({ store }, id) => store.update(id, { state: "canceled" })],
+  ["deleted", ({ store }, id) => store.delete(id)],
+];
+
+describe.each(ways)("a task that is %s", (_name, end) => {
+  test("while it is downloaded stops at once, and leaves no parts", async () => {
+    const ended = Promise.withResolvers<unknown>();
+    const scene = setScene({
+      downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(undefined)),
+    });
+    const { id } = await scene.add();
+    scene.runner.start();
+    await scene.untilLoading(id);
+    expect(scene.files.parts()).toEqual([id]);
+    await end(scene, id);
+    await ended.promise;
+    await vi.waitUntil(() => scene.files.parts().length === 0);
+    const next = await scene.add("https://video.example.com/next");
+    await scene.until(next.id, "running");
+    expect(await scene.store.get(id)).toEqual(
+      scene.states(id).includes("canceled") ? expect.objectContaining({ attempts: 1 }) : undefined,
+    );
+  });
+
+  test("while its page is resolved never gets to the engine", async () => {
+    const resolving = Promise.withResolvers<void>();
+    let downloads = 0;
+    const scene = setScene({
+      resolver: createTestResolver(
+        (_url, signal) =>
+          new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(signal.reason));
+            resolving.resolve();
+          }),
+      ),
+      downloads: async (job) => {
+        downloads += 1;
+        return writeMedium(job);
+      },
+    });
+    const { id } = await scene.add();
+    scene.runner.start();
+    await resolving.promise;
+    await end(scene, id);
+    await scene.runner.stop();
+    expect([downloads, scene.files.parts()]).toEqual([0, []]);
+    expect(scene.log.at(-1)).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });
+  });
+
+  test("while its result is being kept has none in the end", async () => {
+    const files = createTestFiles();
+    const scene = setScene({
+      files: {
+        ...files,
+        async keep(id, path) {
+          await files.keep(id, path);
+          await end(scene, id);
+        },
+      },
+    });
+    await scene.add();
+    scene.runner.start();
+    await vi.waitUntil(() => scene.log.length === 2);
+    await scene.runner.stop();
+    expect([files.results(), files.parts()]).toEqual([[], []]);
+    files.destroy();
+  });
+
+  test("while it waits for its retry leaves no parts", async () => {
+    const scene = setScene({
+      now: createClock().now,
+      backoffMs: 1000,
+      downloads: async ({ folder }) => {
+        await writeFile(join(folder, "part"), "begun");
+        throw new ServiceError("upstream_unreachable", "connection lost");
+      },
+    });
+    const { id } = await scene.add();
+    scene.runner.start();
+    await scene.until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
+    expect(scene.files.parts()).toEqual([id]);
+    await end(scene, id);
+    await vi.waitUntil(() => scene.files.parts().length === 0);
+  });
+});
+
+test("a task deleted after its success loses its file", async () => {
+  const { runner, store, files, add, until } = setScene();
+  const { id } = await add();
+  runner.start();
+  await until(id, "succeeded");
+  expect(files.results()).toEqual([id]);
+  await store.delete(id);
+  await vi.waitUntil(() => files.results().length === 0);
+});
+
+test("a task canceled and put back at once keeps what its new run makes", async () => {
+  const { runner, store, files, add, until, untilLoading } = setScene({
+    downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
+  });
+  const { id } = await add();
+  runner.start();
+  await untilLoading(id);
+  await Promise.all([
+    store.update(id, { state: "canceled" }),
+    store.update(id, { state: "queued" }),
+  ]);
+  await until(id, "succeeded");
+  await runner.stop();
+  expect([files.results(), files.parts()]).toEqual([[id], []]);
+});
+
+test("a run that is slow to end delays the next run of its task, not those of others", async () => {
+  const gate = Promise.withResolvers<void>();
+  let active = 0;
+  const { runner, store, add, until, untilLoading } = setScene({
+    concurrency: 3,
+    perHost: 3,
+    resolver: createTestResolver(async (url) => pageOf(url)),
+    downloads: async (job, context, count) => {
+      if (count > 1 || !job.format.url.endsWith("slow")) {
+        expect(active).toBe(job.format.url.endsWith("slow") ? 0 : 1);
+        return writeMedium(job);
+      }
+      active += 1;
+      await neverEnd(job, context).catch(() => gate.promise);
+      active -= 1;
+      throw context.signal.reason;
+    },
+  });
+  const { id } = await add("https://a.test/slow");
+  runner.start();
+  await untilLoading(id);
+  await store.update(id, { state: "canceled" });
+  await store.update(id, { state: "queued" });
+  await until((await add("https://a.test/other")).id, "succeeded");
+  gate.resolve();
+  await until(id, "succeeded");
+});

@@ -1,0 +1,176 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { createClock } from "../contracts/task-store/trial.ts";
+import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
+import { createTestFiles } from "./files.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
+import { setScene } from "./scene.ts";
+
+const refused = new ServiceError("upstream_status", "it answered 503", { retryable: true });
+
+/** Leaves a part behind, then throws `failure`, the first `times` times. */
+function failing(failure: unknown, times = Infinity): Downloads {
+  return async (job, _context, count) => {
+    if (count > times) return writeMedium(job);
+    await writeFile(join(job.folder, "part"), "begun");
+    throw failure;
+  };
+}
+
+describe("a failure that may pass", () => {
+  test("is tried again until it has passed, in sight meanwhile", async () => {
+    const { runner, add, until, states } = setScene({ downloads: failing(refused, 2) });
+    const { id } = await add();
+    runner.start();
+    const waiting = await until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
+    const error = { code: "upstream_status", message: "it answered 503", retryable: true };
+    expect(waiting).toMatchObject({ error, finished_at: null });
+    expect(await until(id, ({ state, attempts }) => state === "running" && attempts === 2)).toEqual(
+      expect.objectContaining({ error }),
+    );
+    expect(await until(id, "succeeded")).toMatchObject({ attempts: 3, error: null });
+    expect(states(id).join(" ")).toBe("queued running queued running queued running succeeded");
+  });
+
+  test("is final after the last attempt; the parts stay for a retry to go on from", async () => {
+    const { runner, files, add, until } = setScene({
+      maxAttempts: 2,
+      downloads: failing(refused),
+    });
+    const { id } = await add();
+    runner.start();
+    const failed = await until(id, "failed");
+    expect(failed).toMatchObject({ attempts: 2, error: { code: "upstream_status" } });
+    await runner.stop();
+    expect(files.parts()).toEqual([id]);
+  });
+
+  test("waits for its back-off, doubled with each attempt, or as long as the server asks", async () => {
+    const clock = createClock();
+    const asked = new ServiceError("too_many_requests", "slow down", { retryAfterS: 60 });
+    const { runner, store, add, until } = setScene({
+      now: clock.now,
+      backoffMs: 10_000,
+      maxAttempts: 9,
+      downloads: async (_job, _context, count) => {
+        throw count === 3 ? asked : refused;
+      },
+    });
+    const { id } = await add("https://slow.test/");
+    runner.start();
+    let attempt = 1;
+    for (const waitMs of [5_000, 10_000, 60_000, 40_000]) {
+      await until(id, ({ state, attempts }) => state === "queued" && attempts === attempt);
+      clock.advance(waitMs - 1);
+      // Another task's run wakes the runner: it must find nothing of the first one to do.
+      await until((await add("https://other.test/")).id, "running");
+      expect(await store.get(id)).toMatchObject({ state: "queued", attempts: attempt });
+      clock.advance(1);
+      attempt += 1;
+      await add("https://other.test/");
+      await until(id, ({ state, attempts }) => state === "running" && attempts === attempt);
+    }
+  });
+});
+
+describe("a failure that will not pass", () => {
+  test.each([
+    "no_media",
+    "drm_protected",
+    "live_stream",
+    "too_large",
+    "address_blocked",
+    "upstream_status",
+  ] satisfies ErrorCode[])(
+    "%s: fails the task at once, and its parts are removed",
+    async (code) => {
+      const failure = new ServiceError(code, "for good");
+      const { runner, files, add, until } = setScene({ downloads: failing(failure) });
+      const { id } = await add();
+      runner.start();
+      const { error, attempts } = await until(id, "failed");
+      expect(error).toEqual({ code, message: "for good", retryable: false });
+      expect(attempts).toBe(1);
+      await vi.waitUntil(() => files.parts().length === 0);
+    },
+  );
+
+  test("an error that nobody foresaw is internal, not tried again, and in the log", async () => {
+    const fault = new TypeError("x is not a function at /secret/path");
+    const { runner, log, add, until } = setScene({ downloads: failing(fault) });
+    const { id } = await add();
+    runner.start();
+    const { error, attempts } = await until(id, "failed");
+    expect(error).toMatchObject({ code: "internal", retryable: false });
+    expect(error?.message).not.toContain("secret");
+    expect(attempts).toBe(1);
+    await runner.stop();
+    expect(log).toContainEqual(expect.objectContaining({ err: fault, task: id, code: "internal" }));
+  });
+
+  test("a full disk fails the task alone, whose parts are gone before; others go on", async () => {
+    const { runner, files, add, until } = setScene({
+      downloads: async (job, context, count) => {
+        if (job.format.url !== "https://large.test/") return writeMedium(job);
+        return failing(new ServiceError("disk_full", "no room"))(job, context, count);
+      },
+    });
+    const large = await add("https://large.test/");
+    const other = await add("https://other.test/");
+    runner.start();
+    expect(await until(large.id, "failed")).toMatchObject({ error: { code: "disk_full" } });
+    expect(files.parts()).not.toContain(large.id);
+    await until(other.id, "succeeded");
+  });
+});
+
+test("no run begins while less is free than must be", async () => {
+  const files = { ...createTestFiles(), freeBytes: async () => 99 };
+  const resolver = createTestResolver(() => Promise.reject(new Error("must not be asked")));
+  const { runner, add, until } = setScene({ files, resolver, minFreeBytes: 100 });
+  const { id } = await add();
+  runner.start();
+  const { error } = await until(id, "failed");
+  expect(error).toMatchObject({ code: "disk_full" });
+  expect(error?.message).toContain("100 bytes must be free, and 99 are");
+  files.destroy();
+});
+
+test("a run that lasts too long ends with upstream_timeout, in the resolver as in the engine", async () => {
+  const { runner, add, until } = setScene({
+    runTimeoutMs: 20,
+    maxAttempts: 1,
+    resolver: createTestResolver((url, signal) =>
+      url.hostname === "page.test" ? untilAborted(signal) : Promise.resolve(pageOf(url)),
+    ),
+    downloads: neverEnd,
+  });
+  const page = await add("https://page.test/");
+  const medium = await add("https://medium.test/");
+  runner.start();
+  const error = { code: "upstream_timeout", retryable: true };
+  expect(await until(page.id, "failed")).toMatchObject({ error });
+  expect(await until(medium.id, "failed")).toMatchObject({ error });
+});
+
+test("what fails in resolving is judged like the rest", async () => {
+  const blocked = new ServiceError("address_blocked", "127.0.0.1 is not public");
+  const { runner, add, until } = setScene({
+    resolver: createTestResolver(() => Promise.reject(blocked)),
+  });
+  const { id } = await add();
+  runner.start();
+  expect(await until(id, "failed")).toMatchObject({
+    attempts: 1,
+    info: null,
+    error: { code: "address_blocked" },
+  });
+});
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+}

@@ -1,0 +1,157 @@
+import { describe, expect, test, vi } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { newTask } from "../../src/task.ts";
+import { createClock } from "../contracts/task-store/trial.ts";
+import { neverEnd, writeMedium } from "./engine.ts";
+import { setScene } from "./scene.ts";
+
+describe("a task whose runs end together with the service", () => {
+  test("goes on in the same attempt after four of them", async () => {
+    const { store } = await killed(4);
+    const { runner, until } = setScene({ store });
+    runner.start();
+    const [task] = (await store.list({ limit: 1 })).tasks;
+    expect(await until(task?.id ?? "", "succeeded")).toMatchObject({ attempts: 1 });
+  });
+
+  test("fails for good after five of them, whatever attempts are left", async () => {
+    const { store, id } = await killed(5);
+    let downloads = 0;
+    const { runner, until } = setScene({
+      store,
+      downloads: async (job) => {
+        downloads += 1;
+        return writeMedium(job);
+      },
+    });
+    runner.start();
+    const { error, attempts } = await until(id, "failed");
+    const message = "its run ended 5 times together with the service";
+    expect(error).toEqual({ code: "internal", message, retryable: false });
+    expect([attempts, downloads]).toEqual([1, 0]);
+  });
+
+  test("starts to count anew once a run has more bytes than those before it had", async () => {
+    const { store, clock, id } = await killed(2, 100);
+    const { runner, until } = setScene({
+      store,
+      now: clock.now,
+      downloads: async (job, context) => {
+        const report = { stage: "downloading", total_bytes: 900 } as const;
+        context.onProgress({ ...report, downloaded_bytes: 100 });
+        context.onProgress({ ...report, downloaded_bytes: 101 });
+        return neverEnd(job, { ...context, onProgress: () => {} });
+      },
+    });
+    runner.start();
+    await until(id, ({ progress }) => progress?.downloaded_bytes === 101);
+    clock.advance(60_000);
+    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ deaths: 1 });
+  });
+
+  test("does not start anew where a run only got as far as those before it", async () => {
+    const { store, clock, id } = await killed(1, 100);
+    const { runner, until, changes } = setScene({
+      store,
+      now: clock.now,
+      downloads: async (job, context) => {
+        context.onProgress({ stage: "downloading", downloaded_bytes: 100, total_bytes: 900 });
+        return neverEnd(job, { ...context, onProgress: () => {} });
+      },
+    });
+    runner.start();
+    await until(id, ({ progress }) => progress?.total_bytes === 900);
+    const resolving = changes.find(
+      ({ task }) => "progress" in task && task.progress?.stage === "resolving",
+    );
+    expect(resolving).toMatchObject({ task: { progress: { downloaded_bytes: 100 } } });
+    clock.advance(60_000);
+    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ deaths: 2 });
+  });
+});
+
+test("heartbeats keep a task longer than its lease", async () => {
+  const beats: boolean[] = [];
+  const inner = createMemoryStore();
+  const store: TaskStore = {
+    ...inner,
+    async heartbeat(...call) {
+      const isHeld = await inner.heartbeat(...call);
+      beats.push(isHeld);
+      return isHeld;
+    },
+  };
+  const { runner, add, untilLoading, states } = setScene({
+    store,
+    leaseMs: 60,
+    downloads: neverEnd,
+  });
+  const { id } = await add();
+  runner.start();
+  await untilLoading(id);
+  await vi.waitUntil(() => beats.length >= 6);
+  expect(beats).not.toContain(false);
+  expect(await inner.claim({ leaseMs: 1 })).toBeUndefined();
+  expect(states(id)).toEqual(["queued", "running"]);
+});
+
+test("a run whose task another claim has taken is ended, and touches nothing more", async () => {
+  const clock = createClock();
+  const inner = createMemoryStore({ now: clock.now });
+  const aborted = Promise.withResolvers<unknown>();
+  const { runner, files, add, untilLoading, log } = setScene({
+    store: inner,
+    now: clock.now,
+    leaseMs: 60,
+    downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
+  });
+  const { id } = await add();
+  runner.start();
+  await untilLoading(id);
+  clock.advance(60);
+  const claim = await inner.claim({ leaseMs: 600_000 });
+  await aborted.promise;
+  await vi.waitUntil(() => log.length === 2);
+  expect(log[1]).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });
+  expect(await inner.get(id)).toEqual(claim?.task);
+  expect(files.parts()).toEqual([id]);
+});
+
+test("a task that its own runner claims again, as after a long sleep, is run by one at a time", async () => {
+  const clock = createClock();
+  let active = 0;
+  const { runner, add, until, untilLoading } = setScene({
+    now: clock.now,
+    leaseMs: 600_000,
+    downloads: async (job, context, count) => {
+      if (job.format.url === "https://b.test/") return writeMedium(job);
+      expect(active).toBe(0);
+      if (count > 1) return writeMedium(job);
+      active += 1;
+      await neverEnd(job, context).catch(() => undefined);
+      active -= 1;
+      throw context.signal.reason;
+    },
+  });
+  const { id } = await add("https://a.test/");
+  runner.start();
+  await untilLoading(id);
+  clock.advance(600_000);
+  await add("https://b.test/");
+  expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
+});
+
+/** A store with one task, of which `deaths` runs have died, with `bytes` on the disk. */
+async function killed(deaths: number, bytes = 0) {
+  const clock = createClock();
+  const store = createMemoryStore({ now: clock.now });
+  const { id } = await store.create(newTask("https://video.example.com/", {}, clock.now()));
+  for (let run = 0; run < deaths; run += 1) {
+    await store.claim({ leaseMs: 1 });
+    clock.advance(1);
+  }
+  const downloaded = { downloaded_bytes: bytes, total_bytes: null, speed: null, eta: null };
+  await store.update(id, { progress: { stage: "downloading", ...downloaded } });
+  return { store, clock, id };
+}

@@ -1,0 +1,72 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fileName } from "../../src/runner/file-name.ts";
+import { retryDelayMs } from "../../src/runner/retry-delay.ts";
+
+describe("a file's name", () => {
+  test.each([
+    ["A film", "A film.mp4"],
+    ["  Ünïcödé — 日本語 🎬  ", "Ünïcödé — 日本語 🎬.mp4"],
+    ['a/b\\c:d*e?f"g<h>i|j', "a_b_c_d_e_f_g_h_i_j.mp4"],
+    ["../../etc/passwd", "_.._etc_passwd.mp4"],
+    ["...hidden", "hidden.mp4"],
+    ["dots at the end. . .", "dots at the end.mp4"],
+    ["tab\tnew\nline\u0000nul\u007f", "tab new line nul.mp4"],
+    ["evil\u202Egpj.exe\u2066x\u200E\uFEFF", "evilgpj.exex.mp4"],
+    ["👩\u200D👩\u200D👧", "👩\u200D👩\u200D👧.mp4"],
+    ["lone \uD800 surrogate", "lone \uFFFD surrogate.mp4"],
+    ["e\u0301", "é.mp4"],
+    ["CON", "id.mp4"],
+    ["nul.tar", "id.mp4"],
+    ["Lpt1", "id.mp4"],
+    ["console", "console.mp4"],
+    ["", "id.mp4"],
+    [" . \u200D. ", "id.mp4"],
+    ["\u202E\u0007", "id.mp4"],
+    [null, "id.mp4"],
+  ])("of %j is %j", (title, name) => {
+    expect(fileName(title, "mp4", "id")).toBe(name);
+  });
+
+  test("has at most 200 bytes, and ends with a whole character", () => {
+    expect(fileName("ä".repeat(500), "mp4", "id")).toBe(`${"ä".repeat(98)}.mp4`);
+    const family = "👩\u200D👩\u200D👧";
+    expect(fileName(family.repeat(99), "webm", "id")).toBe(`${family.repeat(10)}.webm`);
+    expect(fileName(`a${"\u0301".repeat(999)}`, "mp4", "id")).toBe("id.mp4");
+  });
+
+  test.each(["", "a/b", ".mp4", "x".repeat(11)])("leaves the extension %j out", (ext) => {
+    expect(fileName("A film", ext, "id")).toBe("A film");
+  });
+
+  test("is safe whatever the title", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 120 }), (title) => {
+        const name = fileName(title, "mp4", "id");
+        expect(Buffer.byteLength(name)).toBeLessThanOrEqual(200);
+        expect(name).toMatch(/^[^./\\:*?"<>|\s\p{Cc}][^/\\:*?"<>|\p{Cc}]*\.mp4$/u);
+        expect(name.isWellFormed()).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("the wait before a retry", () => {
+  const delay = (attempt: number, random: number, retryAfterS?: number) =>
+    retryDelayMs({ attempt, backoffMs: 1000, retryAfterS, random: () => random });
+
+  test("doubles with each attempt, up to five minutes", () => {
+    const waits = [1, 2, 3, 9, 10, 60, 5000].map((attempt) => delay(attempt, 1));
+    expect(waits).toEqual([1000, 2000, 4000, 256_000, 300_000, 300_000, 300_000]);
+  });
+
+  test("is spread over its second half", () => {
+    expect([delay(3, 0), delay(3, 0.5), delay(3, 1)]).toEqual([2000, 3000, 4000]);
+  });
+
+  test("is never shorter than the server asks, be it longer than five minutes", () => {
+    expect([delay(1, 1, 30), delay(6, 1, 30), delay(1, 1, 3600)]).toEqual([
+      30_000, 32_000, 3_600_000,
+    ]);
+  });
+});

@@ -1,0 +1,140 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { DownloadProgress } from "../../src/engines/engine.ts";
+import { createProgressReport } from "../../src/runner/progress.ts";
+import type { Progress } from "../../src/task.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+interface Saved extends Progress {
+  atMs: number;
+  gotFurther: boolean;
+}
+
+function start(bytesBefore = 0, fails: (count: number) => boolean = () => false) {
+  const saved: Saved[] = [];
+  const startMs = Date.now();
+  let count = 0;
+  const report = createProgressReport({
+    bytesBefore,
+    async save(progress, gotFurther) {
+      count += 1;
+      if (fails(count)) throw new Error("no");
+      saved.push({ ...progress, gotFurther, atMs: Date.now() - startMs });
+    },
+    now: () => new Date(),
+  });
+  return { report, saved };
+}
+
+const at = (downloaded_bytes: number | null, total_bytes: number | null = null) =>
+  ({ stage: "downloading", downloaded_bytes, total_bytes }) satisfies DownloadProgress;
+
+test("however often it is reported, it is saved twice a second, the newest each time", async () => {
+  const { report, saved } = start();
+  for (let ms = 0; ms < 1_999; ms += 1) {
+    report.report(at(ms + 1));
+    await vi.advanceTimersByTimeAsync(1);
+  }
+  expect(saved.map(({ atMs }) => atMs)).toEqual([0, 500, 1000, 1500]);
+  expect(saved.map(({ downloaded_bytes }) => downloaded_bytes)).toEqual([1, 500, 1000, 1500]);
+  expect(saved.map(({ gotFurther }) => gotFurther)).toEqual([true, false, false, false]);
+});
+
+test("a report that was too early is saved when its time has come", async () => {
+  const { report, saved } = start();
+  report.report(at(1));
+  report.report({ ...at(2), stage: "processing" });
+  await vi.advanceTimersByTimeAsync(499);
+  expect(saved).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(saved[1]).toMatchObject({ stage: "processing", downloaded_bytes: 2, atMs: 500 });
+});
+
+test("the first bytes beyond those of earlier runs are saved at once, as getting further", async () => {
+  const { report, saved } = start(100);
+  report.report(at(90));
+  await vi.advanceTimersByTimeAsync(10);
+  report.report(at(100));
+  report.report(at(101));
+  await vi.advanceTimersByTimeAsync(10);
+  report.report(at(102));
+  await vi.advanceTimersByTimeAsync(600);
+  expect(saved.map(({ downloaded_bytes, gotFurther }) => [downloaded_bytes, gotFurther])).toEqual([
+    [90, false],
+    [101, true],
+    [102, false],
+  ]);
+});
+
+test("getting further that could not be saved is saved with the next report", async () => {
+  const { report, saved } = start(0, (count) => count === 1);
+  report.report(at(1));
+  await vi.advanceTimersByTimeAsync(0);
+  report.report(at(2));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(saved).toMatchObject([{ downloaded_bytes: 2, gotFurther: true }]);
+});
+
+test("speed and time left come of what was fetched since the first report", async () => {
+  const { report, saved } = start();
+  report.report(at(5_000_000, 6_000_000));
+  for (let step = 1; step <= 4; step += 1) {
+    await vi.advanceTimersByTimeAsync(500);
+    report.report(at(5_000_000 + step * 50_000, 6_000_000));
+  }
+  expect(saved[0]).toMatchObject({ speed: null, eta: null });
+  expect(saved.slice(1).map(({ speed }) => speed)).toEqual([100_000, 100_000, 100_000, 100_000]);
+  expect(saved[4]).toMatchObject({ downloaded_bytes: 5_200_000, eta: 8 });
+});
+
+test("the speed follows changes smoothly, and comes to 0 where nothing arrives", async () => {
+  const { report, saved } = start();
+  let bytes = 0;
+  const pass = async (step: number) => {
+    bytes += step;
+    report.report(at(bytes));
+    await vi.advanceTimersByTimeAsync(500);
+  };
+  for (const step of [0, 500, 500, 1000]) await pass(step);
+  const speeds = saved.map(({ speed }) => speed);
+  expect(speeds.slice(0, 3)).toEqual([null, 1000, 1000]);
+  expect(speeds[3]).toBeGreaterThan(1000);
+  expect(speeds[3]).toBeLessThan(1300);
+  for (let count = 0; count < 100; count += 1) await pass(0);
+  expect(saved.at(-1)).toMatchObject({ speed: 0, eta: null });
+});
+
+test("bytes that become fewer, and numbers that are not known, make no negative speed", async () => {
+  const { report, saved } = start();
+  for (const bytes of [1000, 10, null]) {
+    report.report(at(bytes, 5));
+    await vi.advanceTimersByTimeAsync(500);
+  }
+  expect(saved.slice(1)).toMatchObject([
+    { speed: 0, eta: null },
+    { speed: 0, eta: null, downloaded_bytes: null },
+  ]);
+});
+
+test("after close nothing is saved, and what is being saved is waited for", async () => {
+  const gate = Promise.withResolvers<void>();
+  const saved: number[] = [];
+  const report = createProgressReport({
+    bytesBefore: 0,
+    async save({ downloaded_bytes }) {
+      await gate.promise;
+      saved.push(downloaded_bytes ?? 0);
+    },
+    now: () => new Date(),
+  });
+  report.report(at(1));
+  report.report(at(2));
+  const closing = report.close().then(() => saved.push(-1));
+  gate.resolve();
+  await closing;
+  report.report(at(3));
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(saved).toEqual([1, -1]);
+  expect(report.bytes).toBe(3);
+});

@@ -1,0 +1,118 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { newTask } from "../../src/task.ts";
+import { bringTo } from "../contracts/task-store/moves.ts";
+import { createClock, startTrial, times } from "../contracts/task-store/trial.ts";
+import { setScene } from "./scene.ts";
+
+const day = 24 * 3600;
+
+test("finished tasks older than the retention are deleted, with their files", async () => {
+  const trial = await startTrial((now) => createMemoryStore({ now }));
+  const ended = await Promise.all(
+    times(120, (n) => bringTo(trial, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
+  );
+  const unfinished = await bringTo(trial, "running");
+  trial.clock.advance(day * 1000);
+  const young = await bringTo(trial, "failed");
+  trial.clock.advance(1);
+  const { runner, store, files } = setScene({
+    store: trial.store,
+    now: trial.clock.now,
+    concurrency: 0,
+    retentionS: day,
+  });
+  const folder = await files.openParts(ended[0]?.id ?? "");
+  await files.keep(ended[0]?.id ?? "", await write(folder));
+  runner.start();
+  await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2);
+  await vi.waitUntil(() => files.results().length === 0);
+  const { tasks } = await store.list({ limit: 200 });
+  expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
+});
+
+test("a task is deleted as its time comes, while the service runs", async () => {
+  const clock = createClock();
+  const { runner, store, files, add, until } = setScene({ now: clock.now, retentionS: 1 });
+  const { id } = await add();
+  runner.start();
+  await until(id, "succeeded");
+  expect(files.results()).toEqual([id]);
+  clock.advance(1001);
+  await vi.waitUntil(async () => (await store.get(id)) === undefined);
+  await vi.waitUntil(() => files.results().length === 0);
+});
+
+test("without a retention nothing is deleted, however old", async () => {
+  const trial = await startTrial((now) => createMemoryStore({ now }));
+  const { id } = await bringTo(trial, "succeeded");
+  trial.clock.advance(1000 * day * 1000);
+  const { runner, store, add, until } = setScene({ store: trial.store, now: trial.clock.now });
+  runner.start();
+  await until((await add()).id, "succeeded");
+  expect(await store.get(id)).toBeDefined();
+});
+
+test("a list that cannot be read is read again, and is in the log", async () => {
+  const clock = createClock();
+  const inner = createMemoryStore({ now: clock.now });
+  let failures = 1;
+  const { runner, store, log, add } = setScene({
+    now: clock.now,
+    concurrency: 0,
+    retentionS: 1,
+    store: {
+      ...inner,
+      async list(query) {
+        failures -= 1;
+        if (failures === 0) throw new ServiceError("unavailable", "disk I/O error");
+        return inner.list(query);
+      },
+    },
+  });
+  const { id } = await add();
+  await store.update(id, { state: "canceled" });
+  clock.advance(2000);
+  runner.start();
+  await vi.waitUntil(async () => (await store.get(id)) === undefined);
+  expect(log).toMatchObject([{ err: { code: "unavailable" } }]);
+});
+
+test("the start removes parts of tasks that have ended or are gone, and no result of another store's task", async () => {
+  const trial = await startTrial((now) => createMemoryStore({ now }));
+  const error = { code: "upstream_timeout", message: "slow", retryable: true };
+  const made = {
+    succeeded: await bringTo(trial, "succeeded"),
+    canceled: await bringTo(trial, "canceled"),
+    failed: await bringTo(trial, "failed"),
+    failedForNow: await bringTo(trial, "failed"),
+    failedWithResult: await bringTo(trial, "failed"),
+    running: await bringTo(trial, "running"),
+    unknown: newTask("https://gone.test/", {}, trial.clock.now()),
+  };
+  for (const { id } of [made.failedForNow, made.failedWithResult]) {
+    await trial.store.update(id, { error });
+  }
+  const { runner, files, log } = setScene({ store: trial.store, concurrency: 0 });
+  for (const { id } of [made.succeeded, made.unknown, made.failedWithResult]) {
+    await files.keep(id, await write(await files.openParts(id)));
+  }
+  for (const { id } of Object.values(made)) await write(await files.openParts(id));
+  runner.start();
+  const kept = [made.failedForNow.id, made.running.id].toSorted();
+  await vi.waitFor(() => expect(files.parts()).toEqual(kept));
+  const results = [made.succeeded.id, made.unknown.id].toSorted();
+  await vi.waitFor(() => expect(files.results()).toEqual(results));
+  const msg = "files of tasks that are not in this store";
+  await vi.waitFor(() => expect(log).toContainEqual({ files: 1, msg }));
+});
+
+async function write(folder: string): Promise<string> {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, "medium");
+  writeFileSync(path, "medium");
+  return path;
+}

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { times } from "../contracts/task-store/trial.ts";
+import { neverEnd, writeMedium } from "./engine.ts";
+import { createTestResolver, formatOf, pageOf } from "./resolver.ts";
+import { setScene } from "./scene.ts";
+
+describe("a task that is queued", () => {
+  // The runner then has nothing but the feed to go by.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test("before the start runs at the start", async () => {
+    const { runner, add, until } = setScene();
+    const { id } = await add();
+    runner.start();
+    runner.start();
+    await until(id, "succeeded");
+  });
+
+  test("later runs at once", async () => {
+    const { runner, add, until } = setScene();
+    runner.start();
+    for (const _ of times(3, String)) await until((await add()).id, "succeeded");
+  });
+
+  test("again after its end runs again", async () => {
+    const { runner, store, add, until, untilLoading, states } = setScene({
+      downloads: async (job, context, count) =>
+        count === 1 ? neverEnd(job, context) : writeMedium(job),
+    });
+    runner.start();
+    const { id } = await add();
+    await untilLoading(id);
+    await store.update(id, { state: "canceled" });
+    await store.update(id, { state: "queued" });
+    await until(id, "succeeded");
+    expect(states(id)).toEqual(["queued", "running", "canceled", "queued", "running", "succeeded"]);
+  });
+
+  test("behind a full house runs as soon as a run ends", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { runner, add, until } = setScene({
+      concurrency: 1,
+      downloads: async (job) => gate.promise.then(() => writeMedium(job)),
+    });
+    runner.start();
+    const [first, second] = [await add(), await add()];
+    await until(first.id, (task) => task.info !== null);
+    gate.resolve();
+    await until(second.id, "succeeded");
+  });
+});
+
+test("a run tells its stages, keeps the page's information, and ends with the file", async () => {
+  const title = 'What: "a" film?';
+  const { runner, files, add, until, changes } = setScene({
+    resolver: createTestResolver(async (url) => pageOf(url, { title })),
+    downloads: async (job, { onProgress }) => {
+      onProgress({ stage: "downloading", downloaded_bytes: 10, total_bytes: 40 });
+      return writeMedium(job);
+    },
+  });
+  const url = "https://video.example.com/watch/7";
+  const { id } = await add(url);
+  runner.start();
+  const task = await until(id, "succeeded");
+  expect(task).toMatchObject({ attempts: 1, error: null, progress: null, info: { title, url } });
+  expect(task.file).toEqual({
+    name: "What_ _a_ film_.mp4",
+    mime_type: "video/mp4",
+    size: url.length,
+    sha256: createHash("sha256").update(url).digest("hex"),
+    duration: 12.5,
+    width: 640,
+    height: 360,
+    url: `/tasks/${id}/file`,
+  });
+  expect(files.text(id)).toBe(url);
+  expect(files.parts()).toEqual([]);
+  const seen = changes.map(({ task: at }) => ("progress" in at ? (at.progress ?? null) : null));
+  expect(seen.filter((progress) => progress !== null)).toEqual([
+    { stage: "resolving", ...unknown },
+    { stage: "downloading", ...unknown },
+    { stage: "downloading", ...unknown, downloaded_bytes: 10, total_bytes: 40 },
+  ]);
+});
+
+test("the engine gets the chosen format, its sound, the folder and the limits", async () => {
+  const formats = [
+    formatOf("low", { height: 240 }),
+    formatOf("high", { height: 1080, acodec: "none", vcodec: "avc1" }),
+    formatOf("sound", { vcodec: "none", acodec: "mp4a" }),
+  ];
+  const jobs: unknown[] = [];
+  const { runner, add, until } = setScene({
+    resolver: createTestResolver(async (url) => pageOf(url, { formats })),
+    maxFileBytes: 1234,
+    maxLiveS: 56,
+    downloads: async (job) => {
+      jobs.push(job);
+      return writeMedium(job);
+    },
+  });
+  const { id } = await add();
+  runner.start();
+  await until(id, "succeeded");
+  expect(jobs).toEqual([
+    {
+      format: formats[1],
+      audio: formats[2],
+      audioOnly: false,
+      folder: expect.stringContaining(id),
+      maxBytes: 1234,
+      maxLiveS: 56,
+    },
+  ]);
+});
+
+test("no more tasks run at a time than allowed, nor of one host; the oldest go first", async () => {
+  const started: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const { runner, add, until } = setScene({
+    concurrency: 3,
+    perHost: 2,
+    downloads: async (job) => {
+      started.push(job.format.url);
+      if (started.length === 3) setTimeout(gate.resolve, 50);
+      await gate.promise;
+      return writeMedium(job);
+    },
+  });
+  const urls = ["https://a.test/1", "https://a.test/2", "https://a.test/3", "https://b.test/4"];
+  urls.push("https://c.test/5");
+  const tasks = await Promise.all(urls.map((url) => add(url)));
+  runner.start();
+  await gate.promise;
+  expect(started.toSorted()).toEqual(["https://a.test/1", "https://a.test/2", "https://b.test/4"]);
+  for (const { id } of tasks) await until(id, "succeeded");
+});
+
+test("a concurrency of 0 runs nothing", async () => {
+  const { runner, store, add } = setScene({ concurrency: 0 });
+  const { id } = await add();
+  runner.start();
+  await runner.stop();
+  expect(await store.get(id)).toMatchObject({ state: "queued", attempts: 0 });
+});
+
+test("a resolver that looks for no formats fails the task with no_media", async () => {
+  const { runner, add, until } = setScene({ resolver: createStubResolver() });
+  const { id } = await add();
+  runner.start();
+  const { error, attempts } = await until(id, "failed");
+  expect(error).toMatchObject({ code: "no_media", retryable: false });
+  expect(error?.message).toContain("resolver stub");
+  expect(attempts).toBe(1);
+});
+
+test("start and end of a run are a line each, with task, host, attempt, bytes, time and code", async () => {
+  const { runner, log, add, until } = setScene({
+    resolver: createTestResolver(async (url) =>
+      pageOf(url, url.pathname === "/bad" ? { formats: [] } : {}),
+    ),
+  });
+  runner.start();
+  const good = await add("https://a.test:8443/good");
+  await until(good.id, "succeeded");
+  const bad = await add("https://b.test/bad");
+  await until(bad.id, "failed");
+  await runner.stop();
+  const [bytes, ms] = [24, expect.any(Number)];
+  const goodRun = { task: good.id, host: "a.test:8443", attempt: 1 };
+  const badRun = { task: bad.id, host: "b.test", attempt: 1 };
+  expect(log).toEqual([
+    { ...goodRun, deaths: 0, msg: "run started" },
+    { ...goodRun, bytes, ms, msg: "run succeeded" },
+    { ...badRun, deaths: 0, msg: "run started" },
+    expect.objectContaining({ ...badRun, bytes: null, ms, code: "no_media", msg: "run failed" }),
+  ]);
+});
+
+const unknown = { downloaded_bytes: null, total_bytes: null, speed: null, eta: null };

@@ -1,0 +1,131 @@
+import { expect, test, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import type { TaskChange } from "../../src/task.ts";
+import { times } from "../contracts/task-store/trial.ts";
+import { neverEnd } from "./engine.ts";
+import { setScene } from "./scene.ts";
+
+const down = new ServiceError("unavailable", "the task store failed: disk I/O error");
+
+test("claims that fail are made again, and are in the log", async () => {
+  let failures = 2;
+  const { runner, log, add, until } = setScene({
+    store: faulty((call) => call === "claim" && failures-- > 0),
+  });
+  const { id } = await add();
+  runner.start();
+  for (const count of [1, 2]) {
+    await vi.waitUntil(() => log.length === count);
+    await add();
+  }
+  await until(id, "succeeded");
+  expect(log.slice(0, 2)).toEqual(times(2, () => ({ err: down, msg: "no task could be claimed" })));
+});
+
+test.each(["succeeded", "failed", "queued"] as const)(
+  "an end as %s that cannot be stored at once is stored later",
+  async (state) => {
+    let failures = 2;
+    const isEnd = (change: TaskChange) => change.state === state;
+    const { runner, add, until } = setScene({
+      store: faulty((call, change) => call === "update" && isEnd(change) && failures-- > 0),
+      downloads: {
+        succeeded: undefined,
+        failed: () => Promise.reject(new ServiceError("no_media", "nothing")),
+        queued: () => Promise.reject(new ServiceError("upstream_timeout", "slow")),
+      }[state],
+    });
+    const { id } = await add();
+    runner.start();
+    await until(id, (task) => task.state === state && task.attempts === 1);
+    expect(failures).toBeLessThan(1);
+  },
+);
+
+test("an end that cannot be stored while the lease lasts leaves a task that is claimed again", async () => {
+  let isDown = true;
+  const isEnd = ({ state }: TaskChange) => state === "succeeded" || state === "queued";
+  const { runner, files, log, add, until } = setScene({
+    leaseMs: 150,
+    store: faulty(
+      (call, change) => isDown && (call === "heartbeat" || (call === "update" && isEnd(change))),
+    ),
+  });
+  const { id } = await add();
+  runner.start();
+  await vi.waitUntil(() => log.some(({ msg }) => /cannot take it|taken away/.test(String(msg))));
+  expect(files.results()).toEqual([id]);
+  isDown = false;
+  expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
+  expect(files.results()).toEqual([id]);
+});
+
+test("progress that cannot be stored does not end the run", async () => {
+  const { runner, add, until } = setScene({
+    store: faulty((call, { progress }) => call === "update" && progress?.downloaded_bytes === 5),
+    downloads: async (job, context, count) => {
+      if (count > 1) throw new ServiceError("no_media", "the run was ended");
+      setTimeout(() => context.onProgress({ stage: "processing", ...bytes }), 10);
+      return neverEnd(job, context);
+    },
+  });
+  const bytes = { downloaded_bytes: 6, total_bytes: 100 };
+  const { id } = await add();
+  runner.start();
+  await until(id, ({ progress }) => progress?.downloaded_bytes === 6);
+});
+
+test("a store that is down does not hold up the stop for longer than two seconds", async () => {
+  let isDown = false;
+  const { runner, log, add, untilLoading } = setScene({
+    store: faulty((call) => isDown && call === "update"),
+    leaseMs: 600_000,
+    downloads: neverEnd,
+  });
+  const { id } = await add();
+  runner.start();
+  await untilLoading(id);
+  isDown = true;
+  await runner.stop();
+  expect(log.at(-1)).toMatchObject({ err: down, msg: expect.stringContaining("cannot take it") });
+});
+
+test("files that cannot be removed are in the log, and nothing else happens", async () => {
+  const { runner, store, files, log, add, until } = setScene();
+  const broken = new ServiceError("unavailable", "cannot remove the file: EIO");
+  files.remove = () => Promise.reject(broken);
+  const { id } = await add();
+  runner.start();
+  await until(id, "succeeded");
+  await store.delete(id);
+  await vi.waitUntil(() => log.length === 3);
+  expect(log[2]).toMatchObject({ task: id, err: broken });
+  await until((await add()).id, "succeeded");
+});
+
+type Call = "claim" | "update" | "heartbeat";
+
+/** A memory store of which the calls that `fails` names fail as on a disk that does not answer. */
+function faulty(fails: (call: Call, change: TaskChange) => boolean): TaskStore {
+  const store = createMemoryStore();
+  const check = (call: Call, change: TaskChange = {}) => {
+    if (fails(call, change)) throw down;
+  };
+  return {
+    ...store,
+    async claim(query) {
+      check("claim");
+      return store.claim(query);
+    },
+    async update(id, change, options) {
+      check("update", change);
+      return store.update(id, change, options);
+    },
+    async heartbeat(...call) {
+      check("heartbeat");
+      return store.heartbeat(...call);
+    },
+  };
+}
