@@ -1,11 +1,17 @@
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { openDiskFiles } from "../files/disk.ts";
+import type { Files } from "../files/files.ts";
 import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
+import { createTaskEvents, publishChanges, type TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
@@ -15,8 +21,11 @@ import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
 import { Problem } from "./problem.ts";
 import { logRequests } from "./request-log.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
+import { taskMoveRoutes } from "./routes/task-moves.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { validatorCompiler } from "./validation.ts";
@@ -24,6 +33,12 @@ import { validatorCompiler } from "./validation.ts";
 export interface AppOptions {
   /** Where tasks are kept; default: in memory. Closed with the app. */
   store?: TaskStore;
+  /** Where `store` publishes its changes; default: a feed of the app, which then has it publish them. */
+  events?: TaskEvents;
+  /** Where the files of tasks are; default: a folder of their own for temporary files. */
+  files?: Files;
+  /** What runs the tasks; default: nothing does. Stopped with the app, before the store is closed. */
+  runner?: { stop(): Promise<void> };
   /** What reads pages; default: the stub, which fetches nothing. Closed with the app. */
   resolver?: Resolver;
   /** Default: no log. */
@@ -34,6 +49,8 @@ export interface AppOptions {
   infoTimeoutMs?: number;
   /** Pages read at a time; default 64. */
   infoConcurrency?: number;
+  /** Clients that watch the tasks at a time; default 1,000. */
+  maxEventStreams?: number;
   /** How long `close` waits for requests in flight before it ends them; default 7,000. */
   drainMs?: number;
 }
@@ -45,7 +62,11 @@ export type App = FastifyInstance;
  * promise resolves; `close` lets requests in flight finish for `drainMs`, then ends them.
  */
 export async function buildApp(options: AppOptions = {}): Promise<App> {
-  const { store = createMemoryStore(), resolver = createStubResolver() } = options;
+  const { store, events } = openTasks(options);
+  const {
+    resolver = createStubResolver(),
+    files = openDiskFiles({ folder: join(tmpdir(), `unreel-${randomUUID()}`) }),
+  } = options;
   const infoCache = createInfoCache({
     resolver,
     ttlS: options.infoCacheTtlS ?? 300,
@@ -69,23 +90,53 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   app.addSchema(Problem);
   if (options.logger) logRequests(app);
   drainOnClose(app, options.drainMs ?? 7_000, () => infoCache.stop());
+  closeParts(app, { runner: options.runner, resolver, store });
 
   const methods = registerMethods(app);
   await app.register(accepts);
   await registerDocs(app);
   await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
-  await app.register(singleTaskRoutes, { store });
+  await app.register(singleTaskRoutes, { store, files });
+  await app.register(taskMoveRoutes, { store });
+  await app.register(fileRoutes, { store, files });
+  await app.register(eventRoutes, { events, maxStreams: options.maxEventStreams ?? 1_000 });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store });
   methods.refuseOthers();
 
-  app.addHook("onClose", async () => {
-    await resolver.close();
-    await store.close();
-  });
   await app.ready();
   return app;
+}
+
+function openTasks({ store, events, logger }: AppOptions) {
+  if (store !== undefined && events !== undefined) return { store, events };
+  const feed = events ?? createTaskEvents(logger && { logger });
+  return { store: publishChanges(store ?? createMemoryStore(), feed), events: feed };
+}
+
+interface ClosedParts {
+  runner: AppOptions["runner"];
+  resolver: Resolver;
+  store: TaskStore;
+}
+
+/** The runner stops while the last requests are answered, and goes before what it uses. */
+function closeParts(app: FastifyInstance, { runner, resolver, store }: ClosedParts): void {
+  let stopped: Promise<void> | undefined;
+  app.addHook("preClose", async () => {
+    stopped = runner?.stop();
+    // Awaited below; until then a failure is nobody's yet.
+    stopped?.catch(() => {});
+  });
+  app.addHook("onClose", async () => {
+    try {
+      await stopped;
+    } finally {
+      await resolver.close();
+      await store.close();
+    }
+  });
 }
 
 /** A client that is slow or sends without end is cut off; the others do not notice. */

@@ -1,9 +1,4 @@
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  HookHandlerDoneFunction,
-} from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../errors.ts";
 
@@ -71,21 +66,4 @@ function reasonOf(error: unknown): string {
   return message.includes("forbidden prototype")
     ? "the body has a member named __proto__ or constructor, which is not allowed"
     : `the body is not JSON: ${message.slice(0, 200)}`;
-}
-
-/**
- * Hook of routes that answer with JSON: refuses a client that does not accept it (RFC 9110 §12.5.1).
- *
- * Fails with ServiceError `not_acceptable`.
- */
-export function answerJson(
-  request: FastifyRequest,
-  _reply: FastifyReply,
-  done: HookHandlerDoneFunction,
-): void {
-  const { accept } = request.headers;
-  if (accept === undefined || accept === "*/*" || accept === "application/json") return done();
-  if (request.accepts().type(["application/json"]) !== false) return done();
-  const rule = `the answer is application/json, which "Accept: ${accept.slice(0, 100)}" does not allow`;
-  return done(new ServiceError("not_acceptable", rule));
 }

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { TaskStore } from "../../stores/store.ts";
-import { answerJson } from "../json.ts";
+import { answerJson } from "../accept.ts";
 import { problems } from "../problem.ts";
 
 const Health = Type.Object({ status: Type.Literal("ok") });

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
-import { answerJson } from "../json.ts";
+import { answerJson } from "../accept.ts";
 import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";

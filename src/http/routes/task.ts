@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../errors.ts";
+import type { Files } from "../../files/files.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
-import { answerJson } from "../json.ts";
+import { answerJson } from "../accept.ts";
 import { etagOf, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
@@ -11,11 +12,16 @@ import { redirectTo } from "../redirect.ts";
 /** Stands for the schema `Task` in the OpenAPI document's components. */
 export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#"));
 
-const TaskParams = Type.Object({ id: Type.String({ description: "the task's id" }) });
+export const TaskParams = Type.Object({ id: Type.String({ description: "the task's id" }) });
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
+interface SingleTaskRoutesOptions {
+  store: TaskStore;
+  files: Files;
+}
+
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
   app,
-  { store },
+  { store, files },
 ) => {
   app.addHook("onRequest", answerJson);
 
@@ -42,7 +48,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         reply.header("etag", etag);
         return matches(request.headers["if-none-match"], etag) ? reply.code(304).send(null) : task;
       }
-      throw new ServiceError("not_found", `there is no task ${request.params.id.slice(0, 100)}`);
+      throw unknownTask(request.params.id);
     },
   );
 
@@ -52,6 +58,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
       schema: {
         operationId: "deleteTask",
         summary: "Delete a task, whatever its state",
+        description: "Ends its run, and removes its file.",
         tags: ["tasks"],
         params: TaskParams,
         response: {
@@ -61,10 +68,15 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
       },
     },
     async (request, reply) => {
-      await store.delete(request.params.id);
+      const { id } = await store.delete(request.params.id);
+      await files.remove(id);
       return reply.code(204).send(null);
     },
   );
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
+
+export function unknownTask(id: string): ServiceError {
+  return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
+}

@@ -1,0 +1,77 @@
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import { ServiceError } from "../../errors.ts";
+import type { TaskEvents } from "../../task-events.ts";
+import { answerWith } from "../accept.ts";
+import { createEventStreams } from "../event-streams.ts";
+import { problems } from "../problem.ts";
+
+const mediaType = "text/event-stream";
+
+const streamHeaders = {
+  "content-type": mediaType,
+  "cache-control": "no-store",
+  // nginx would otherwise hold events back until it has a buffer full of them.
+  "x-accel-buffering": "no",
+};
+
+interface EventRoutesOptions {
+  events: TaskEvents;
+  maxStreams: number;
+}
+
+export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (
+  app,
+  { events, maxStreams },
+) => {
+  const streams = createEventStreams(events);
+  app.addHook("preClose", async () => streams.close());
+  app.addHook("onRequest", answerWith(mediaType));
+  const path = "/tasks/events";
+
+  // Of its own: the HEAD that Fastify makes of a GET would never end.
+  app.head(path, { schema: { hide: true } }, async (_request, reply) =>
+    reply.headers(streamHeaders).send(),
+  );
+
+  app.get(
+    path,
+    {
+      exposeHeadRoute: false,
+      schema: {
+        operationId: "watchTasks",
+        summary: "Watch the tasks change",
+        description:
+          "Server-sent events, without end. `task`: a task as it is now. `deleted`: the `id` of " +
+          "one that is gone. `reset`: changes were missed that cannot be told any more; read the " +
+          "list again. With `Last-Event-ID` the stream goes on behind that event.",
+        tags: ["tasks"],
+        headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
+        querystring: Type.Object({
+          task: Type.Optional(
+            Type.String({ description: "only the changes of the task of this id" }),
+          ),
+        }),
+        response: {
+          200: {
+            description: "one event for each change, a comment every 15 seconds",
+            content: { [mediaType]: { schema: Type.String() } },
+          },
+          ...problems("invalid_request", "not_acceptable", "too_many_requests"),
+        },
+      },
+    },
+    async (request, reply) => {
+      if (streams.count >= maxStreams) {
+        const rule = `${maxStreams} clients watch the tasks already, which is the limit`;
+        throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
+      }
+      reply.headers(streamHeaders).hijack();
+      reply.raw.writeHead(200, { ...streamHeaders });
+      streams.open(reply.raw, {
+        after: request.headers["last-event-id"],
+        taskId: request.query.task,
+      });
+    },
+  );
+};

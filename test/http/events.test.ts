@@ -1,0 +1,236 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createTaskEvents, publishChanges } from "../../src/task-events.ts";
+import { newTask, type Task } from "../../src/task.ts";
+import type { ServerEvent } from "../../src/watch/event-stream.ts";
+import { openEvents } from "./event-client.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+async function listen(options: AppOptions = {}): Promise<App> {
+  const app = await buildApp(options);
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return app;
+}
+
+async function post(app: App, n: number | string = 1): Promise<Task> {
+  return (await postTask(app, { url: `${pageUrl}?n=${n}` })).json();
+}
+
+function tasksOf(events: readonly ServerEvent[]): Task[] {
+  return events.filter(({ type }) => type === "task").map(({ data }) => JSON.parse(data));
+}
+
+function connectionsOf(app: App): Promise<number> {
+  return new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)));
+}
+
+/** The first block says only when to come back. */
+async function watch(app: App, headers?: Record<string, string>, query?: string) {
+  const client = await openEvents(app, headers, query);
+  expect(await client.take(1)).toEqual([{ type: "message", id: undefined, data: "" }]);
+  return client;
+}
+
+describe("GET /tasks/events", () => {
+  it("is an event stream that nothing on the way may keep or hold back", async () => {
+    const { response } = await watch(await listen());
+    expect(response.statusCode).toBe(200);
+    expect(response.headers).toMatchObject({
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+  });
+
+  it("tells each change of a task as it happens, and that one is gone", async () => {
+    const app = await listen();
+    const client = await watch(app);
+    const created = await post(app);
+    const url = `/tasks/${created.id}`;
+    const canceled = (await app.inject({ method: "POST", url: `${url}/cancel` })).json();
+    const queued = (await app.inject({ method: "POST", url: `${url}/retry` })).json();
+    await app.inject({ method: "DELETE", url });
+    const events = await client.take(4);
+    expect(tasksOf(events)).toEqual([created, canceled, queued]);
+    expect(events[3]).toMatchObject({ type: "deleted", data: JSON.stringify({ id: created.id }) });
+    expect(new Set(events.map(({ id }) => id)).size).toBe(4);
+  });
+
+  it("tells all clients the same", async () => {
+    const app = await listen();
+    const clients = [await watch(app), await watch(app), await watch(app)];
+    await post(app);
+    const [first, ...others] = await Promise.all(clients.map((client) => client.take(1)));
+    for (const other of others) expect(other).toEqual(first);
+  });
+
+  it("tells only of the task that is asked for", async () => {
+    const app = await listen();
+    const [one, two] = [await post(app, 1), await post(app, 2)];
+    const client = await watch(app, {}, `?task=${two.id}`);
+    await app.inject({ method: "DELETE", url: `/tasks/${one.id}` });
+    await app.inject({ method: "DELETE", url: `/tasks/${two.id}` });
+    expect((await client.take(1))[0]?.data).toBe(JSON.stringify({ id: two.id }));
+  });
+
+  it("goes on behind Last-Event-ID, each change once and in order, whenever the client comes", async () => {
+    const app = await listen();
+    const client = await watch(app);
+    const posted = [await post(app, 0)];
+    let [last] = await client.take(1);
+    client.hangUp();
+    const seen = tasksOf([last!]);
+    for (let n = 1; n <= 20; n += 1) {
+      posted.push(await post(app, `${n} missed`));
+      const connecting = watch(app, { "last-event-id": last?.id ?? "" });
+      posted.push(await post(app, `${n} meanwhile`));
+      const back = await connecting;
+      posted.push(await post(app, `${n} behind`));
+      const events = await back.take(3);
+      last = events.at(-1);
+      seen.push(...tasksOf(events));
+      back.hangUp();
+    }
+    expect(seen).toEqual(posted);
+  });
+
+  it.each([
+    ["of another feed", "0badf00d-1"],
+    ["nobody gave", "nonsense"],
+    ["without a character", ""],
+  ])("says that the list is to be read again behind an id %s", async (_, id) => {
+    const app = await listen();
+    await post(app, "missed");
+    const client = await watch(app, { "last-event-id": id });
+    const task = await post(app, "next");
+    const [reset, next] = await client.take(2);
+    expect(reset).toMatchObject({ type: "reset", data: "{}" });
+    expect(tasksOf([next!])).toEqual([task]);
+    const back = await watch(app, { "last-event-id": String(reset?.id) });
+    expect(await back.take(1)).toEqual([next]);
+  });
+
+  it("says the same where it no longer knows what was missed", async () => {
+    const events = createTaskEvents({ maxEvents: 3 });
+    const start = events.lastId;
+    const app = await listen({ events });
+    for (let n = 0; n < 4; n += 1) await post(app, n);
+    const client = await watch(app, { "last-event-id": start });
+    expect((await client.take(1))[0]?.type).toBe("reset");
+  });
+
+  it("loses nothing for a client that reads slowly, and keeps nothing for it", async () => {
+    const events = createTaskEvents();
+    const store = publishChanges(createMemoryStore(), events);
+    const app = await listen({ events, store });
+    const accepted = once(app.server, "connection");
+    const client = await watch(app);
+    const [socket] = await accepted;
+    client.response.pause();
+    const count = 3_000;
+    const filler = "x".repeat(4_000);
+    const urls: string[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const task = newTask(`https://example.com/${n}?${filler}`, {}, new Date());
+      urls.push(task.url);
+      await store.create(task);
+      // As requests do, from turn to turn.
+      if (n % 100 === 0) await new Promise(setImmediate);
+    }
+    expect(socket.writableLength).toBeLessThan(100_000);
+    client.response.resume();
+    expect(tasksOf(await client.take(count)).map(({ url }) => url)).toEqual(urls);
+  });
+
+  it("sends a sign of life every 15 seconds, with the place to come back to", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const events = createTaskEvents();
+    const app = await listen({ events });
+    const client = await watch(app);
+    await post(app);
+    const [event] = await client.take(1);
+    vi.advanceTimersByTime(15_000);
+    expect(await client.take(1)).toEqual([{ type: "message", id: event?.id, data: "" }]);
+  });
+
+  it("cuts a client off that has taken nothing from one sign of life to the next", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const events = createTaskEvents();
+    const store = publishChanges(createMemoryStore(), events);
+    const app = await listen({ events, store });
+    const idle = await watch(app);
+    const stuck = connect((app.server.address() as AddressInfo).port, "127.0.0.1");
+    onTestFinished(() => void stuck.destroy());
+    stuck.write("GET /tasks/events HTTP/1.1\r\nhost: a\r\n\r\n");
+    await once(stuck, "readable");
+    expect(await connectionsOf(app)).toBe(2);
+    const big = "x".repeat(8_000);
+    for (let n = 0; n < 1_500; n += 1) {
+      await store.create(newTask(`https://example.com/${n}?${big}`, {}, new Date()));
+      if (n % 50 === 0) await new Promise(setImmediate);
+    }
+    await idle.take(1_500);
+    vi.advanceTimersByTime(15_000);
+    vi.advanceTimersByTime(15_000);
+    await expect.poll(() => connectionsOf(app)).toBe(1);
+    await idle.take(2);
+  });
+
+  it("is refused to more clients than the limit, until one goes", async () => {
+    const app = await listen({ maxEventStreams: 2 });
+    const first = await watch(app);
+    await watch(app);
+    const refused = await app.inject("/tasks/events");
+    expect(refused.json()).toMatchObject({ status: 429, code: "too_many_requests" });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    first.hangUp();
+    await expect.poll(async () => (await openEvents(app)).response.statusCode).toBe(200);
+  });
+
+  it("is refused to a client that does not take event streams", async () => {
+    const app = await buildApp();
+    onTestFinished(() => app.close());
+    const answer = await app.inject({ url: "/tasks/events", headers: { accept: "text/html" } });
+    expect(answer.json()).toMatchObject({ status: 406, code: "not_acceptable" });
+    expect(answer.json().detail).toContain("text/event-stream");
+  });
+
+  it("answers HEAD at once", async () => {
+    const app = await buildApp();
+    onTestFinished(() => app.close());
+    const answer = await app.inject({ method: "HEAD", url: "/tasks/events" });
+    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([200, "text/event-stream"]);
+  });
+
+  it("ends when the service stops, which does not wait for its clients", async () => {
+    const app = await listen({ drainMs: 60_000 });
+    const client = await watch(app);
+    await post(app);
+    const closed = app.close();
+    expect(tasksOf(await client.rest())).toHaveLength(1);
+    await closed;
+  });
+
+  it("does not mind that tasks still change when its streams have ended", async () => {
+    const events = createTaskEvents();
+    const store = publishChanges(createMemoryStore(), events);
+    const stop = async () => {
+      for (let n = 0; n < 100; n += 1) {
+        await store.create(newTask(pageUrl, {}, new Date()));
+        await new Promise((resolve) => process.nextTick(resolve));
+      }
+    };
+    const app = await listen({ events, store, runner: { stop } });
+    const client = await watch(app);
+    await app.close();
+    const told = tasksOf(await client.rest()).length;
+    expect(told).toBeGreaterThan(0);
+    expect(told).toBeLessThan(100);
+  });
+});

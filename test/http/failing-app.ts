@@ -1,0 +1,82 @@
+import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import { PageInfo } from "../../src/page-info.ts";
+import type { Resolver } from "../../src/resolvers/resolver.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { pageUrl } from "./requests.ts";
+
+export type Answer = Awaited<ReturnType<App["inject"]>>;
+
+function resolverOf(resolve: () => Promise<PageInfo>): Resolver<typeof PageInfo> {
+  return { name: "page", output: PageInfo, resolve, close: async () => {} };
+}
+
+/** The answers to calls on an app whose store or page fails in the given way. */
+export async function withApp<T>(
+  parts: Omit<AppOptions, "resolver"> & { page?: () => Promise<PageInfo> },
+  call: (app: App) => Promise<T>,
+): Promise<T> {
+  const { page: resolve = async () => page, ...options } = parts;
+  await using app = await buildApp({ resolver: resolverOf(resolve), ...options });
+  return await call(app);
+}
+
+function brokenStore(error: Error): TaskStore {
+  const fail = () => Promise.reject(error);
+  const broken = { create: fail, get: fail, list: fail, update: fail, delete: fail, ping: fail };
+  return { ...createMemoryStore(), ...broken };
+}
+
+/** Parts of an app that fail: a defect, a store that is away, a page that cannot be read. */
+export const broken = { store: brokenStore(new TypeError("a defect")) };
+export const away = { store: brokenStore(new ServiceError("unavailable", "the store is away")) };
+export const failing = (code: ErrorCode) => ({
+  page: () => Promise.reject(new ServiceError(code, "x")),
+});
+/** What no JSON route answers with. */
+export const accept = "text/html";
+
+const page: PageInfo = {
+  url: pageUrl,
+  webpage_url: pageUrl,
+  site_name: "Example",
+  media_type: "video",
+  title: "A film",
+  description: null,
+  language: "en",
+  duration: 61.5,
+  uploaded_at: "2026-01-31",
+  uploader: null,
+  uploader_url: null,
+  thumbnails: [{ url: "https://example.com/a.jpg", width: 640, height: null }],
+  embed: { url: "https://example.com/embed/42", width: null, height: null },
+  view_count: 0,
+  like_count: null,
+  live_status: "not_live",
+  age_limit: null,
+  tags: ["one"],
+  formats: [
+    {
+      format_id: "https-720p",
+      url: "https://example.com/a.mp4",
+      manifest_url: null,
+      protocol: "https",
+      ext: "mp4",
+      mime_type: "video/mp4",
+      width: 1280,
+      height: 720,
+      fps: null,
+      vcodec: "avc1.64001f",
+      acodec: "none",
+      tbr: 1200.5,
+      filesize: null,
+      language: null,
+      has_drm: false,
+    },
+  ],
+  subtitles: { en: [{ url: "https://example.com/en.vtt", ext: "vtt", name: null }] },
+  sources: { title: "og", duration: "json-ld" },
+  resolver: "page",
+  fetched_at: "2026-01-31T12:00:00.000Z",
+};

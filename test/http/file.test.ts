@@ -1,0 +1,231 @@
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { platform } from "node:process";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskFile } from "../../src/task.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+const content = Buffer.from("0123456789");
+
+const folder = mkdtempSync(join(tmpdir(), "unreel-file-"));
+const store = createMemoryStore();
+const files = openDiskFiles({ folder });
+let app: App;
+
+beforeAll(async () => {
+  app = await buildApp({ store, files });
+});
+afterAll(async () => {
+  await app.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A task that has a file, and a way to fetch it. */
+async function addFile(fields: Partial<TaskFile> = {}, bytes = content) {
+  const task = await addFinishedTask({ store, files }, bytes, fields);
+  const url = `/tasks/${task.id}/file`;
+  const etag = `"${task.file?.sha256}"`;
+  const get = (headers: Record<string, string> = {}) => app.inject({ url, headers });
+  return { id: task.id, url, etag, get };
+}
+
+async function listen(): Promise<string> {
+  if (!app.server.listening) await app.listen({ host: "127.0.0.1", port: 0 });
+  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+}
+
+describe("GET /tasks/{id}/file", () => {
+  it("sends the whole file with what a client needs to save it and to come back", async () => {
+    const { get, etag } = await addFile();
+    const answer = await get();
+    expect([answer.statusCode, answer.body]).toEqual([200, "0123456789"]);
+    expect(answer.headers).toMatchObject({
+      "content-type": "video/mp4",
+      "content-length": "10",
+      "accept-ranges": "bytes",
+      etag,
+      "content-disposition": `attachment; filename="A film.mp4"; filename*=UTF-8''A%20film.mp4`,
+    });
+  });
+
+  it("keeps browsers from taking it for a page of this service", async () => {
+    const { headers } = await (await addFile({ mime_type: "text/html" })).get();
+    expect(headers).toMatchObject({
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'; sandbox",
+      "content-disposition": expect.stringMatching(/^attachment;/),
+      "cache-control": "private, no-cache",
+    });
+  });
+
+  it.each([
+    ["Ein Fluß.mp4", "Ein Flu_.mp4", "Ein%20Flu%C3%9F.mp4"],
+    ["夜 🎬.webm", "_ _.webm", "%E5%A4%9C%20%F0%9F%8E%AC.webm"],
+    [`a"b%41\\c/d.mp4`, "a_b_41_c_d.mp4", "a%22b%2541_c_d.mp4"],
+    [
+      "a\r\nset-cookie: x=1\u0000\u0085\u2028.mp4",
+      "aset-cookie: x=1.mp4",
+      "aset-cookie%3A%20x%3D1.mp4",
+    ],
+    ["it's (1)*.mp4", "it's (1)*.mp4", "it%27s%20%281%29%2A.mp4"],
+    ["\ud800.mp4", "_.mp4", "%EF%BF%BD.mp4"],
+  ])("gives the name %j in a form that every client can read", async (name, plain, extended) => {
+    const { headers } = await (await addFile({ name })).get();
+    expect(headers["content-disposition"]).toBe(
+      `attachment; filename="${plain}"; filename*=UTF-8''${extended}`,
+    );
+  });
+
+  it.each([
+    ["bytes=0-3", "0123", "bytes 0-3/10"],
+    ["bytes=4-4", "4", "bytes 4-4/10"],
+    ["bytes=7-", "789", "bytes 7-9/10"],
+    ["bytes=0-", "0123456789", "bytes 0-9/10"],
+    ["bytes=-3", "789", "bytes 7-9/10"],
+    ["bytes=-99", "0123456789", "bytes 0-9/10"],
+    ["bytes=8-99999999999999999999999", "89", "bytes 8-9/10"],
+    ["BYTES= 1-2 ", "12", "bytes 1-2/10"],
+  ])("sends the range %s", async (range, body, contentRange) => {
+    const { get, etag } = await addFile();
+    const answer = await get({ range });
+    expect([answer.statusCode, answer.body]).toEqual([206, body]);
+    expect(answer.headers).toMatchObject({
+      "content-range": contentRange,
+      "content-length": `${body.length}`,
+      "content-type": "video/mp4",
+      etag,
+    });
+  });
+
+  it.each([
+    ["several ranges", "bytes=0-1,4-5"],
+    ["another unit", "items=0-1"],
+    ["an end before the start", "bytes=5-2"],
+    ["no number", "bytes=-"],
+    ["a sign", "bytes=+1-2"],
+    ["nonsense", "0-1"],
+  ])("sends the whole file for a Range with %s", async (_, range) => {
+    const answer = await (await addFile()).get({ range });
+    expect([answer.statusCode, answer.body]).toEqual([200, "0123456789"]);
+    expect(answer.headers["content-range"]).toBeUndefined();
+  });
+
+  it.each(["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999999-"])(
+    "refuses %s, which has no byte of the file, and says how many there are",
+    async (range) => {
+      const answer = await (await addFile()).get({ range });
+      expect(answer.statusCode).toBe(416);
+      expect(answer.headers["content-range"]).toBe("bytes */10");
+      expect(answer.headers["content-type"]).toMatch("application/problem+json");
+      expect(answer.json()).toMatchObject({ code: "range_not_satisfiable", retryable: false });
+      expect(answer.headers.etag).toBeUndefined();
+    },
+  );
+
+  it("sends a file without bytes", async () => {
+    const { get } = await addFile({}, Buffer.alloc(0));
+    expect(await get()).toMatchObject({ statusCode: 200, body: "" });
+    expect(await get({ range: "bytes=-5" })).toMatchObject({ statusCode: 200, body: "" });
+    expect((await get({ range: "bytes=0-" })).headers["content-range"]).toBe("bytes */0");
+  });
+
+  it("sends the range if the file is still the one of If-Range, else the whole", async () => {
+    const { get, etag } = await addFile();
+    const range = "bytes=2-3";
+    expect((await get({ range, "if-range": etag })).statusCode).toBe(206);
+    for (const other of ['"other"', `W/${etag}`, "Wed, 21 Oct 2026 07:28:00 GMT", ""]) {
+      const answer = await get({ range, "if-range": other });
+      expect([other, answer.statusCode, answer.body]).toEqual([other, 200, "0123456789"]);
+    }
+  });
+
+  it("answers 304 to a client that has it, whatever range it asks for", async () => {
+    const { get, etag } = await addFile();
+    for (const tag of [etag, `W/${etag}`, `"a", ${etag}`, "*"]) {
+      const answer = await get({ "if-none-match": tag, range: "bytes=0-1" });
+      expect([answer.statusCode, answer.body, answer.headers.etag]).toEqual([304, "", etag]);
+    }
+    expect((await get({ "if-none-match": '"other"' })).statusCode).toBe(200);
+  });
+
+  it("is answered to HEAD with the same headers and no bytes; Range is for GET alone", async () => {
+    const { url, get } = await addFile();
+    const { date: _, ...headers } = (await get()).headers;
+    const answer = await app.inject({ method: "HEAD", url, headers: { range: "bytes=0-1" } });
+    expect([answer.statusCode, answer.body]).toEqual([200, ""]);
+    expect(answer.headers).toMatchObject(headers);
+  });
+
+  it("says that there is none of a task that is unknown, unfinished, or has lost it", async () => {
+    const { id, get } = await addFile();
+    const queued = (await postTask(app, { url: pageUrl })).json();
+    const unknown = await app.inject("/tasks/x/file");
+    expect(unknown.json()).toMatchObject({ code: "not_found", detail: "there is no task x" });
+    const early = await app.inject(`/tasks/${queued.id}/file`);
+    expect(early.json()).toMatchObject({
+      code: "not_found",
+      detail: `task ${queued.id} is queued; it has no file`,
+    });
+    await files.remove(id);
+    expect((await get()).json()).toMatchObject({
+      code: "not_found",
+      detail: `the file of task ${id} is gone`,
+    });
+    const head = await app.inject({ method: "HEAD", url: `/tasks/${id}/file` });
+    expect([head.statusCode, head.body]).toEqual([404, ""]);
+  });
+
+  it("does not send a file of another size than the one that was stored", async () => {
+    const answer = await (await addFile({ size: 11 })).get();
+    expect(answer.json()).toMatchObject({ status: 500, code: "internal" });
+    expect(answer.json().detail).toContain("it has 10 bytes instead of 11");
+  });
+
+  it("is sent to its end though the task is deleted meanwhile", async () => {
+    const bytes = Buffer.alloc(8 * 1024 * 1024, "film ");
+    const { id, url } = await addFile({}, bytes);
+    const answer = await fetch((await listen()) + url);
+    expect((await app.inject({ method: "DELETE", url: `/tasks/${id}` })).statusCode).toBe(204);
+    expect(Buffer.compare(Buffer.from(await answer.arrayBuffer()), bytes)).toBe(0);
+    expect((await app.inject(url)).statusCode).toBe(404);
+  });
+
+  it.skipIf(platform !== "linux")("leaves no file open, however the request ends", async () => {
+    const bytes = Buffer.alloc(8 * 1024 * 1024);
+    const { get, url, id } = await addFile({}, bytes);
+    const base = await listen();
+    for (let i = 0; i < 20; i += 1) {
+      const call = request(base + url);
+      call.on("error", () => {});
+      call.end();
+      const [response] = await once(call, "response");
+      response.on("error", () => {});
+      call.destroy();
+    }
+    expect(openFilesNamed(id)).not.toEqual([]);
+    await get();
+    await get({ range: "bytes=99999999-" });
+    await get({ "if-none-match": "*" });
+    await app.inject({ method: "HEAD", url });
+    await expect.poll(() => openFilesNamed(id)).toEqual([]);
+  });
+});
+
+/** What this process has open whose path ends in `name`. */
+function openFilesNamed(name: string): string[] {
+  return readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).includes(name);
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Files } from "../../src/files/files.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { newTask, type Task, type TaskFile } from "../../src/task.ts";
+import { pageUrl } from "./requests.ts";
+
+/** Stores a task and takes it through a run that ends with a file of this content. */
+export async function addFinishedTask(
+  { store, files }: { store: TaskStore; files: Files },
+  content: Buffer,
+  fields: Partial<TaskFile> = {},
+): Promise<Task> {
+  const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+  while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
+  const path = join(await files.openParts(id), "result");
+  await writeFile(path, content);
+  await files.keep(id, path);
+  const file = {
+    name: "A film.mp4",
+    mime_type: "video/mp4",
+    size: content.length,
+    sha256: createHash("sha256").update(content).digest("hex"),
+    duration: 61.5,
+    width: 1280,
+    height: 720,
+    url: `/tasks/${id}/file`,
+    ...fields,
+  };
+  return store.update(id, { state: "succeeded", file });
+}

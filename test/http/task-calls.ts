@@ -1,0 +1,83 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { App } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { type Answer, accept, away, broken, withApp } from "./failing-app.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+/** For each documented answer of a single task's further routes, a call that gets it. */
+export const taskCalls: Record<string, () => Promise<Answer>> = {
+  ...moveCalls("cancel"),
+  ...moveCalls("retry"),
+  "post /tasks/{id}/cancel 200": () =>
+    withApp({}, async (app) => post(app, `${await addTask(app)}/cancel`)),
+  "post /tasks/{id}/cancel 409": () =>
+    withApp({}, async (app) => {
+      const url = await addTask(app);
+      await post(app, `${url}/cancel`);
+      return post(app, `${url}/cancel`);
+    }),
+  "post /tasks/{id}/retry 200": () =>
+    withApp({}, async (app) => {
+      const url = await addTask(app);
+      await post(app, `${url}/cancel`);
+      return post(app, `${url}/retry`);
+    }),
+  "post /tasks/{id}/retry 409": () =>
+    withApp({}, async (app) => post(app, `${await addTask(app)}/retry`)),
+  "get /tasks/{id}/file 200": () => getFile(() => ({})),
+  "get /tasks/{id}/file 206": () => getFile(() => ({ range: "bytes=1-2" })),
+  "get /tasks/{id}/file 304": () => getFile((etag) => ({ "if-none-match": etag })),
+  "get /tasks/{id}/file 416": () => getFile(() => ({ range: "bytes=100-" })),
+  "get /tasks/{id}/file 400": () => withApp({}, (app) => app.inject("/tasks/%zz/file")),
+  "get /tasks/{id}/file 404": () => withApp({}, (app) => app.inject("/tasks/x/file")),
+  "get /tasks/{id}/file 500": () => withApp(broken, (app) => app.inject("/tasks/x/file")),
+  "get /tasks/{id}/file 503": () => withApp(away, (app) => app.inject("/tasks/x/file")),
+  "get /tasks/events 200": () =>
+    withApp({}, async (app) => {
+      const answer = await app.inject({ url: "/tasks/events", payloadAsStream: true });
+      answer.stream().destroy();
+      return answer;
+    }),
+  "get /tasks/events 400": () => withApp({}, (app) => app.inject("/tasks/events?task=1&task=2")),
+  "get /tasks/events 406": () =>
+    withApp({}, (app) => app.inject({ url: "/tasks/events", headers: { accept } })),
+  "get /tasks/events 429": () =>
+    withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
+};
+
+function moveCalls(what: string): Record<string, () => Promise<Answer>> {
+  const name = `post /tasks/{id}/${what}`;
+  const url = `/tasks/x/${what}`;
+  const method = "POST";
+  return {
+    [`${name} 400`]: () => withApp({}, (app) => post(app, `/tasks/%zz/${what}`)),
+    [`${name} 404`]: () => withApp({}, (app) => post(app, url)),
+    [`${name} 406`]: () => withApp({}, (app) => app.inject({ method, url, headers: { accept } })),
+    [`${name} 500`]: () => withApp(broken, (app) => post(app, url)),
+    [`${name} 503`]: () => withApp(away, (app) => post(app, url)),
+  };
+}
+
+async function addTask(app: App): Promise<string> {
+  return String((await postTask(app, { url: pageUrl })).headers.location);
+}
+
+function post(app: App, url: string): Promise<Answer> {
+  return app.inject({ method: "POST", url });
+}
+
+async function getFile(headersFor: (etag: string) => Record<string, string>): Promise<Answer> {
+  const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
+  try {
+    const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
+    const { id, file } = await addFinishedTask(parts, Buffer.from("content"));
+    const headers = headersFor(`"${file?.sha256}"`);
+    return await withApp(parts, (app) => app.inject({ url: `/tasks/${id}/file`, headers }));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
