@@ -1,0 +1,15 @@
+import { watchTasks } from "./watch/watch-tasks.ts";
+
+/** Shows the running tasks of a service in the terminal: `node src/watch.ts [address]`. */
+const [address = "http://127.0.0.1:3000"] = process.argv.slice(2);
+const url = URL.parse(address.endsWith("/") ? address : `${address}/`);
+
+if (url === null || !/^https?:$/.test(url.protocol)) {
+  process.stderr.write(`watch: the service's address must be an http URL, got ${address}\n`);
+  process.exitCode = 2;
+} else {
+  const ending = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => ending.abort());
+  process.stdout.on("error", () => ending.abort());
+  await watchTasks({ url, output: process.stdout, signal: ending.signal });
+}

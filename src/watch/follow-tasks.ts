@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TaskChanged } from "../task-events.ts";
+import { parseDeleted, parseTask } from "./answers.ts";
+import { type ServerEvent, readEvents } from "./event-stream.ts";
+import { openService, type Service } from "./service.ts";
+
+export interface FollowOptions {
+  url: URL;
+  signal: AbortSignal;
+  /** Told once for each reason why there is no connection. */
+  onTrouble(reason: string): void;
+}
+
+const firstPauseMs = 200;
+const longestPauseMs = 2_000;
+
+/**
+ * The running tasks, then every change, in groups as they arrive; ends when `signal` is aborted. Behind
+ * a lost connection it goes on where it was; where the service cannot tell what was missed, the tasks
+ * that run and those that ran before are read again.
+ */
+export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskChanged[]> {
+  const { url, signal, onTrouble } = options;
+  const service = openService(url, signal);
+  const running = new Set<string>();
+  let lastId: string | undefined;
+  let trouble: string | undefined;
+  let pauseMs = firstPauseMs;
+
+  async function* connect(): AsyncGenerator<TaskChanged[]> {
+    using stream = await service.openEvents(lastId);
+    trouble = undefined;
+    pauseMs = firstPauseMs;
+    if (lastId === undefined) yield await readRunning(service, running);
+    for await (const events of readEvents(stream.bytes)) {
+      const isReset = events.some(({ type }) => type === "reset");
+      yield isReset ? await readRunning(service, running) : events.flatMap(changeOf);
+      lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
+    }
+  }
+
+  while (!signal.aborted) {
+    try {
+      for await (const changes of connect()) {
+        for (const { type, task } of changes) {
+          if (type === "task" && task.state === "running") running.add(task.id);
+          else running.delete(task.id);
+        }
+        yield changes;
+      }
+      throw new Error("the service has ended the connection");
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = reasonOf(error);
+      if (reason !== trouble) onTrouble(reason);
+      trouble = reason;
+    }
+    await sleep(pauseMs, undefined, { signal }).catch(() => {});
+    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+  }
+}
+
+/** What runs now, and what has become of the tasks that were `known` to run and do so no more. */
+async function readRunning(service: Service, known: ReadonlySet<string>): Promise<TaskChanged[]> {
+  const tasks = await service.listRunning();
+  const ids = new Set(tasks.map(({ id }) => id));
+  const changes: TaskChanged[] = tasks.map((task) => ({ type: "task", task }));
+  for (const id of known.difference(ids)) {
+    const task = await service.getTask(id);
+    changes.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
+  }
+  return changes;
+}
+
+function changeOf({ type, data }: ServerEvent): TaskChanged[] {
+  if (type === "task") return [{ type, task: parseTask(data) }];
+  if (type === "deleted") return [{ type, task: parseDeleted(data) }];
+  return [];
+}
+
+/** `fetch` says "fetch failed", and the reason in its cause. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (!(cause instanceof Error)) return error.message;
+  return cause.message || ((cause as NodeJS.ErrnoException).code ?? error.message);
+}

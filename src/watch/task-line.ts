@@ -1,0 +1,71 @@
+import type { Progress, Task } from "../task.ts";
+
+/** Where a task stands, on one line that is safe to print; the title comes last, as it may be long. */
+export function taskLine(task: Task): string {
+  return `${standing(task)}  ${titleOf(task)}`;
+}
+
+function standing({ state, progress, file, error }: Task): string {
+  if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}`;
+  if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
+  if (state === "queued" && error !== null) return `waits, failed: ${printable(error.message)} `;
+  return state === "running" ? runningLine(progress) : state;
+}
+
+function runningLine(progress: Progress | null): string {
+  if (progress === null || progress.stage === "resolving") return `${bar(null)}  reads the page`;
+  const { stage, downloaded_bytes: bytes, total_bytes: total, speed, eta } = progress;
+  const percent = percentOf(progress);
+  const share = percent === null ? "   ? %" : `${percent.toString().padStart(4)} %`;
+  const size = `${formatBytes(bytes)} of ${formatBytes(total)}`.padEnd(20);
+  if (stage === "processing") return `${bar(percent)} ${share}  ${size}  writes the file`;
+  const rate = speed === null ? "" : `${formatBytes(speed)}/s`;
+  const left = eta === null ? "" : `${formatDuration(eta)} left`;
+  return `${bar(percent)} ${share}  ${size}  ${rate.padStart(10)}  ${left.padStart(12)}`;
+}
+
+/** 0 to 100, rounded down; `null` while the size is unknown. */
+export function percentOf(progress: Progress | null): number | null {
+  if (progress === null || !progress.total_bytes) return null;
+  const share = (progress.downloaded_bytes ?? 0) / progress.total_bytes;
+  return Math.floor(Math.min(1, share) * 100);
+}
+
+function bar(percent: number | null): string {
+  const full = Math.round((percent ?? 0) / 5);
+  return `[${"#".repeat(full)}${"-".repeat(20 - full)}]`;
+}
+
+function formatBytes(bytes: number | null): string {
+  if (bytes === null) return "?";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.95 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}
+
+function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  const pad = (part: number) => `${part}`.padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours > 0
+    ? `${hours}:${pad(minutes)}:${pad(whole % 60)}`
+    : `${minutes}:${pad(whole % 60)}`;
+}
+
+function titleOf({ info, url }: Task): string {
+  return printable(info?.title ?? url);
+}
+
+/** Without what steers a terminal or turns the reading direction; at most 200 UTF-16 units. */
+export function printable(text: string): string {
+  return text
+    .slice(0, 200)
+    .toWellFormed()
+    .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ")
+    .trim();
+}

@@ -1,0 +1,123 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type App, type AppOptions, buildApp } from "../src/http/app.ts";
+import { createMemoryStore } from "../src/stores/memory.ts";
+import type { TaskStore } from "../src/stores/store.ts";
+import { createTaskEvents, publishChanges } from "../src/task-events.ts";
+import { newTask } from "../src/task.ts";
+import { watchTasks } from "../src/watch/watch-tasks.ts";
+import { halfway } from "./watch/task.ts";
+import { createTerminal, type Terminal } from "./watch/terminal.ts";
+
+async function listen(options: AppOptions = {}, port = 0): Promise<{ app: App; url: URL }> {
+  const app = await buildApp(options);
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port });
+  return { app, url: new URL(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`) };
+}
+
+function openTasks(maxEvents = 1_000) {
+  const events = createTaskEvents({ maxEvents });
+  return { events, store: publishChanges(createMemoryStore(), events) };
+}
+
+async function startTask(store: TaskStore, name: string): Promise<string> {
+  const { id } = await store.create(newTask(`https://example.com/${name}`, {}, new Date()));
+  await store.claim({ leaseMs: 60_000 });
+  await store.update(id, { progress: halfway });
+  return id;
+}
+
+/** Watches until the test is over. */
+function watch(url: URL): Terminal {
+  const output = createTerminal();
+  const ending = new AbortController();
+  const watching = watchTasks({ url, output, signal: ending.signal });
+  onTestFinished(async () => {
+    ending.abort();
+    await watching;
+  });
+  return output;
+}
+
+describe("watching", () => {
+  it("shows the tasks that run already, and follows what happens to them", async () => {
+    const { store, events } = openTasks();
+    const { url } = await listen({ store, events });
+    const id = await startTask(store, "first");
+    const output = watch(url);
+    await output.waitFor(/50 %.*first\n/);
+    await store.update(id, { state: "succeeded" });
+    await output.waitFor(/succeeded.*first\n/);
+    await startTask(store, "second");
+    await output.waitFor(/50 %.*second\n/);
+  });
+
+  it("goes on where it was when the connection is lost", async () => {
+    const { store, events } = openTasks();
+    const { app, url } = await listen({ store, events });
+    const output = watch(url);
+    const id = await startTask(store, "first");
+    await output.waitFor(/50 %.*first\n/);
+    app.server.closeAllConnections();
+    await store.update(id, { state: "canceled" });
+    await output.waitFor(/trying again\n[^]*canceled.*first\n/);
+    expect(output.text.match(/canceled/g)).toHaveLength(1);
+  });
+
+  it("finds out what has become of its tasks when too much was missed", async () => {
+    const { store, events } = openTasks(2);
+    const { app, url } = await listen({ store, events });
+    const output = watch(url);
+    const [one, two] = [await startTask(store, "one"), await startTask(store, "two")];
+    await output.waitFor(/50 %.*two\n/);
+    app.server.closeAllConnections();
+    await store.update(one, { state: "canceled" });
+    await store.delete(two);
+    await startTask(store, "three");
+    await output.waitFor(/canceled.*one\n/);
+    expect(output.text).toMatch(/50 %.*three\n/);
+  });
+
+  it("waits for a service that is away", async () => {
+    const { app, url } = await listen();
+    await app.close();
+    const output = watch(url);
+    const [line] = await output.waitFor(/.*ECONNREFUSED.*\n/);
+    expect(line).toContain(`${url.href}: `);
+    const { store, events } = openTasks();
+    await startTask(store, "late");
+    await listen({ store, events }, Number(url.port));
+    await output.waitFor(/50 %.*late\n/);
+    expect(output.text.match(/trying again/g)).toHaveLength(1);
+  });
+});
+
+describe("the program", () => {
+  const program = fileURLToPath(new URL("../src/watch.ts", import.meta.url));
+  const start = (address: string) => spawn(process.execPath, [program, address]);
+
+  it.each(["SIGINT", "SIGTERM"] as const)("ends with 0 at %s", async (signal) => {
+    const { store, events } = openTasks();
+    const { url } = await listen({ store, events });
+    await startTask(store, "first");
+    const child = start(url.href);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const errors = text(child.stderr);
+    await once(child.stdout, "data");
+    child.kill(signal);
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await errors).toBe("");
+  });
+
+  it("refuses what is no address of a service", async () => {
+    const child = start("ftp://example.com/");
+    const errors = text(child.stderr);
+    expect((await once(child, "exit"))[0]).toBe(2);
+    expect(await errors).toContain("must be an http URL, got ftp://example.com/");
+  });
+});

@@ -1,0 +1,13 @@
+import { newTask, type Task } from "../../src/task.ts";
+
+export function runningTask(url: string, fields: Partial<Task> = {}): Task {
+  return { ...newTask(url, {}, new Date()), state: "running", attempts: 1, ...fields };
+}
+
+export const halfway: Task["progress"] = {
+  stage: "downloading",
+  downloaded_bytes: 12_345_678,
+  total_bytes: 24_691_356,
+  speed: 3_100_000,
+  eta: 4,
+};

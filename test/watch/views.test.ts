@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { changeTask } from "../../src/task.ts";
+import { createLog } from "../../src/watch/log.ts";
+import { createScreen } from "../../src/watch/screen.ts";
+import { printable, taskLine } from "../../src/watch/task-line.ts";
+import { halfway, runningTask } from "./task.ts";
+import { createTerminal, shown } from "./terminal.ts";
+
+const a = runningTask("https://example.com/a", { progress: halfway });
+const b = runningTask("https://example.com/b");
+const done = changeTask(a, { state: "succeeded" }, new Date());
+
+describe("a line about a task", () => {
+  it("has bar, percent, size, speed, time left and title", () => {
+    expect(taskLine(a).replaceAll(/ +/g, " ")).toBe(
+      "[##########----------] 50 % 12.3 MB of 24.7 MB 3.1 MB/s 0:04 left https://example.com/a",
+    );
+  });
+
+  it.each([
+    [{ ...halfway!, total_bytes: null, eta: null, speed: null }, "? % 12.3 MB of ?"],
+    [{ ...halfway!, downloaded_bytes: 99_999_999_999 }, "100 % 100.0 GB of 24.7 MB"],
+    [{ ...halfway!, downloaded_bytes: 0, total_bytes: 0 }, "? % 0 B of 0 B"],
+    [{ ...halfway!, eta: 3_725.2 }, "1:02:06 left"],
+    [{ ...halfway!, stage: "processing" as const }, "writes the file"],
+    [{ ...halfway!, stage: "resolving" as const }, "reads the page"],
+    [null, "reads the page"],
+  ])("copes with what is not known: %o", (progress, part) => {
+    expect(taskLine({ ...a, progress }).replaceAll(/ +/g, " ")).toContain(part);
+  });
+
+  it("tells how a task has ended", () => {
+    const error = { code: "no_media", message: "there is nothing", retryable: false };
+    expect(taskLine(done)).toMatch(/^succeeded .*example\.com\/a$/);
+    expect(taskLine({ ...a, state: "failed", error })).toMatch(/^failed: there is nothing .*\/a$/);
+    expect(taskLine({ ...a, state: "canceled" })).toMatch(/^canceled .*\/a$/);
+  });
+
+  it.each([
+    ["\u001B[2J\u001B]0;title\u0007clear", "[2J ]0;title clear"],
+    ["\u009B31mred\u009C", "31mred"],
+    ["one\r\ntwo\tthree\u2028four", "one two three four"],
+    ["safe\u202Egnp.exe", "safe gnp.exe"],
+    ["\ud800 lone", "\ufffd lone"],
+    ["x".repeat(10_000), "x".repeat(200)],
+  ])("steers no terminal: %j", (text, plain) => {
+    expect(printable(text)).toBe(plain);
+  });
+});
+
+describe("the screen", () => {
+  it("keeps the bars in place, and puts what has ended above them", () => {
+    const terminal = createTerminal({ isTTY: true });
+    const screen = createScreen(terminal);
+    screen.show([{ type: "task", task: a }]);
+    screen.show([{ type: "task", task: b }]);
+    screen.show([{ type: "task", task: { ...a, progress: null } }]);
+    expect(shown(terminal.text)).toEqual([taskLine({ ...a, progress: null }), taskLine(b)]);
+    screen.show([{ type: "task", task: done }]);
+    expect(shown(terminal.text)).toEqual([taskLine(done), taskLine(b)]);
+    screen.say("the service is away");
+    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is away", taskLine(b)]);
+    screen.show([{ type: "deleted", task: { id: b.id } }]);
+    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is away"]);
+  });
+
+  it("never has more bars than the terminal has rows", () => {
+    const terminal = createTerminal({ isTTY: true, rows: 5 });
+    const screen = createScreen(terminal);
+    const tasks = Array.from({ length: 10 }, (_, n) => runningTask(`https://example.com/${n}`));
+    for (const task of tasks) screen.show([{ type: "task", task }]);
+    const lines = shown(terminal.text);
+    expect(lines).toEqual([...tasks.slice(0, 3).map(taskLine), "… and 7 more"]);
+  });
+
+  it("leaves the terminal as it was: with a cursor, and with long lines wrapped", () => {
+    const terminal = createTerminal({ isTTY: true });
+    const screen = createScreen(terminal);
+    screen.show([{ type: "task", task: a }]);
+    screen.close();
+    const modes = terminal.text.match(/\u001B\[\?\d+[hl]/g);
+    expect(modes?.at(-1)).toBe("\u001B[?25h");
+    expect(modes?.at(-2)).toBe("\u001B[?7h");
+  });
+
+  it("says nothing of tasks that only wait", () => {
+    const terminal = createTerminal({ isTTY: true });
+    createScreen(terminal).show([{ type: "task", task: { ...a, state: "queued" } }]);
+    expect(shown(terminal.text)).toEqual([]);
+  });
+});
+
+describe("the log", () => {
+  it("has a line for each step of a task, and not for each of its changes", () => {
+    const output = createTerminal();
+    const log = createLog(output);
+    for (let bytes = 0; bytes <= 1000; bytes += 1) {
+      const progress = { ...halfway!, downloaded_bytes: bytes, total_bytes: 1000 };
+      log.show([{ type: "task", task: { ...a, progress } }]);
+    }
+    log.show([{ type: "task", task: done }]);
+    log.show([{ type: "deleted", task: { id: a.id } }]);
+    const lines = output.text.trimEnd().split("\n");
+    expect(lines).toHaveLength(12);
+    expect(lines.at(-1)).toBe(taskLine(done));
+    expect(output.text).not.toContain("\u001B");
+  });
+});
