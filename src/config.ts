@@ -4,6 +4,7 @@ import { oneOf, withIntegers } from "./schema.ts";
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
 
 /** Every environment variable that the service reads: type, bounds, default, meaning. */
 export const Config = Type.Object({
@@ -71,6 +72,84 @@ export const Config = Type.Object({
     minimum: 1,
     maximum: 10_000,
     description: "pages read at a time; further ones are answered with 429",
+  }),
+  ENGINE: Type.String({
+    default: "native",
+    description: "what downloads: `native`",
+  }),
+  CONCURRENCY: Type.Integer({
+    default: 3,
+    minimum: 0,
+    maximum: 256,
+    description: "tasks that run at a time; 0: none, they only queue up",
+  }),
+  CONCURRENCY_PER_HOST: Type.Integer({
+    default: 2,
+    minimum: 1,
+    maximum: 256,
+    description: "of these at most so many for pages of one host",
+  }),
+  CONCURRENT_FRAGMENTS: Type.Integer({
+    default: 6,
+    minimum: 1,
+    maximum: 64,
+    description: "segments that one task fetches at a time from one host",
+  }),
+  MAX_ATTEMPTS: Type.Integer({
+    default: 5,
+    minimum: 1,
+    maximum: 1_000,
+    description:
+      "runs of a task before it fails for good; only errors worth a retry are tried again",
+  }),
+  RETRY_BACKOFF_MS: Type.Integer({
+    default: 2_000,
+    minimum: 0,
+    maximum: 300_000,
+    description: "wait before the second run, milliseconds; doubles each time, at most 5 minutes",
+  }),
+  RUN_TIMEOUT_S: Type.Integer({
+    default: 21_600,
+    minimum: 1,
+    maximum: 604_800,
+    description: "longest that one run may take, seconds",
+  }),
+  IDLE_TIMEOUT_MS: Type.Integer({
+    default: 30_000,
+    minimum: 1,
+    maximum: 600_000,
+    description: "longest that a download waits for the next byte, milliseconds",
+  }),
+  MAX_FILE_BYTES: Type.Integer({
+    default: 10 * GiB,
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: "largest file that is downloaded, bytes",
+  }),
+  MIN_FREE_BYTES: Type.Integer({
+    default: GiB,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description:
+      "room that downloads leave on the disk, bytes; beyond that tasks fail with `disk_full`",
+  }),
+  MAX_LIVE_S: Type.Integer({
+    default: 14_400,
+    minimum: 0,
+    maximum: 604_800,
+    description: "how much of a live stream is recorded, seconds; 0: none, such tasks fail",
+  }),
+  MAX_QUEUED: Type.Integer({
+    default: 100_000,
+    minimum: 1,
+    maximum: 100_000_000,
+    description: "tasks that may wait; further ones are answered with 503",
+  }),
+  RETENTION_S: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 315_360_000,
+    description: "how long a finished task is kept with its file, seconds; 0: until it is deleted",
   }),
 });
 export type Config = Static<typeof Config>;

@@ -1,21 +1,26 @@
 import closeWithGrace from "close-with-grace";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { type Config, readConfig } from "./config.ts";
+import { openEngine } from "./engines/registry.ts";
+import { openDiskFiles } from "./files/disk.ts";
 import { buildApp } from "./http/app.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
+import { createRunner } from "./runner.ts";
 import { openStore } from "./stores/registry.ts";
+import { createTaskEvents, publishChanges } from "./task-events.ts";
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 });
 
-/** Config → parts → app → listen → signals. */
+/** Config → parts → app → listen → run → signals. */
 async function start(): Promise<void> {
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
-  const app = await buildApp({ ...(await openParts(config)), logger });
+  const parts = await openParts(config, logger);
+  const app = await buildApp({ ...parts, logger });
   try {
     await app.listen({ host: config.HOST, port: config.PORT });
   } catch (cause) {
@@ -23,6 +28,7 @@ async function start(): Promise<void> {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
   }
+  parts.runner.start();
   closeWithGrace({ logger, delay: 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an error nobody handled");
     else logger.info({ signal }, "stopping; requests in flight may finish");
@@ -30,16 +36,48 @@ async function start(): Promise<void> {
   });
 }
 
-async function openParts(config: Config) {
+async function openParts(config: Config, logger: Logger) {
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
   });
   const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
-  const store = await openStore(config.STORE_URL, { dataDir: config.DATA_DIR });
+  const engine = openEngine(config.ENGINE, {
+    allowNetworks: config.ALLOW_NETWORKS,
+    concurrentFragments: config.CONCURRENT_FRAGMENTS,
+    idleTimeoutMs: config.IDLE_TIMEOUT_MS,
+    minFreeBytes: config.MIN_FREE_BYTES,
+  });
+  const events = createTaskEvents({ logger });
+  const opened = await openStore(config.STORE_URL, {
+    dataDir: config.DATA_DIR,
+    maxQueued: config.MAX_QUEUED,
+  });
+  const store = publishChanges(opened, events);
+  const files = openDiskFiles({ folder: config.DATA_DIR });
+  const runner = createRunner({
+    store,
+    events,
+    resolver,
+    engine,
+    files,
+    logger,
+    concurrency: config.CONCURRENCY,
+    perHost: config.CONCURRENCY_PER_HOST,
+    maxAttempts: config.MAX_ATTEMPTS,
+    backoffMs: config.RETRY_BACKOFF_MS,
+    runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,
+    maxFileBytes: config.MAX_FILE_BYTES,
+    minFreeBytes: config.MIN_FREE_BYTES,
+    maxLiveS: config.MAX_LIVE_S,
+    retentionS: config.RETENTION_S,
+  });
   return {
     store,
+    events,
+    files,
+    runner,
     resolver,
     infoTimeoutMs: config.INFO_TIMEOUT_MS,
     infoCacheTtlS: config.INFO_CACHE_TTL_S,

@@ -35,7 +35,12 @@ export async function crashRepeatedly(options: {
   const sent: Sent[] = [];
   let unanswered = 0;
   for (let round = 0; round < kills; round++) {
-    const service = await startService({ DATA_DIR: dataDir, RESOLVER: "stub", LOG_LEVEL: "info" });
+    const service = await startService({
+      DATA_DIR: dataDir,
+      RESOLVER: "stub",
+      CONCURRENCY: "0",
+      LOG_LEVEL: "info",
+    });
     const waiting = sent.filter((one) => one.id === undefined);
     for (const one of waiting) one.id = await post(service.url, one);
     const target = sent.length + perRound;
@@ -78,7 +83,7 @@ async function post(url: string, { key, page }: Sent): Promise<string> {
 }
 
 async function count(dataDir: string, sent: readonly Sent[]) {
-  const service = await startService({ DATA_DIR: dataDir, RESOLVER: "stub" });
+  const service = await startService({ DATA_DIR: dataDir, RESOLVER: "stub", CONCURRENCY: "0" });
   const stored = new Map<string, string[]>();
   let next: string | null = "/tasks/?limit=200";
   while (next !== null) {

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 async function start(env: Record<string, string> = {}): Promise<string> {
-  service = await startService({ DATA_DIR: dataDir, ...env });
+  service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0", ...env });
   return service.url;
 }
 
@@ -111,7 +111,7 @@ describe("the program", () => {
   });
 
   it("is stopped by a SIGTERM to `npm start` as well", async () => {
-    service = await startService({ DATA_DIR: dataDir }, ["npm", "start"]);
+    service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" }, ["npm", "start"]);
     const { url } = service;
     expect((await fetch(`${url}/health/live`)).status).toBe(200);
     expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });

@@ -7,7 +7,7 @@ let service: ServiceProcess;
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  service = await startService({ STORE_URL: "memory:", RESOLVER: "stub" });
+  service = await startService({ STORE_URL: "memory:", RESOLVER: "stub", CONCURRENCY: "0" });
 });
 afterAll(async () => {
   for (const socket of sockets) socket.destroy();

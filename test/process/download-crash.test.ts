@@ -1,0 +1,24 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { crashDownload, crashMedia, createRandom } from "./crash-download.ts";
+import { downloadMany } from "./download-many.ts";
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "unreel-crash-download-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+it.each(crashMedia())("ends $name as if it had never been killed", async (medium) => {
+  const report = await crashDownload({ dataDir, medium, kills: 3, random: createRandom(3) });
+  expect(report).toMatchObject({ kills: 3, isRight: true, halfFiles: 0 });
+  expect(report.slowestRestartMs).toBeLessThan(5_000);
+});
+
+it("ends all of 60 tasks, each run once, and keeps nothing of those that are deleted", async () => {
+  const report = await downloadMany({ dataDir, tasks: 60 });
+  const none = { lost: 0, runTwice: 0, orphans: 0, undeleted: 0 };
+  expect(report).toMatchObject({ succeeded: 54, ...none });
+});
