@@ -1,14 +1,68 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { crashDownload, crashMedia, createRandom } from "../test/process/crash-download.ts";
 import { crashRepeatedly } from "../test/process/crash.ts";
+import { downloadMany } from "../test/process/download-many.ts";
 
-/** The long form of the crash test: 20 kills while 50 clients POST. */
-const dataDir = mkdtempSync(join(tmpdir(), "unreel-crash-"));
-try {
-  const report = await crashRepeatedly({ dataDir, kills: 20, clients: 50, perRound: 2000 });
-  console.log(JSON.stringify(report));
-  process.exitCode = report.lost === 0 && report.duplicated === 0 ? 0 : 1;
-} finally {
-  rmSync(dataDir, { recursive: true });
+/**
+ * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills in the middle of downloads,
+ * and 1,000 tasks in a row: `node bench/crash.ts [--only posts|downloads|many]… [--seed 1]`. Exits with 1
+ * where anything is lost, done twice, wrong or left behind.
+ */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string", multiple: true, default: Object.keys(parts) },
+      seed: { type: "string", default: "1" },
+    },
+  });
+  for (const [name, part] of Object.entries(parts)) {
+    if (!values.only.includes(name)) continue;
+    if (!(await part(createRandom(Number(values.seed))))) process.exitCode = 1;
+  }
 }
+
+/** Each prints what it saw, and tells whether all is as it must be. */
+const parts: Readonly<Record<string, (random: () => number) => Promise<boolean>>> = {
+  posts: () =>
+    inFolder(async (dataDir) => {
+      const report = await crashRepeatedly({ dataDir, kills: 20, clients: 50, perRound: 2000 });
+      console.log(JSON.stringify(report));
+      return report.lost === 0 && report.duplicated === 0;
+    }),
+
+  async downloads(random) {
+    let isRight = true;
+    for (let round = 0; round < 5; round++) {
+      for (const medium of crashMedia()) {
+        const report = await inFolder((dataDir) =>
+          crashDownload({ dataDir, medium, kills: 5, random }),
+        );
+        console.log(JSON.stringify({ medium: medium.name, ...report }));
+        isRight &&= report.isRight && report.halfFiles === 0 && report.slowestRestartMs < 5_000;
+      }
+    }
+    return isRight;
+  },
+
+  many: () =>
+    inFolder(async (dataDir) => {
+      const report = await downloadMany({ dataDir, tasks: 1_000 });
+      console.log(JSON.stringify(report));
+      const { tasks, succeeded, lost, runTwice, orphans, undeleted } = report;
+      return succeeded === tasks * 0.9 && lost + runTwice + orphans + undeleted === 0;
+    }),
+};
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-crash-"));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+await main();

@@ -1,0 +1,84 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
+import { type ServiceProcess, startService } from "../../test/process/service.ts";
+
+/** The real service on a folder of its own. */
+export interface BenchService extends AsyncDisposable {
+  url: string;
+  client: TaskClient;
+  process: ServiceProcess["process"];
+  /** Seconds from POST until the task has succeeded; the task is deleted behind that. */
+  download(page: string): Promise<number>;
+  /** Largest resident memory so far, MiB (VmHWM); NaN where there is no /proc. */
+  peakMiB(): number;
+  residentMiB(): number;
+  /** Open files, and threads. */
+  counts(): { files: number; threads: number };
+  /** The delays of its event loop since this was called last, milliseconds. */
+  loopDelays(): Promise<LoopDelays>;
+}
+
+export interface LoopDelays {
+  p50Ms: number;
+  p99Ms: number;
+  maxMs: number;
+}
+
+export async function openBenchService(env: Record<string, string> = {}): Promise<BenchService> {
+  const dataDir = mkdtempSync(join(tmpdir(), "unreel-bench-data-"));
+  const delaysFile = join(dataDir, "loop-delays.json");
+  const service = await startService({
+    DATA_DIR: dataDir,
+    ALLOW_NETWORKS: "127.0.0.1/32",
+    MIN_FREE_BYTES: "0",
+    NODE_OPTIONS: `--import=${new URL("loop-delays.ts", import.meta.url).href}`,
+    LOOP_DELAYS_FILE: delaysFile,
+    ...env,
+  });
+  const client = await openTaskClient(service.url);
+  const { pid = 0 } = service.process;
+  return {
+    url: service.url,
+    client,
+    process: service.process,
+    async download(page) {
+      const startMs = performance.now();
+      const { id } = await client.post(page);
+      const task = await client.ended(id);
+      const seconds = (performance.now() - startMs) / 1000;
+      if (task.state !== "succeeded") {
+        throw new Error(`${page} ended as ${task.state}: ${task.error?.message}`);
+      }
+      await client.order("DELETE", id);
+      return seconds;
+    },
+    peakMiB: () => memory(pid, "VmHWM"),
+    residentMiB: () => memory(pid, "VmRSS"),
+    counts: () => ({ files: count(`/proc/${pid}/fd`), threads: count(`/proc/${pid}/task`) }),
+    async loopDelays() {
+      rmSync(delaysFile, { force: true });
+      service.process.kill("SIGWINCH");
+      while (!existsSync(delaysFile)) await wait(10);
+      return JSON.parse(readFileSync(delaysFile, "utf8")) as LoopDelays;
+    },
+    async [Symbol.asyncDispose]() {
+      client.close();
+      await service.end("SIGTERM");
+      rmSync(dataDir, { recursive: true });
+    },
+  };
+}
+
+function memory(pid: number, name: string): number {
+  const file = `/proc/${pid}/status`;
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const line = text.split("\n").find((each) => each.startsWith(`${name}:`));
+  return Number(/\d+/.exec(line ?? "")?.[0] ?? Number.NaN) / 1024;
+}
+
+function count(folder: string): number {
+  return existsSync(folder) ? readdirSync(folder).length : Number.NaN;
+}

@@ -1,0 +1,91 @@
+import { parseArgs } from "node:util";
+import { createRandom } from "../test/process/crash-download.ts";
+import { openBenchService } from "./download/service.ts";
+import { type Deeds, startVisitors } from "./soak/visitors.ts";
+import { openFaultySite } from "./soak/site.ts";
+import { format, median, printTable, printTargets } from "./table.ts";
+
+interface Sample {
+  residentMiB: number;
+  files: number;
+  threads: number;
+}
+
+/**
+ * Small downloads from a site that cuts, stalls and fails, with cancels, deletes and retries, as long as
+ * wanted: `node bench/soak.ts [--minutes 30] [--seed 1]`. Exits with 1 where memory, open files or threads
+ * grow from the first third to the last, or where a file came out wrong.
+ */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: "string", default: "30" },
+      seed: { type: "string", default: "1" },
+    },
+  });
+  const random = createRandom(Number(values.seed));
+  const endMs = Date.now() + Number(values.minutes) * 60_000;
+  await using site = await openFaultySite(random);
+  await using service = await openBenchService({
+    CONCURRENCY: "6",
+    CONCURRENCY_PER_HOST: "6",
+    IDLE_TIMEOUT_MS: "1500",
+    RETRY_BACKOFF_MS: "50",
+    MAX_ATTEMPTS: "3",
+  });
+  const visitors = startVisitors({ client: service.client, site, random, count: 12 });
+  const samples: Sample[] = [];
+  const sample = () => {
+    samples.push({ residentMiB: service.residentMiB(), ...service.counts() });
+  };
+  const everyMs = Math.min(10_000, Number(values.minutes) * 1_000);
+  const timer = setInterval(sample, everyMs);
+  await Promise.race([
+    visitors.failed,
+    new Promise((resolve) => setTimeout(resolve, endMs - Date.now())),
+  ]);
+  clearInterval(timer);
+  await visitors.stop();
+  // What is idle is given back after a while; what is still there then has leaked.
+  await new Promise((resolve) => setTimeout(resolve, 15_000));
+  print(samples, { residentMiB: service.residentMiB(), ...service.counts() }, visitors.deeds);
+}
+
+function print(samples: readonly Sample[], end: Sample, deeds: Deeds): void {
+  const third = Math.ceil(samples.length / 3);
+  const thirds = [0, 1, 2].map((i) => samples.slice(i * third, (i + 1) * third));
+  const row = (name: keyof Sample) => [
+    name,
+    ...thirds.map((part) => format(median(part.map((each) => each[name])))),
+    format(end[name]),
+  ];
+  printTable(
+    `${samples.length} samples, medians`,
+    ["", "first third", "second", "last third", "at rest"],
+    (["residentMiB", "files", "threads"] as const).map(row),
+  );
+  printTable(
+    "what was done",
+    ["", ""],
+    Object.entries(deeds).map(([name, count]) => [name, `${count}`]),
+  );
+  const growth = (name: keyof Sample) => {
+    const of = (part: readonly Sample[] = []) => median(part.map((each) => each[name]));
+    return of(thirds[2]) / of(thirds[0]);
+  };
+  const targets = [
+    {
+      name: "resident memory, last third : first",
+      value: growth("residentMiB"),
+      unit: "×",
+      atMost: 1.1,
+    },
+    { name: "open files, last third : first", value: growth("files"), unit: "×", atMost: 1.1 },
+    { name: "threads, last third : first", value: growth("threads"), unit: "×", atMost: 1.1 },
+    { name: "wrong files", value: deeds.wrong, unit: "", atMost: 0 },
+  ];
+  printTargets(targets);
+  process.exitCode = targets.every(({ value, atMost }) => value <= atMost) ? 0 : 1;
+}
+
+await main();
