@@ -11,10 +11,10 @@ export async function measureMemory({ base, maker, largeBytes }: Bench): Promise
     const path = maker.hls(`memory-${share}`, Math.ceil(bytes / segmentBytes), segmentBytes);
     await using service = await openBenchService();
     const idle = service.peakMiB();
-    const seconds = await service.download(`${base}/${path}`);
+    const { kept } = await service.download(`${base}/${path}`);
     const peak = service.peakMiB();
     peaks.push(peak);
-    rows.push([`${bytes / 1024 ** 2} MiB`, format(idle), format(peak), format(seconds)]);
+    rows.push([`${bytes / 1024 ** 2} MiB`, format(idle), format(peak), format(kept)]);
   }
   printTable("resident memory while HLS is downloaded", ["", "idle MiB", "peak MiB", "s"], rows);
   const [half = 0, whole = 0, double = 0] = peaks;

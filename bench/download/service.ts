@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import type { Task } from "../../src/task.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
 
@@ -10,8 +11,8 @@ export interface BenchService extends AsyncDisposable {
   url: string;
   client: TaskClient;
   process: ServiceProcess["process"];
-  /** Seconds from POST until the task has succeeded; the task is deleted behind that. */
-  download(page: string): Promise<number>;
+  /** Downloads the page's medium; the task is deleted behind that. */
+  download(page: string): Promise<DownloadTimes>;
   /** Largest resident memory so far, MiB (VmHWM); NaN where there is no /proc. */
   peakMiB(): number;
   residentMiB(): number;
@@ -19,6 +20,14 @@ export interface BenchService extends AsyncDisposable {
   counts(): { files: number; threads: number };
   /** The delays of its event loop since this was called last, milliseconds. */
   loopDelays(): Promise<LoopDelays>;
+}
+
+/** Seconds from POST. */
+export interface DownloadTimes {
+  /** Until all bytes were there. */
+  fetched: number;
+  /** Until the task had succeeded: read back, hashed, flushed to the disk. */
+  kept: number;
 }
 
 export interface LoopDelays {
@@ -47,13 +56,18 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
     async download(page) {
       const startMs = performance.now();
       const { id } = await client.post(page);
+      const since = () => (performance.now() - startMs) / 1000;
+      const isFetched = ({ progress, state }: Task) =>
+        progress?.stage === "processing" || state === "succeeded";
+      await client.until(id, isFetched);
+      const fetched = since();
       const task = await client.ended(id);
-      const seconds = (performance.now() - startMs) / 1000;
+      const kept = since();
       if (task.state !== "succeeded") {
         throw new Error(`${page} ended as ${task.state}: ${task.error?.message}`);
       }
       await client.order("DELETE", id);
-      return seconds;
+      return { fetched, kept };
     },
     peakMiB: () => memory(pid, "VmHWM"),
     residentMiB: () => memory(pid, "VmRSS"),

@@ -9,6 +9,11 @@ export function timeCommand(command: string, args: readonly string[]): number {
   return (performance.now() - startMs) / 1000;
 }
 
+/** Waits until everything that was written is on the disk. */
+export function flushDisk(): void {
+  execFileSync("sync");
+}
+
 export function timeCurl(url: string, folder: string): number {
   return timeInto(folder, (target) => timeCommand("curl", ["-sSf", "-o", target, url]));
 }

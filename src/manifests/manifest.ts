@@ -1,5 +1,6 @@
 import { ServiceError } from "../errors.ts";
 import type { Format, PageInfo, Subtitle } from "../page-info.ts";
+import { nameOf } from "../net/http-url.ts";
 import { readLanguage } from "../values/language.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
@@ -27,8 +28,10 @@ export function checkLength(text: string, url: URL): void {
 }
 
 export function invalidManifest(url: URL, rule: string): ServiceError {
-  const address = url.href.slice(0, maxTextLength);
-  return new ServiceError("upstream_invalid", `cannot read the manifest at ${address}: ${rule}`);
+  return new ServiceError(
+    "upstream_invalid",
+    `cannot read the manifest at ${nameOf(url)}: ${rule}`,
+  );
 }
 
 export interface Codecs {

@@ -25,8 +25,8 @@ it.each(cells)(
       nth === 0 && cutAfter !== null ? { ...fault, cutAfter } : fault,
     );
     const parts = await open();
-    const { path, sha256: stated } = await fetch(parts, { hash: true });
-    expect([await hashOfFile(path), stated]).toEqual([sha256(medium), sha256(medium)]);
+    const { path } = await fetch(parts);
+    expect(await hashOfFile(path)).toBe(sha256(medium));
     expect(parts.bytes).toBe(size);
     const again = server.bytesSent() - size;
     expect(again).toBe(hasRange || cutAfter === null ? 0 : cutAfter);

@@ -68,8 +68,8 @@ describe("a part that was cut", () => {
     ["has lost its ETag's strength", headers({ etag: '"v"' }), headers({ etag: 'W/"v"' })],
   ])("begins anew and never splices where the resource %s", async (_what, before, after) => {
     const trial = await cutBetween(before, after, other);
-    const { path, sha256: stated } = await trial.fetch(await trial.open(), { hash: true });
-    expect([await hashOfFile(path), stated]).toEqual([sha256(other), sha256(other)]);
+    const { path } = await trial.fetch(await trial.open());
+    expect(await hashOfFile(path)).toBe(sha256(other));
   });
 
   it("begins anew where a server that knows no If-Range sends the rest of something else", async () => {

@@ -3,30 +3,35 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ServiceError } from "../../errors.ts";
-import { fetchFile, type Lane, type LaneContext, openLane, readFragments } from "./lane.ts";
+import { fetchFile, type Lane, type LaneContext, openLane, readWhole } from "./lane.ts";
+import type { Facts } from "./inspect.ts";
 import { mergeFiles } from "./merge.ts";
 import { durationOf, type Plan } from "./plan.ts";
 import { isRemuxable, remux } from "./remux.ts";
 
-/** A complete file in the job's folder. */
-export interface Made {
-  path: string;
-  /** Hexadecimal; `null`: not computed on the way. */
-  sha256: string | null;
+/** Reads a file back. */
+export type Inspect = (path: string) => Promise<Facts>;
+
+export interface AssemblyContext extends LaneContext {
+  inspect: Inspect;
 }
 
 /**
- * Fetches what `plan` names and makes one file of it. MPEG-TS,
+ * Fetches what `plan` names and makes one file of it in the job's folder; gives its path. MPEG-TS,
  * fragmented MP4 and packed audio are remuxed as they come; the tracks of other containers are merged
  * once all is there.
  */
-export async function assemble(plan: Plan, context: LaneContext): Promise<Made> {
-  const { job, signal } = context;
+export async function assemble(plan: Plan, context: AssemblyContext): Promise<string> {
+  const { job, signal, inspect } = context;
+  // Of an earlier run, which may have made them of something else.
+  for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
+    await rm(join(job.folder, name), { force: true });
+  }
   if (plan.isReady && plan.main.kind === "file") {
-    return fetchFile(plan.main, { ...context, hash: true });
+    const { path } = await fetchFile(plan.main, context);
+    if (!job.audioOnly || isSound(await inspect(path))) return path;
   }
   const target = join(job.folder, "result");
-  await rm(target, { force: true });
   const { audio: sound, isAudioOptional } = plan;
   const openAudio = sound && (() => openLane(sound, context));
   const [main, audio] = await Promise.all([
@@ -37,13 +42,15 @@ export async function assemble(plan: Plan, context: LaneContext): Promise<Made> 
     const expectedS = durationOf(plan.main);
     const { audioOnly, maxBytes } = job;
     await remux({ main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal });
-    return { path: target, sha256: null };
+    return target;
   }
   const paths = [await spool(main, context)];
   const apart = audio ?? (await openAudio?.());
   if (apart) paths.push(await spool(apart, context));
-  return { path: await merge(paths, target, plan, context), sha256: null };
+  return merge(paths, target, plan, context);
 }
+
+const isSound = ({ mime_type }: Facts): boolean => mime_type.startsWith("audio/");
 
 /** What comes out as MP4 has its index put in front by `remux`. */
 async function merge(
@@ -67,7 +74,7 @@ async function merge(
     name: "main",
     container: "mp4",
     path: merged,
-    chunks: readFragments(merged),
+    chunks: readWhole(merged),
   } as const;
   await remux({
     main: lane,

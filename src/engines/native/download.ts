@@ -6,8 +6,8 @@ import { diskError } from "../../disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
-import { inspectFile } from "./inspect.ts";
-import { assemble, type Made } from "./assemble.ts";
+import { type Facts, inspectFile } from "./inspect.ts";
+import { assemble, type Inspect } from "./assemble.ts";
 import { createMeter } from "./meter.ts";
 import { openParts } from "./parts.ts";
 import { planDownload } from "./plan.ts";
@@ -34,28 +34,36 @@ async function downloadInto(job: DownloadJob, outer: Surroundings): Promise<Down
   const signal = AbortSignal.any([outer.signal, ending.signal]);
   const plan = await planDownload(job, client, signal);
   const folder = join(job.folder, "parts");
+  // What is not ready has to be written a second time.
+  const copies = plan.isReady ? 1 : 2;
   await mkdir(folder, { recursive: true });
   const parts = await openParts({
     folder,
     client,
     identity: plan.identity,
     maxBytes: job.maxBytes,
-    checkRoom: (bytes) => checkRoom(folder, bytes, minFreeBytes),
+    checkRoom: (bytes) => checkRoom(folder, copies * bytes, minFreeBytes),
   });
   const meter = createMeter(plan, parts, outer.onProgress);
-  try {
-    const made = await assemble(plan, { ...outer, job, parts, meter, signal });
-    meter.process();
-    return await finish(made, signal).catch(async (error: unknown) => {
+  let isUseless = false;
+  const inspect = async (path: string): Promise<Facts> => {
+    try {
+      return await inspectFile(path);
+    } catch (error) {
       // It was received whole, and yet is of no use: a later run must not take it for good.
-      await parts.close();
-      await rm(folder, { recursive: true, force: true });
+      isUseless = isVerdict(error);
       throw error;
-    });
+    }
+  };
+  try {
+    const made = await assemble(plan, { ...outer, job, parts, meter, signal, inspect });
+    meter.process();
+    return await finish(made, inspect, signal);
   } finally {
     // What was fetched ahead of a failure.
     ending.abort();
     await parts.close();
+    if (isUseless) await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -69,15 +77,18 @@ async function checkRoom(folder: string, bytes: number, minFreeBytes: number): P
   );
 }
 
-/** Reads the file back and makes sure of the disk. */
-async function finish({ path, sha256 }: Made, signal: AbortSignal): Promise<Download> {
-  const facts = await inspectFile(path);
-  const hash = sha256 ?? (await hashFile(path, signal));
+/** On the bytes; what an abort or the disk ends says nothing of them. */
+function isVerdict(error: unknown): boolean {
+  return error instanceof ServiceError && error.code.startsWith("upstream_");
+}
+
+/** Reads the file back while the disk takes it in. */
+async function finish(path: string, inspect: Inspect, signal: AbortSignal): Promise<Download> {
   const file = await open(path, "r+");
   try {
-    await file.sync();
+    const [facts, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
     const { size } = await file.stat();
-    return { path, size, sha256: hash, ...facts };
+    return { path, size, sha256, ...facts };
   } finally {
     await file.close();
   }

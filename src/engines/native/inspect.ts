@@ -2,6 +2,7 @@ import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
 import { diskError } from "../../disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import { openLocalInput } from "./local-input.ts";
+import { readSignature, type Signature } from "./signature.ts";
 import { isWhole } from "./whole.ts";
 
 /** What a media file tells of itself. */
@@ -17,13 +18,15 @@ export interface Facts {
 }
 
 /**
- * Reads the file at `path` back.
+ * Reads the file at `path` back; of one that only players can read it tells the kind.
  *
  * @throws ServiceError `upstream_invalid` for what is no media file; `upstream_unreachable` for one that
  * ends before its own end: the connection that it came over was cut.
  */
 export async function inspectFile(path: string): Promise<Facts> {
-  const input = openLocalInput(path);
+  const signature = known(path);
+  if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
+  const { input, close } = openLocalInput(path);
   try {
     const facts = await read(input);
     if (isWhole(path)) return facts;
@@ -38,11 +41,19 @@ export async function inspectFile(path: string): Promise<Facts> {
     }
     throw new ServiceError(
       "upstream_invalid",
-      "what was received is no media file of a known kind (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS)",
+      "what was received is no media file of a known kind (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
   } finally {
-    input.dispose();
+    close();
+  }
+}
+
+function known(path: string): Signature | undefined {
+  try {
+    return readSignature(path);
+  } catch (error) {
+    throw diskError(`read ${path}`, error);
   }
 }
 
@@ -66,10 +77,17 @@ async function sizeOf(video: InputVideoTrack) {
 }
 
 /** By mediabunny's name of the container. */
-const kinds: Readonly<Record<string, { ext: string; video: string; audio?: string }>> = {
-  MP4: { ext: "mp4", video: "video/mp4", audio: "audio/mp4" },
+const kinds: Readonly<
+  Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>
+> = {
+  MP4: { ext: "mp4", video: "video/mp4", audioExt: "m4a", audio: "audio/mp4" },
   "QuickTime File Format": { ext: "mov", video: "video/quicktime" },
-  Matroska: { ext: "mkv", video: "video/x-matroska", audio: "audio/x-matroska" },
+  Matroska: {
+    ext: "mkv",
+    video: "video/x-matroska",
+    audioExt: "mka",
+    audio: "audio/x-matroska",
+  },
   WebM: { ext: "webm", video: "video/webm", audio: "audio/webm" },
   "MPEG Transport Stream": { ext: "ts", video: "video/mp2t" },
   Ogg: { ext: "ogg", video: "video/ogg", audio: "audio/ogg" },
@@ -82,6 +100,6 @@ const kinds: Readonly<Record<string, { ext: string; video: string; audio?: strin
 function kindOf(format: InputFormat, hasPictures: boolean) {
   const kind = kinds[format.name];
   if (kind === undefined) return { ext: "bin", mime_type: format.mimeType };
-  const ext = kind.ext === "mp4" && !hasPictures ? "m4a" : kind.ext;
-  return { ext, mime_type: hasPictures ? kind.video : (kind.audio ?? kind.video) };
+  const { ext, video, audioExt = ext, audio = video } = kind;
+  return hasPictures ? { ext, mime_type: video } : { ext: audioExt, mime_type: audio };
 }

@@ -1,3 +1,4 @@
+import { createReadStream } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
@@ -6,7 +7,7 @@ import type { Meter } from "./meter.ts";
 import type { FetchedPart, Part, Parts } from "./parts.ts";
 import { decipher, fetchPieces, type Piece } from "./pieces.ts";
 import type { Source, SourceName } from "./plan.ts";
-import { fragmentsOf } from "./remux/fmp4-file.ts";
+import { fragmentsOf } from "./remux/mp4/fmp4-file.ts";
 import type { PiecePlace } from "./remux/samples.ts";
 import { type Container, sniffContainer } from "./remux/sniff.ts";
 
@@ -18,8 +19,6 @@ export interface LaneContext {
   signal: AbortSignal;
   /** Requests at a time. */
   concurrentFragments: number;
-  /** Hash a file as it comes; default false. */
-  hash?: boolean;
 }
 
 /** A source as a stream of bytes in the order of the presentation. */
@@ -48,11 +47,14 @@ export function openLane(source: Source, context: LaneContext): Promise<Lane> {
 
 async function openFileLane(source: FileSource, context: LaneContext): Promise<Lane> {
   const { path } = await fetchFile(source, context);
+  return { name: source.name, container: await sniffFile(path), path, chunks: readWhole(path) };
+}
+
+async function sniffFile(path: string): Promise<Container | null> {
   const file = await open(path, "r");
   try {
     const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8192) });
-    const container = sniffContainer(buffer.subarray(0, bytesRead));
-    return { name: source.name, container, path, chunks: readFragments(path) };
+    return sniffContainer(buffer.subarray(0, bytesRead));
   } finally {
     await file.close();
   }
@@ -82,10 +84,9 @@ async function fetchPart(
   source: SourceName,
   context: LaneContext,
 ): Promise<FetchedPart> {
-  const { parts, meter, signal, hash = false } = context;
+  const { parts, meter, signal } = context;
   const fetched = await parts.fetch(part, {
     signal,
-    hash,
     onStart: ({ total }) => meter.expect(source, total),
     onBytes: () => meter.tick(),
   });
@@ -95,9 +96,9 @@ async function fetchPart(
 
 const wholeFile: PiecePlace = { timeline: 0, offsetS: null };
 
-/** The MP4 file at `path`, a fragment at a time. */
-export async function* readFragments(path: string): AsyncGenerator<Chunk> {
-  for (const bytes of fragmentsOf(path)) yield { bytes, place: wholeFile };
+/** The medium that is all in the file at `path`. */
+export async function* readWhole(path: string): AsyncGenerator<Chunk> {
+  for await (const bytes of bytesIn(path)) yield { bytes, place: wholeFile };
 }
 
 async function* segmentChunks(source: SegmentSource, context: LaneContext): AsyncGenerator<Chunk> {
@@ -111,11 +112,15 @@ async function* segmentChunks(source: SegmentSource, context: LaneContext): Asyn
     onPiece: (seconds, bytes) => meter.add(source.name, seconds, bytes),
   });
   for await (const piece of pieces) {
-    for await (const bytes of bytesOf(piece)) yield { bytes, place: piece.place };
+    for await (const bytes of bytesOf(piece)) {
+      // What a live stream shows in place of a segment is a gap in the recording, not its end.
+      const isGap = source.liveMemory !== null && sniffContainer(bytes) === null;
+      if (bytes.length > 0 && !isGap) yield { bytes, place: piece.place };
+    }
   }
 }
 
-/** A bigger piece is read a fragment at a time, which only MP4 allows. */
+/** A bigger piece is not read at once, as one that is encrypted must be. */
 const maxPieceBytes = 128 * 1024 * 1024;
 
 async function* bytesOf({ path, size, cipher }: Piece): AsyncGenerator<Uint8Array> {
@@ -123,9 +128,17 @@ async function* bytesOf({ path, size, cipher }: Piece): AsyncGenerator<Uint8Arra
     const bytes = await readFile(path);
     yield cipher === null ? bytes : decipher(bytes, cipher);
   } else if (cipher === null) {
-    yield* fragmentsOf(path);
+    yield* bytesIn(path);
   } else {
     const rule = `an encrypted segment may have ${maxPieceBytes} bytes, this one has ${size}`;
     throw new ServiceError("upstream_invalid", rule);
   }
+}
+
+const chunkBytes = 8 * 1024 * 1024;
+
+/** MP4 comes a fragment at a time; all else can be cut anywhere. */
+async function* bytesIn(path: string): AsyncGenerator<Uint8Array> {
+  if ((await sniffFile(path)) === "mp4") yield* fragmentsOf(path);
+  else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }

@@ -39,10 +39,11 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Segment>
     const fresh = list.segments.filter(({ sequence }) => sequence > last);
     if (list.segments !== known && fresh.length > 0) await remember(memory, fresh);
     for (const segment of fresh) {
-      if (recordedS >= maxLiveS) return;
       yield segment;
-      recordedS += segment.durationS;
+      // An endless stream that states no lengths must end as well.
+      recordedS += segment.durationS || list.refreshS;
       last = segment.sequence;
+      if (recordedS >= maxLiveS) return;
     }
     if (upcoming === undefined) {
       silent = fresh.length > 0 ? 0 : silent + 1;

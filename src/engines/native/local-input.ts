@@ -17,18 +17,38 @@ import {
 /** All containers that are one file; a playlist (HLS) could name other files of this machine. */
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
 
-/** The file at `path` for mediabunny to read; its `dispose` closes it. */
-export function openLocalInput(path: string): Input {
-  const file = openSync(path, "r");
+export interface LocalInput {
+  input: Input;
+  /** Ends all reading, and closes the file; safe to call twice. */
+  close(): void;
+}
+
+/** The file at `path` for mediabunny, opened at the first read. */
+export function openLocalInput(path: string): LocalInput {
+  let file: number | undefined;
+  let isClosed = false;
+  const opened = (): number => {
+    if (isClosed) throw new Error(`${path} is closed`);
+    return (file ??= openSync(path, "r"));
+  };
   const source = new CustomSource({
-    getSize: () => fstatSync(file).size,
+    getSize: () => fstatSync(opened()).size,
     read: (start, end) => {
       const bytes = new Uint8Array(end - start);
-      const length = readSync(file, bytes, 0, bytes.length, start);
+      const length = readSync(opened(), bytes, 0, bytes.length, start);
       return bytes.subarray(0, length);
     },
-    dispose: () => closeSync(file),
     prefetchProfile: "fileSystem",
   });
-  return new Input({ source, formats });
+  const input = new Input({ source, formats });
+  return {
+    input,
+    close() {
+      // The source's own `dispose` is not called where the input is disposed of before it reads.
+      input.dispose();
+      if (isClosed) return;
+      isClosed = true;
+      if (file !== undefined) closeSync(file);
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import {
   Conversion,
-  FilePathTarget,
   type Input,
   type InputTrack,
   Mp4OutputFormat,
@@ -9,7 +8,8 @@ import {
 } from "mediabunny";
 import { diskError } from "../../disk-error.ts";
 import { ServiceError } from "../../errors.ts";
-import { openLocalInput } from "./local-input.ts";
+import { type LocalInput, openLocalInput } from "./local-input.ts";
+import { openLocalOutput } from "./local-output.ts";
 
 export interface MergeOptions {
   main: string;
@@ -29,16 +29,22 @@ export interface MergeOptions {
  * @throws ServiceError `format_unavailable` where a track fits into neither.
  */
 export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
-  const inputs = [options.main, options.audio].filter((path) => path !== null).map(openLocalInput);
+  const opened = [options.main, options.audio].filter((path) => path !== null).map(openLocalInput);
+  const inputs = opened.map(({ input }) => input);
   try {
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    const output = new Output({
-      format: isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" }),
-      target: new FilePathTarget(options.target),
-    });
-    await write(inputs, chosen, output, options.signal);
+    const format = isWebm
+      ? new WebMOutputFormat()
+      : new Mp4OutputFormat({ fastStart: "fragmented" });
+    const file = await openLocalOutput(options.target);
+    try {
+      const output = new Output({ format, target: file.target });
+      await write(inputs, chosen, output, options.signal);
+    } finally {
+      await file.close();
+    }
     return isWebm ? "webm" : "mp4";
   } catch (error) {
     options.signal.throwIfAborted();
@@ -52,7 +58,16 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
       },
     );
   } finally {
-    for (const input of inputs) input.dispose();
+    closeAll(opened);
+  }
+}
+
+/** The others also where closing one fails. */
+function closeAll([first, ...others]: readonly LocalInput[]): void {
+  try {
+    first?.close();
+  } finally {
+    if (others.length > 0) closeAll(others);
   }
 }
 
@@ -103,6 +118,12 @@ async function write(
     await output.start();
     await Promise.all(conversions.map((conversion) => conversion.execute()));
     await output.finalize();
+  } catch (error) {
+    // Else the other one goes on.
+    if (!signal.aborted) cancel();
+    // A target that has failed cannot be closed either, which says nothing new.
+    await output.cancel().catch(() => undefined);
+    throw error;
   } finally {
     signal.removeEventListener("abort", cancel);
   }

@@ -35,7 +35,7 @@ export function createMeter(
     tick: report,
     expect(name, bytes) {
       const gauge = gauges.get(name);
-      if (gauge?.durationS === null) gauge.expected = bytes;
+      if (gauge?.isFile === true) gauge.expected = bytes;
       report();
     },
     add(name, seconds, bytes) {
@@ -56,6 +56,7 @@ export function createMeter(
 
 /** What is known of one source's size. */
 interface Gauge {
+  isFile: boolean;
   /** Of the whole presentation; `null`: not told, or it is one file. */
   durationS: number | null;
   /** Of the segments that are on the disk. */
@@ -66,7 +67,8 @@ interface Gauge {
 }
 
 function createGauge(source: Source): Gauge {
-  return { durationS: durationOf(source), seconds: 0, bytes: 0, expected: null };
+  const isFile = source.kind === "file";
+  return { isFile, durationS: durationOf(source), seconds: 0, bytes: 0, expected: null };
 }
 
 function sum(all: number | null, { expected }: Gauge): number | null {

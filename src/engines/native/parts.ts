@@ -58,7 +58,10 @@ export interface PartsOptions {
 export async function openParts(options: PartsOptions): Promise<Parts> {
   const { folder, identity, client, backOffMs = 500 } = options;
   const journal = await openJournal(folder, identity);
-  const held = await restoreParts(folder, journal);
+  const held = await restoreParts(folder, journal).catch(async (error: unknown) => {
+    await journal.close();
+    throw error;
+  });
   const checkpoints = createCheckpoints(journal);
   const running = new Map<string, Promise<FetchedPart>>();
   const heldBytes = held.values().reduce((sum, { size }) => sum + size, 0);

@@ -5,6 +5,7 @@ import type { HttpClient } from "../../net/client.ts";
 import { inOrder } from "./in-order.ts";
 import { followLive } from "./live.ts";
 import type { FetchedPart, Part } from "./parts.ts";
+import { createPatience } from "./parts/patience.ts";
 import type { Source } from "./plan.ts";
 import type { PiecePlace } from "./remux/samples.ts";
 
@@ -105,10 +106,29 @@ function createKeyReader({ client, signal }: PieceOptions) {
   const keys = new Map<string, Promise<Buffer>>();
   return async (key: SegmentKey | null): Promise<Cipher | null> => {
     if (key === null) return null;
-    const known = keys.get(key.url) ?? fetchKey(new URL(key.url), client, signal);
+    const known = keys.get(key.url) ?? fetchKeyPatiently(new URL(key.url), client, signal);
     keys.set(key.url, known);
     return { key: await known, iv: Buffer.from(key.iv, "hex") };
   };
+}
+
+const keyBackOffMs = 500;
+
+/** As often as a part is tried. */
+async function fetchKeyPatiently(
+  url: URL,
+  client: HttpClient,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const patience = createPatience(keyBackOffMs, signal);
+  for (;;) {
+    try {
+      return await fetchKey(url, client, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      await patience.wait(error, 0);
+    }
+  }
 }
 
 const keyLength = 16;
@@ -127,6 +147,7 @@ async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Prom
 
 /** Undoes AES-128 in CBC mode (RFC 8216 §4.3.2.4). @throws ServiceError `upstream_invalid` */
 export function decipher(bytes: Buffer, { key, iv }: Cipher): Buffer {
+  if (bytes.length === 0) return bytes;
   try {
     const cipher = createDecipheriv("aes-128-cbc", key, iv);
     return Buffer.concat([cipher.update(bytes), cipher.final()]);

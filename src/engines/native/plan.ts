@@ -10,8 +10,10 @@ import { readHlsSegments } from "../../manifests/hls-segments.ts";
 import { findFormat } from "../../manifests/manifest.ts";
 import type { SegmentList } from "../../manifests/segments.ts";
 import type { HttpClient } from "../../net/client.ts";
+import { nameOf } from "../../net/http-url.ts";
 import type { Format } from "../../page-info.ts";
 import type { DownloadJob } from "../engine.ts";
+import { protocolAt } from "./protocol-at.ts";
 
 /** What is to be fetched, before anything of it is. */
 export interface Plan {
@@ -55,15 +57,16 @@ export async function planDownload(
   signal: AbortSignal,
 ): Promise<Plan> {
   const context = { folder: job.folder, client, signal };
-  const opened = await openFormat("main", job.format, context);
+  const first = await openFormat("main", job.format, context);
+  const soundApart = job.audioOnly ? first.audio : null;
+  const opened = soundApart === null ? first : await openFormat("main", soundApart, context);
   const audioFormat = job.audioOnly ? null : (job.audio ?? opened.audio);
-  const audio =
-    audioFormat === null ? null : (await openFormat("audio", audioFormat, context)).source;
+  const sound = audioFormat && (await openFormat("audio", audioFormat, context));
   const { source: main } = opened;
-  const isReady =
-    main.kind === "file" && audio === null && !job.audioOnly && job.format.manifest_url === null;
+  const audio = sound?.source ?? null;
+  const isReady = main.kind === "file" && audio === null && job.format.manifest_url === null;
   const isAudioOptional = opened.format.acodec !== "none";
-  const made = [job.audioOnly, fingerprint(main), audio && fingerprint(audio)];
+  const made = [job.audioOnly, fingerprint(opened), sound && fingerprint(sound)];
   return { main, audio, isAudioOptional, isReady, identity: JSON.stringify(made) };
 }
 
@@ -89,8 +92,11 @@ interface Context {
 
 async function openFormat(name: SourceName, format: Format, context: Context): Promise<Opened> {
   const url = new URL(format.url);
-  if (format.protocol === "https")
-    return { source: { name, kind: "file", url }, format, audio: null };
+  if (format.protocol === "https") {
+    const protocol = await protocolAt(url, format, context);
+    if (protocol === null) return { source: { name, kind: "file", url }, format, audio: null };
+    return openFormat(name, { ...format, protocol, manifest_url: format.url }, context);
+  }
   const read = async () => readManifest(await fetchManifest(url, context), format);
   const first = await read();
   if ("formats" in first) {
@@ -100,7 +106,10 @@ async function openFormat(name: SourceName, format: Format, context: Context): P
   const reload = async () => {
     const list = await read();
     if (!("formats" in list)) return list;
-    throw new ServiceError("upstream_invalid", `the media playlist at ${url.href} became another`);
+    throw new ServiceError(
+      "upstream_invalid",
+      `the media playlist at ${nameOf(url)} has become a multivariant one`,
+    );
   };
   const place = createHash("sha256").update(pathOf(format.url)).digest("hex").slice(0, 16);
   const memory = join(context.folder, `${name}-${place}.live`);
@@ -154,10 +163,11 @@ function bestOf(formats: readonly Format[], wanted: Format): [best: Format, audi
       (b.tbr ?? 0) - (a.tbr ?? 0),
   );
   if (best === undefined) {
+    const address = nameOf(new URL(wanted.url));
     const isLocked = formats.some(({ has_drm }) => has_drm);
     throw isLocked
-      ? new ServiceError("drm_protected", `all formats of ${wanted.url} are protected by DRM`)
-      : new ServiceError("format_unavailable", `${wanted.url} lists no format that can be fetched`);
+      ? new ServiceError("drm_protected", `all formats of ${address} are protected by DRM`)
+      : new ServiceError("format_unavailable", `${address} lists no format that can be fetched`);
   }
   const sounds = usable.filter(({ vcodec }) => vcodec === "none");
   const audio =
@@ -165,11 +175,15 @@ function bestOf(formats: readonly Format[], wanted: Format): [best: Format, audi
   return [best, best.vcodec === "none" || best === audio ? null : audio];
 }
 
-/** Tells contents apart, whatever tokens their addresses carry; of a live stream only the address. */
-function fingerprint(source: Source): string {
-  if (source.kind === "file") return pathOf(source.url.href);
-  if (source.liveMemory !== null) return source.liveMemory;
-  const hash = createHash("sha256");
+/**
+ * Tells contents apart, whatever tokens their addresses carry; of a live stream only the address. What
+ * differs in the query alone is told apart by what is said of the format.
+ */
+function fingerprint({ source, format }: Opened): string {
+  const { format_id, height, tbr } = format;
+  const hash = createHash("sha256").update(JSON.stringify([format_id, height, tbr]));
+  if (source.kind === "file") return hash.update(pathOf(source.url.href)).digest("base64url");
+  if (source.liveMemory !== null) return hash.update(source.liveMemory).digest("base64url");
   for (const { url, range, durationS } of source.list.segments) {
     hash.update(`${pathOf(url)} ${range?.offset} ${range?.length} ${durationS}\n`);
   }

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import type { Chunk, Lane } from "./lane.ts";
-import { createFmp4Demuxer } from "./remux/fmp4.ts";
-import { openMp4Writer } from "./remux/mp4-writer.ts";
-import { createMpegTsDemuxer } from "./remux/mpeg-ts.ts";
-import { createPackedAudioDemuxer } from "./remux/packed-audio.ts";
+import { createFmp4Demuxer } from "./remux/mp4/fmp4.ts";
+import { openMp4Writer } from "./remux/mp4/mp4-writer.ts";
+import { createMpegTsDemuxer } from "./remux/mpeg-ts/mpeg-ts.ts";
+import { createPackedAudioDemuxer } from "./remux/mpeg-ts/packed-audio.ts";
 import type { Demuxer, SampleSink, TrackFormat } from "./remux/samples.ts";
 import type { Container } from "./remux/sniff.ts";
 import { createTimelines, type Timelines } from "./remux/timelines.ts";
@@ -16,7 +16,7 @@ export interface RemuxOptions {
   /** Where the sound is if `main` turns out to have none. */
   openAudio: (() => Promise<Lane>) | null;
   audioOnly: boolean;
-  /** The MP4 file that is made, complete and on the disk. */
+  /** The MP4 file that is made, complete; flushing it to the disk is left to the caller. */
   target: string;
   /** About how long the presentation is, seconds; `null`: not known. */
   expectedS: number | null;
@@ -41,6 +41,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
+  const lanes = [main, audio].filter((lane) => lane !== null);
   const start = (lane: Lane, kinds: readonly TrackFormat["kind"][]) =>
     startRun(lane, kinds, writer, timelines);
   try {
@@ -59,13 +60,22 @@ export async function remux(options: RemuxOptions): Promise<void> {
       await nextTurn();
       if (mayNeedAudio && openAudio !== null && pictures.timeS > 0) {
         mayNeedAudio = false;
-        if (!pictures.kinds.has("audio")) runs.push(start(await openAudio(), ["audio"]));
+        if (pictures.kinds.has("audio")) continue;
+        const sound = await openAudio();
+        lanes.push(sound);
+        runs.push(start(sound, ["audio"]));
       }
+    }
+    if (audioOnly && !pictures.kinds.has("audio")) {
+      throw new ServiceError("format_unavailable", "what was received has no sound");
     }
     writer.finish();
   } catch (error) {
     writer.discard();
     throw error;
+  } finally {
+    // Closes the files that they are read from.
+    for (const { chunks } of lanes) await chunks.return?.();
   }
 }
 

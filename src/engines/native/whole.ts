@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { isWholeMp4 } from "./remux/mp4-whole.ts";
+import { isWholeMp4 } from "./remux/mp4/mp4-whole.ts";
 
 /**
  * Whether a file goes on to the end that its own container states. Of containers that state none (MP3,
@@ -11,13 +11,16 @@ export function isWhole(path: string): boolean {
     const { size } = fstatSync(file);
     const head = Buffer.alloc(64);
     const length = readSync(file, head, 0, head.length, 0);
-    if (head.toString("latin1", 4, 8) === "ftyp") return isWholeMp4(path);
+    if (mp4Starts.has(head.toString("latin1", 4, 8))) return isWholeMp4(path);
     if (head.readUInt32BE(0) === ebmlId) return isWholeEbml(head.subarray(0, length), size);
     return true;
   } finally {
     closeSync(file);
   }
 }
+
+/** The last four begin old QuickTime files, which have no `ftyp`. */
+const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
 
 const ebmlId = 0x1a45dfa3;
 const segmentId = 0x18538067;

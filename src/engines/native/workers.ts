@@ -25,6 +25,8 @@ const idleMs = 10_000;
 export function createWorkers({ data, memoryLimitMb }: WorkersOptions): Workers {
   const all = new Set<Worker>();
   const idle = new Map<Worker, NodeJS.Timeout>();
+  /** Threads on their way out, which take no more work. */
+  const leaving = new WeakSet<Worker>();
   let isClosed = false;
 
   function take(): Worker {
@@ -42,54 +44,64 @@ export function createWorkers({ data, memoryLimitMb }: WorkersOptions): Workers 
     });
     all.add(worker);
     // Whoever waits for it has listeners of their own; a crash while idle costs nobody anything.
-    worker.on("error", () => {});
+    worker.on("error", () => retire(worker));
     worker.once("exit", () => {
+      retire(worker);
       all.delete(worker);
-      clearTimeout(idle.get(worker));
-      idle.delete(worker);
     });
     return worker;
   }
 
+  /** From the first sign of its end on: until it has ended it looks like any other. */
+  function retire(worker: Worker): void {
+    leaving.add(worker);
+    clearTimeout(idle.get(worker));
+    idle.delete(worker);
+  }
+
+  async function end(worker: Worker): Promise<void> {
+    retire(worker);
+    await worker.terminate();
+  }
+
   function giveBack(worker: Worker): void {
-    if (!all.has(worker)) return;
+    if (leaving.has(worker)) return;
     idle.set(
       worker,
-      setTimeout(() => void worker.terminate(), idleMs),
+      setTimeout(() => void end(worker), idleMs),
     );
   }
 
   return {
     async run(job, { signal, onProgress }) {
       signal.throwIfAborted();
-      if (isClosed) throw new ServiceError("unavailable", "the download engine is closed");
+      if (isClosed) throw closed();
       const worker = take();
       try {
-        const report = await converse(worker, job, signal, onProgress, memoryLimitMb);
+        const report = await converse(worker, job, { signal, onProgress }, () => end(worker));
         giveBack(worker);
         if (report.type === "done") return report.download;
-        signal.throwIfAborted();
         throw errorOf(report.failure);
       } catch (error) {
         signal.throwIfAborted();
-        throw error;
+        if (error instanceof ServiceError) throw error;
+        throw isClosed ? closed() : crashed(error, memoryLimitMb);
       }
     },
 
     async close() {
       isClosed = true;
-      await Promise.all([...all].map((worker) => worker.terminate()));
+      await Promise.all([...all].map(end));
     },
   };
 }
 
-/** Gives the last report; rejects where the thread ends without one. */
+/** Gives the last report; rejects with the thread's error where it ends without one. */
 async function converse(
   worker: Worker,
   job: DownloadJob,
-  signal: AbortSignal,
-  onProgress: DownloadContext["onProgress"],
-  memoryLimitMb: number,
+  { signal, onProgress }: DownloadContext,
+  end: () => Promise<void>,
 ): Promise<Exclude<Report, { type: "progress" }>> {
   const { promise, resolve, reject } =
     Promise.withResolvers<Exclude<Report, { type: "progress" }>>();
@@ -103,10 +115,10 @@ async function converse(
   const onError = (error: unknown) => {
     crash = error;
   };
-  const onExit = () => reject(crashed(crash, memoryLimitMb));
+  const onExit = () => reject(crash);
   const onAbort = () => {
     send({ type: "abort" });
-    grace = setTimeout(() => void worker.terminate(), abortGraceMs);
+    grace = setTimeout(() => void end(), abortGraceMs);
   };
   worker.on("message", onMessage).once("error", onError).once("exit", onExit);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -118,6 +130,10 @@ async function converse(
     signal.removeEventListener("abort", onAbort);
     worker.off("message", onMessage).off("error", onError).off("exit", onExit);
   }
+}
+
+function closed(): ServiceError {
+  return new ServiceError("unavailable", "the download engine is closed");
 }
 
 function crashed(cause: unknown, memoryLimitMb: number): ServiceError {

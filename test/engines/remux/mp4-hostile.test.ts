@@ -1,11 +1,11 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/errors.ts";
-import { box, fullBox, u32, u64 } from "../../../src/engines/native/remux/boxes.ts";
-import { createFmp4Demuxer } from "../../../src/engines/native/remux/fmp4.ts";
-import { fragmentsOf } from "../../../src/engines/native/remux/fmp4-file.ts";
-import { isWholeMp4 } from "../../../src/engines/native/remux/mp4-whole.ts";
-import { openMp4Writer } from "../../../src/engines/native/remux/mp4-writer.ts";
+import { box, fullBox, u32, u64 } from "../../../src/engines/native/remux/mp4/boxes.ts";
+import { createFmp4Demuxer } from "../../../src/engines/native/remux/mp4/fmp4.ts";
+import { fragmentsOf } from "../../../src/engines/native/remux/mp4/fmp4-file.ts";
+import { isWholeMp4 } from "../../../src/engines/native/remux/mp4/mp4-whole.ts";
+import { openMp4Writer } from "../../../src/engines/native/remux/mp4/mp4-writer.ts";
 import type { SampleSink } from "../../../src/engines/native/remux/samples.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 import { openFolder } from "./mp4-media.ts";

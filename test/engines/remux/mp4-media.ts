@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { openMp4Writer } from "../../../src/engines/native/remux/mp4-writer.ts";
-import { createFmp4Demuxer } from "../../../src/engines/native/remux/fmp4.ts";
-import { fragmentsOf } from "../../../src/engines/native/remux/fmp4-file.ts";
+import { openMp4Writer } from "../../../src/engines/native/remux/mp4/mp4-writer.ts";
+import { createFmp4Demuxer } from "../../../src/engines/native/remux/mp4/fmp4.ts";
+import { fragmentsOf } from "../../../src/engines/native/remux/mp4/fmp4-file.ts";
 import type { PiecePlace, TrackFormat } from "../../../src/engines/native/remux/samples.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 

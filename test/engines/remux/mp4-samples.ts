@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { ascii, box, u16, u32 } from "../../../src/engines/native/remux/boxes.ts";
-import { createFmp4Demuxer } from "../../../src/engines/native/remux/fmp4.ts";
+import { ascii, box, u16, u32 } from "../../../src/engines/native/remux/mp4/boxes.ts";
+import { createFmp4Demuxer } from "../../../src/engines/native/remux/mp4/fmp4.ts";
 import type { Sample, SampleSink, TrackFormat } from "../../../src/engines/native/remux/samples.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 

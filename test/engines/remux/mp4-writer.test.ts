@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { boxesIn, childOf, viewOf } from "../../../src/engines/native/remux/boxes.ts";
+import { boxesIn, childOf, viewOf } from "../../../src/engines/native/remux/mp4/boxes.ts";
 import {
   type Mp4WriterOptions,
   openMp4Writer,
-} from "../../../src/engines/native/remux/mp4-writer.ts";
-import { isWholeMp4 } from "../../../src/engines/native/remux/mp4-whole.ts";
+} from "../../../src/engines/native/remux/mp4/mp4-writer.ts";
+import { isWholeMp4 } from "../../../src/engines/native/remux/mp4/mp4-whole.ts";
 import type { Sample } from "../../../src/engines/native/remux/samples.ts";
 import { audioFormat, fillPattern, samplesIn, videoFormat } from "./mp4-samples.ts";
 import { layoutOf, openFolder } from "./mp4-media.ts";

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../../src/engines/native/remux/mp4-writer.ts";
-import { createPackedAudioDemuxer } from "../../../src/engines/native/remux/packed-audio.ts";
+import { openMp4Writer } from "../../../src/engines/native/remux/mp4/mp4-writer.ts";
+import { createPackedAudioDemuxer } from "../../../src/engines/native/remux/mpeg-ts/packed-audio.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 import { createMediaFolder, decodedMd5, hasFfmpeg, sound } from "./ts-media.ts";
 import { adtsFrames } from "./ts-packet-maker.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../../src/engines/native/remux/mp4-writer.ts";
-import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts.ts";
+import { openMp4Writer } from "../../../src/engines/native/remux/mp4/mp4-writer.ts";
+import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts/mpeg-ts.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 import {
   createMediaFolder,

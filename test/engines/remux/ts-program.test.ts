@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts.ts";
+import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts/mpeg-ts.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
 import {
   adtsFrames,

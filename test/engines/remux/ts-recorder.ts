@@ -1,8 +1,8 @@
-import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts.ts";
+import { createMpegTsDemuxer } from "../../../src/engines/native/remux/mpeg-ts/mpeg-ts.ts";
 import type { PiecePlace, Sample, SampleSink } from "../../../src/engines/native/remux/samples.ts";
 import type { TrackFormat } from "../../../src/engines/native/remux/samples.ts";
 import { createTimelines } from "../../../src/engines/native/remux/timelines.ts";
-import type { Kind } from "../../../src/engines/native/remux/ts-streams.ts";
+import type { Kind } from "../../../src/engines/native/remux/mpeg-ts/ts-streams.ts";
 
 export interface RecordedTrack {
   formats: TrackFormat[];

@@ -48,7 +48,6 @@ export async function fetchPart(
     path: held.path,
     size: held.size,
     contentType: held.of?.contentType ?? null,
-    sha256: receiver.digest(),
   };
 }
 

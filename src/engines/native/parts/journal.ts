@@ -37,16 +37,22 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
     const path = join(folder, "journal.ndjson");
     const boot = await readBootId();
     const known = readRecords(await readIfThere(path));
-    if (known?.identity === identity) {
-      const file = await open(path, "r+");
-      await file.truncate(known.length);
-      return createJournal(file, path, known, boot);
+    const isKnown = known?.identity === identity;
+    if (!isKnown) await empty(folder);
+    const file = await open(path, isKnown ? "r+" : "w");
+    try {
+      if (isKnown) {
+        await file.truncate(known.length);
+        return createJournal(file, path, known, boot);
+      }
+      const state = { identity, boot, entries: new Map(), length: 0 };
+      const journal = createJournal(file, path, state, boot);
+      await journal.add({ type: "open", version: 1, identity, boot });
+      return journal;
+    } catch (error) {
+      await file.close();
+      throw error;
     }
-    await empty(folder);
-    const state = { identity, boot, entries: new Map(), length: 0 };
-    const journal = createJournal(await open(path, "w"), path, state, boot);
-    await journal.add({ type: "open", version: 1, identity, boot });
-    return journal;
   } catch (error) {
     throw diskError(`open the journal of ${folder}`, error);
   }

@@ -14,8 +14,6 @@ export interface FetchOptions {
   onStart?: (start: PartStart) => void;
   /** Called whenever more is in the file; `Parts.bytes` says how far it all is. Must not throw. */
   onBytes?: () => void;
-  /** Compute `FetchedPart.sha256`; default false. */
-  hash?: boolean;
 }
 
 export interface PartStart {
@@ -30,6 +28,4 @@ export interface FetchedPart {
   size: number;
   /** As the server stated it. */
   contentType: string | null;
-  /** Hexadecimal; `null` unless asked for and all bytes came within this call. */
-  sha256: string | null;
 }

@@ -1,4 +1,3 @@
-import { createHash, type Hash } from "node:crypto";
 import type { HttpAnswer } from "../../../net/client.ts";
 import type { PartsContext } from "./context.ts";
 import { createCutter, type Extent, extentOf, partCut, partFault } from "./extent.ts";
@@ -14,18 +13,14 @@ export interface Receiver {
    * `isSequel`: it was asked for what is missing.
    */
   receive(answer: HttpAnswer, isSequel: boolean): Promise<void>;
-  /** SHA-256 of the part, if it was asked for and all bytes came through here. */
-  digest(): string | null;
 }
 
 export function createReceiver(
   held: HeldPart,
   part: Part,
-  { onStart, onBytes, hash: isHashed }: FetchOptions,
+  { onStart, onBytes }: FetchOptions,
   { journal, checkpoints, room }: PartsContext,
 ): Receiver {
-  let hash: Hash | null = null;
-
   function onWritten(bytes: number): void {
     held.size += bytes;
     room.add(bytes);
@@ -43,7 +38,6 @@ export function createReceiver(
     }
     const writer = await openPartWriter(held.path, 0, onWritten);
     room.add(-held.size);
-    hash = isHashed === true ? createHash("sha256") : null;
     await beginPart(held, part.range, of, journal).catch(async (error: unknown) => {
       await writer.close();
       throw error;
@@ -57,7 +51,6 @@ export function createReceiver(
     for await (const chunk of answer.body) {
       const bytes = cutter.cut(chunk);
       await room.claim(bytes.length, writer.pending);
-      hash?.update(bytes);
       await writer.write(bytes);
       // The rest of a resource of which a range was wanted.
       if (isWhole && part.range !== null && cutter.left === 0) break;
@@ -88,6 +81,5 @@ export function createReceiver(
         throw error;
       }
     },
-    digest: () => hash?.digest("hex") ?? null,
   };
 }

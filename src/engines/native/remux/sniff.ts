@@ -1,5 +1,5 @@
-import { isPackedAudio, skipTags } from "./packed-audio.ts";
-import { findPackets } from "./ts-packets.ts";
+import { isPackedAudio, skipTags } from "./mpeg-ts/packed-audio.ts";
+import { findPackets } from "./mpeg-ts/ts-packets.ts";
 
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 

@@ -1,0 +1,82 @@
+import { unescapeNal } from "./annex-b.ts";
+import { readAvcSps } from "./avc-sps.ts";
+import { createBitReader } from "./bits.ts";
+import { box } from "../mp4/boxes.ts";
+import { makeVideoEntry } from "./sample-entry.ts";
+import { holdsMessage } from "./sei.ts";
+import { nal, type VideoSyntax } from "./video-syntax.ts";
+
+const type = { idr: 5, sei: 6, sps: 7, pps: 8 } as const;
+
+/** Roles by nal_unit_type (ISO/IEC 14496-10 table 7-1, §7.4.1.2.3). */
+const roles: readonly number[] = [
+  0, // unspecified
+  nal.picture,
+  nal.picture, // data partitions: A
+  nal.picture,
+  nal.picture,
+  nal.picture | nal.sync,
+  nal.start | nal.message,
+  nal.start | nal.parameters,
+  nal.start | nal.parameters,
+  nal.start | nal.filler, // access unit delimiter
+  0, // end of sequence
+  0, // end of stream
+  nal.filler,
+  0,
+  0, // prefix: in front of every slice of a scalable stream
+  nal.start,
+  nal.start,
+  nal.start,
+  nal.start,
+];
+
+export const avc: VideoSyntax = {
+  headerLength: 2,
+  classify(bytes, at) {
+    const unitType = (bytes[at] ?? 0) & 0x1f;
+    const role = roles[unitType] ?? 0;
+    const isSlice = unitType === 1 || unitType === 2 || unitType === type.idr;
+    const isFirstOfPicture = isSlice && ((bytes[at + 1] ?? 0) & 0x80) !== 0;
+    return isFirstOfPicture ? role | nal.start : role;
+  },
+  isRecoveryPoint(unit) {
+    return holdsMessage(unescapeNal(unit.subarray(1)), 6);
+  },
+  identify(unit) {
+    const unitType = (unit[0] ?? 0) & 0x1f;
+    if (unitType === type.sps) {
+      const sps = readAvcSps(unit);
+      return sps && { level: "sequence", id: sps.id };
+    }
+    const id = createBitReader(unescapeNal(unit.subarray(1, 12))).readUnsigned();
+    return id < 256 ? { level: "picture", id } : null;
+  },
+  describe(sets) {
+    const sequences = sets.filter(({ level }) => level === "sequence").slice(-31);
+    const pictures = sets.filter(({ level }) => level === "picture").slice(-255);
+    const latest = sequences.at(-1);
+    const sps = latest && readAvcSps(latest.unit);
+    if (!sps || pictures.length === 0) return null;
+    const { width, height, pixelAspect } = sps;
+    const configuration = box(
+      "avcC",
+      Buffer.from([1, ...sps.profile, 0xff, 0xe0 | sequences.length]),
+      ...sequences.map(({ unit }) => withLength(unit)),
+      Buffer.from([pictures.length]),
+      ...pictures.map(({ unit }) => withLength(unit)),
+      ...(sps.isHigh
+        ? [Buffer.from([0xfc | sps.chroma, 0xf8 | sps.lumaDepth, 0xf8 | sps.chromaDepth, 0])]
+        : []),
+    );
+    return {
+      sampleEntry: makeVideoEntry({ type: "avc1", configuration, width, height, pixelAspect }),
+      width: Math.round((width * pixelAspect[0]) / pixelAspect[1]),
+      height,
+    };
+  },
+};
+
+function withLength(unit: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
+}

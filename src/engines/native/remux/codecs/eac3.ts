@@ -1,0 +1,111 @@
+import type { AudioFrame } from "./audio-syntax.ts";
+import { createBitReader } from "./bits.ts";
+import { box } from "../mp4/boxes.ts";
+import { dolbyChannels, dolbySampleRates } from "./dolby-tables.ts";
+import { makeAudioEntry } from "./sample-entry.ts";
+
+/** One syncframe of E-AC-3 (ETSI TS 102 366 §E.1.2). */
+interface Syncframe {
+  size: number;
+  isDependent: boolean;
+  substream: number;
+  rateCode: number;
+  sampleRate: number;
+  blocks: number;
+  acmod: number;
+  lfe: number;
+  bsid: number;
+  /** Where a dependent substream's channels are; 0: not said. */
+  channelMap: number;
+}
+
+const headerLength = 8;
+const longestHeader = 16;
+const blocksPerSample = 6;
+const samplesPerBlock = 256;
+const maxSyncframes = 64;
+
+/** Six audio blocks of all substreams, which make one sample of an MP4 (§F.2). */
+export function readEac3Frame(
+  bytes: Uint8Array,
+  at: number,
+  isLast: boolean,
+): AudioFrame | "incomplete" | null {
+  const first = readSyncframe(bytes, at);
+  if (!first || first.isDependent || first.substream !== 0) return null;
+  const frames = [first];
+  let { blocks } = first;
+  let end = at + first.size;
+  while (frames.length < maxSyncframes) {
+    if (end + headerLength > bytes.length && !isLast) return "incomplete";
+    const next = readSyncframe(bytes, end);
+    if (!next) break;
+    const isNextOfFirst = !next.isDependent && next.substream === 0;
+    if (isNextOfFirst && blocks + next.blocks > blocksPerSample) break;
+    if (isNextOfFirst) blocks += next.blocks;
+    frames.push(next);
+    end += next.size;
+  }
+  return describe(frames, end - at, blocks);
+}
+
+function readSyncframe(bytes: Uint8Array, at: number): Syncframe | null {
+  if (at + headerLength > bytes.length) return null;
+  if (bytes[at] !== 0x0b || bytes[at + 1] !== 0x77) return null;
+  const bits = createBitReader(bytes.subarray(at + 2, at + longestHeader));
+  const streamType = bits.read(2);
+  const substream = bits.read(3);
+  const size = (bits.read(11) + 1) * 2;
+  const rateCode = bits.read(2);
+  const second = bits.read(2);
+  const isReduced = rateCode === 3;
+  const fullRate = dolbySampleRates[isReduced ? second : rateCode];
+  const acmod = bits.read(3);
+  const lfe = bits.read(1);
+  const bsid = bits.read(5);
+  if (fullRate === undefined || streamType === 3 || bsid <= 10 || bsid > 16) return null;
+  if (size < headerLength) return null;
+  for (let programs = acmod === 0 ? 2 : 1; programs > 0; programs--) {
+    bits.skip(5);
+    if (bits.read(1) === 1) bits.skip(8);
+  }
+  const isDependent = streamType === 1;
+  const channelMap = isDependent && bits.read(1) === 1 ? bits.read(16) : 0;
+  const sampleRate = isReduced ? fullRate / 2 : fullRate;
+  const blocks = isReduced ? blocksPerSample : ([1, 2, 3, 6][second] ?? 6);
+  const place = { size, isDependent, substream, channelMap };
+  return { ...place, rateCode, sampleRate, blocks, acmod, lfe, bsid };
+}
+
+function describe(frames: readonly Syncframe[], size: number, blocks: number): AudioFrame | null {
+  const [first] = frames;
+  if (!first) return null;
+  const samples = blocks * samplesPerBlock;
+  const program = frames.filter(({ isDependent, substream }) => isDependent || substream === 0);
+  const dependents = program.filter(({ isDependent }) => isDependent);
+  const places = dependents.reduce((all, { channelMap }) => all | placesOf(channelMap), 0);
+  const { rateCode, sampleRate, acmod, lfe, bsid } = first;
+  const makeSampleEntry = (): Uint8Array => {
+    const count = new Set(dependents.map(({ substream }) => substream)).size;
+    const dataRate = Math.min(0x1fff, Math.round((size * 8 * sampleRate) / samples / 1000));
+    const head = [(rateCode << 6) | (bsid << 1), (acmod << 1) | lfe];
+    const tail = count === 0 ? [0] : [(count << 1) | (places >> 8), places & 0xff];
+    const fields = Buffer.from([dataRate >> 5, (dataRate & 31) << 3, ...head, ...tail]);
+    const channels = (dolbyChannels[acmod] ?? 0) + lfe;
+    return makeAudioEntry({
+      type: "ec-3",
+      configuration: box("dec3", fields),
+      channels,
+      sampleRate,
+    });
+  };
+  const key = `ec-3 ${rateCode} ${sampleRate} ${bsid} ${acmod} ${lfe} ${dependents.length} ${places}`;
+  return { size, headerSize: 0, sampleRate, samples, key, makeSampleEntry };
+}
+
+/** chan_loc of `dec3` (§F.6.2.12): the places of chanmap (§E.1.3.1.8) that are beyond the first five. */
+function placesOf(channelMap: number): number {
+  const pairs = (channelMap >> 3) & 0xff;
+  const secondLfe = (channelMap >> 1) & 1;
+  return (pairs << 1) | secondLfe;
+}

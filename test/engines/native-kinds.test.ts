@@ -1,0 +1,98 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native.ts";
+import { showEntry } from "../contracts/engine/trial.ts";
+import { probe } from "../media/probe.ts";
+import { join, readMedium, readRendition } from "../media/rendition.ts";
+import { resource, type Resources } from "../media/resources.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+afterAll(() => engine.close());
+const open = () => engine;
+
+const one = (path: string, body: Buffer): Resources =>
+  new Map([[path, resource("application/octet-stream", body)]]);
+
+/** A file of which nothing but the first bytes is looked at. */
+const headed = (head: string): Buffer => Buffer.concat([Buffer.from(head, "latin1"), rest]);
+const rest = Buffer.alloc(5_000, 0x5a);
+
+describe.concurrent("a progressive file stays what it is:", () => {
+  const asfId = "\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c";
+  const unread: readonly (readonly [string, string, string])[] = [
+    ["flv", "video/x-flv", "FLV\x01\x05\0\0\0\x09"],
+    ["avi", "video/x-msvideo", "RIFF\x0a\x0d\x0a\x0dAVI LIST"],
+    ["wmv", "video/x-ms-wmv", asfId],
+    ["mpg", "video/mpeg", "\0\0\x01\xba\x44"],
+    ["ogv", "video/ogg", `OggS\0\x02${"\0".repeat(20)}\x01\x2a\x80theora`],
+  ];
+  for (const [ext, mime_type, head] of unread) {
+    it(`${ext}, which only players can read`, async () => {
+      await using trial = await showEntry(open, one("film", headed(head)), "film");
+      const facts = { ext, mime_type, size: head.length + rest.length, duration: null };
+      expect(await trial.download()).toMatchObject(facts);
+    });
+  }
+
+  it("Matroska with nothing but sound", async () => {
+    const webm = readMedium("audio.webm");
+    const body = webm.subarray(webm.indexOf(Buffer.from("18538067", "hex")));
+    const head = Buffer.from("1a45dfa38b4282886d6174726f736b61", "hex");
+    const film = one("a.mka", Buffer.concat([head, body]));
+    await using trial = await showEntry(open, film, "a.mka");
+    expect(await trial.download()).toMatchObject({ ext: "mka", mime_type: "audio/x-matroska" });
+  });
+
+  it("an MP4 with stray bytes behind its end", async () => {
+    const body = Buffer.concat([readMedium("index-first.mp4"), Buffer.from("stray")]);
+    await using trial = await showEntry(open, one("a.mp4", body), "a.mp4");
+    expect(await trial.download()).toMatchObject({ ext: "mp4", size: body.length });
+  });
+
+  for (const [name, ext] of [
+    ["tone.mp3", "mp3"],
+    ["tone.aac", "aac"],
+    ["vorbis.ogg", "ogg"],
+    ["aac.m4a", "m4a"],
+  ] as const) {
+    it(`${ext}, where only sound is wanted`, async () => {
+      const body = readMedium(name);
+      await using trial = await showEntry(open, one(name, body), name);
+      expect(await trial.download({ audioOnly: true })).toMatchObject({ ext, size: body.length });
+    });
+  }
+});
+
+describe.concurrent("pictures without sound", () => {
+  for (const name of ["single-video.mp4", "silent.m2t", "video.webm"]) {
+    it(`are refused where only sound is wanted (${name})`, async () => {
+      await using trial = await showEntry(open, one("a", readMedium(name)), "a");
+      const error = { code: "format_unavailable", retryable: false };
+      await expect(trial.download({ audioOnly: true })).rejects.toMatchObject(error);
+    });
+  }
+});
+
+describe.concurrent("a progressive MPEG-TS file", () => {
+  const film = one("film.ts", join(readRendition("high.m2t")));
+
+  it("gives its sound alone", async () => {
+    await using trial = await showEntry(open, film, "film.ts");
+    const made = await trial.download({ audioOnly: true });
+    expect(made).toMatchObject({ ext: "m4a", mime_type: "audio/mp4", width: null });
+    expect((await probe(made.path)).streams).toMatchObject([{ kind: "audio", frames: 283 }]);
+  });
+
+  it("is put together with sound from a file of AAC", async () => {
+    const both = new Map([...film, ...one("tone.aac", readMedium("tone.aac"))]);
+    await using trial = await showEntry(open, both, "film.ts");
+    const { job, site } = trial;
+    const audio = { ...job.format, url: site.url("tone.aac"), ext: "aac", vcodec: "none" };
+    const made = await trial.download({ format: { ...job.format, acodec: "none" }, audio });
+    const { streams } = await probe(made.path);
+    const sound = (await probe(await trial.keep("tone.aac", readMedium("tone.aac")))).streams[0];
+    expect(streams).toMatchObject([
+      { kind: "video", frames: 150 },
+      { kind: "audio", frames: sound?.frames },
+    ]);
+  });
+});

@@ -1,0 +1,119 @@
+import type { ServerResponse } from "node:http";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { createNativeEngine } from "../../src/engines/native.ts";
+import { showEntry, type Trial } from "../contracts/engine/trial.ts";
+import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
+import { readMedium, readRendition } from "../media/rendition.ts";
+import { hls, merge, resource } from "../media/resources.ts";
+
+const local = { allowNetworks: "127.0.0.1/32", idleTimeoutMs: 5_000 };
+const stream = layFiles("ts", readRendition("high.m2t"), "ts");
+const film = resource("video/mp4", readMedium("index-first.mp4"));
+
+describe("a download that needs too much memory", () => {
+  it("fails alone, and not to be tried again", async () => {
+    const engine = createNativeEngine({ ...local, memoryLimitMb: 40 });
+    const endless = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n${"#EXTINF:1,\na?\n".repeat(199_000)}`;
+    const resources = new Map([
+      ["index.m3u8", hls(endless)],
+      ["film.mp4", film],
+    ]);
+    await using small = await showEntry(() => engine, resources, "film.mp4");
+    await using large = await showEntry(() => engine, resources, "index.m3u8");
+    small.site.answer("film.mp4", async (_response, serve) => {
+      await failed;
+      await serve();
+    });
+    const failed = large.download().catch((error: unknown) => error);
+    expect(await small.download()).toMatchObject({ size: film.body.length });
+    expect(await failed).toMatchObject({ code: "internal", retryable: false });
+    expect(await failed).toMatchObject({ message: expect.stringContaining("40 MiB of memory") });
+    await using next = await showEntry(() => engine, resources, "film.mp4");
+    expect(await next.download()).toMatchObject({ size: film.body.length });
+    await engine.close();
+  });
+});
+
+describe("a thread that has been idle for long", () => {
+  it("takes no more work while it ends", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const engine = createNativeEngine(local);
+    await using trial = await showEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    await trial.download();
+    vi.advanceTimersByTime(10_000);
+    expect(await trial.download()).toMatchObject({ size: film.body.length });
+    await engine.close();
+  });
+});
+
+describe("an engine that is closed", () => {
+  it("ends what runs, and begins nothing", async () => {
+    const engine = createNativeEngine(local);
+    await using trial = await showEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    trial.site.answer("film.mp4", () => {});
+    const running = trial.download().catch((error: unknown) => error);
+    await trial.site.until(() => trial.site.asked.length === 1);
+    await Promise.all([engine.close(), engine.close()]);
+    expect(await running).toMatchObject({ code: "unavailable", retryable: true });
+    await expect(trial.download()).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
+
+describe("an abort", () => {
+  const engine = createNativeEngine(local);
+  afterAll(() => engine.close());
+  const open = () => engine;
+  const key = { ext: "ts", hasIv: true, rotation: 10 };
+  const locked = layEncrypted("crypt", readRendition("high.m2t"), key);
+  const resources = merge(
+    stream.resources,
+    locked.resources,
+    new Map([
+      ["film.mp4", film],
+      ["index.m3u8", hls(mediaPlaylist(stream.lines))],
+      ["locked.m3u8", hls(mediaPlaylist(locked.lines))],
+      ["live.m3u8", hls(mediaPlaylist(stream.lines, false))],
+    ]),
+  );
+
+  for (const [what, entry, path] of [
+    ["a playlist", "index.m3u8", "index.m3u8"],
+    ["a key", "locked.m3u8", "crypt/0.key"],
+    ["a segment", "index.m3u8", "ts/2.ts"],
+    ["a file", "film.mp4", "film.mp4"],
+  ] as const) {
+    it(`that comes while ${what} is waited for ends the request`, async () => {
+      await using trial = await showEntry(open, resources, entry);
+      const asked = Promise.withResolvers<ServerResponse>();
+      trial.site.answer(path, asked.resolve);
+      const { aborting, ended } = begin(trial);
+      const response = await asked.promise;
+      const closed = new Promise((resolve) => response.once("close", resolve));
+      aborting.abort("enough");
+      expect(await ended).toBe("enough");
+      await closed;
+      trial.site.answer(path, (_response, serve) => serve());
+      expect(await trial.download()).toMatchObject({ ext: "mp4" });
+    });
+  }
+
+  it("that comes while a live stream shows nothing new ends the waiting", async () => {
+    await using trial = await showEntry(open, resources, "live.m3u8");
+    const { aborting, ended } = begin(trial);
+    const readings = () => trial.site.asked.filter(({ path }) => path === "live.m3u8").length;
+    await trial.site.until(() => readings() === 2);
+    aborting.abort("enough");
+    expect(await ended).toBe("enough");
+    expect(readings()).toBe(2);
+  });
+});
+
+function begin(trial: Trial): { aborting: AbortController; ended: Promise<unknown> } {
+  const aborting = new AbortController();
+  const ended = trial.download({}, aborting.signal).then(
+    () => "it went on",
+    (reason: unknown) => reason,
+  );
+  return { aborting, ended };
+}
