@@ -1,6 +1,6 @@
 import type { Claim } from "./stores/store.ts";
 import { hostOf } from "./stores/rules.ts";
-import type { TaskEvent, TaskEvents } from "./task-events.ts";
+import type { TaskChanged, TaskEvents } from "./task-events.ts";
 import { Interruption } from "./runner/interruption.ts";
 import { createLeftovers } from "./runner/leftovers.ts";
 import { deleteExpired } from "./runner/retention.ts";
@@ -119,7 +119,7 @@ export function createRunner(options: RunnerOptions): Runner {
     }
   }
 
-  function follow({ change }: TaskEvent): void {
+  function follow(change: TaskChanged): void {
     const { id } = change.task;
     const state = change.type === "task" ? change.task.state : "deleted";
     if (state === "queued") wake();
@@ -143,7 +143,8 @@ export function createRunner(options: RunnerOptions): Runner {
       const poll = setInterval(wake, pollMs);
       const { signal } = life;
       const chores = [leftovers.sweep(signal)];
-      if (retentionS > 0) chores.push(deleteExpired({ store, retentionS, signal, logger, now }));
+      if (retentionS > 0)
+        chores.push(deleteExpired({ store, files, retentionS, signal, logger, now }));
       end = async () => {
         clearInterval(poll);
         await Promise.all(chores);

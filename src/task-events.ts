@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { TaskStore } from "./stores/store.ts";
+import type { Claim, ClaimQuery, TaskStore } from "./stores/store.ts";
 import { createBacklog } from "./task-events/backlog.ts";
 import type { Task } from "./task.ts";
 
@@ -8,15 +8,9 @@ export type TaskChanged =
   | { type: "task"; task: Task }
   | { type: "deleted"; task: Pick<Task, "id"> };
 
-/** A change as subscribers get it. */
-export interface TaskEvent {
-  /** Opaque, without line breaks; shows what to go on from. */
-  id: string;
-  change: TaskChanged;
-}
-
 /** A change that was published before. */
 export interface PastEvent {
+  /** Opaque, without line breaks; shows what to go on from. */
   id: string;
   type: TaskChanged["type"];
   taskId: string;
@@ -31,13 +25,16 @@ export interface TaskEvents {
    * Calls `listener` with every change from now on, in the turn in which it is published; gives the
    * function that ends it.
    */
-  subscribe(listener: (event: TaskEvent) => void): () => void;
+  subscribe(listener: (change: TaskChanged) => void): () => void;
   /**
    * What came after the event with this id, oldest first; `undefined` where the feed does not
    * reach back so far or has never had it.
    */
   since(id: string): readonly PastEvent[] | undefined;
-  /** The newest event's id, or one that `since` answers with what comes after now. */
+  /**
+   * The newest event's id, or one that `since` answers with what comes after now. From its first reading
+   * on the feed remembers: before, nobody can have an id to ask with.
+   */
   readonly lastId: string;
 }
 
@@ -60,13 +57,21 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
   const feedId = randomUUID().slice(0, 8);
   const backlog = createBacklog<PastEvent>(maxEvents, maxLength);
   const subscribers = new Set<Subscriber>();
-  const deliveries: { event: TaskEvent; to: readonly Subscriber[] }[] = [];
+  const deliveries: { change: TaskChanged; to: readonly Subscriber[] }[] = [];
+  let isRemembering = false;
 
-  function deliver(event: TaskEvent, to: readonly Subscriber[]): void {
+  function remember({ type, task }: TaskChanged): void {
+    // As text: a copy by nature, made once for all who ask for it.
+    const json = JSON.stringify(task);
+    const id = `${feedId}-${backlog.newest + 1}`;
+    backlog.add({ id, type, taskId: task.id, json }, json.length);
+  }
+
+  function deliver(change: TaskChanged, to: readonly Subscriber[]): void {
     for (const subscriber of to) {
       if (!subscribers.has(subscriber)) continue;
       try {
-        subscriber.listener(event);
+        subscriber.listener(change);
       } catch (err) {
         if (logger === undefined) throwUncaught(err);
         else logger.error({ err }, "a listener to the changes of tasks failed");
@@ -76,15 +81,11 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
 
   return {
     publish(change) {
-      const { type, task } = change;
-      const id = `${feedId}-${backlog.newest + 1}`;
-      // As text: a copy by nature, made once for all who ask for it.
-      const json = JSON.stringify(task);
-      backlog.add({ id, type, taskId: task.id, json }, json.length);
+      if (isRemembering) remember(change);
       if (subscribers.size === 0) return;
-      if (deliveries.push({ event: { id, change }, to: [...subscribers] }) > 1) return;
+      if (deliveries.push({ change, to: [...subscribers] }) > 1) return;
       for (let next = deliveries[0]; next !== undefined; next = deliveries[0]) {
-        deliver(next.event, next.to);
+        deliver(next.change, next.to);
         deliveries.shift();
       }
     },
@@ -98,13 +99,14 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
       return feed === feedId ? backlog.after(Number(number)) : undefined;
     },
     get lastId() {
+      isRemembering = true;
       return `${feedId}-${backlog.newest}`;
     },
   };
 }
 
 interface Subscriber {
-  listener: (event: TaskEvent) => void;
+  listener: (change: TaskChanged) => void;
 }
 
 function throwUncaught(error: unknown): void {
@@ -122,6 +124,8 @@ function throwUncaught(error: unknown): void {
 export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore {
   /** By task: the last write that has not ended. */
   const writes = new Map<string, Promise<unknown>>();
+  /** All claims so far: their tasks are known only once they have ended. */
+  let claims: Promise<unknown> = Promise.resolve();
 
   async function inTurn<T>(id: string, write: () => Promise<T>): Promise<T> {
     const before = writes.get(id);
@@ -132,6 +136,19 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     } finally {
       if (writes.get(id) === mine) writes.delete(id);
     }
+  }
+
+  /** Behind the claims, for what was written may be to a task that one of them has taken. */
+  async function publishWrite(type: TaskChanged["type"], write: Promise<Task>): Promise<Task> {
+    const task = await write;
+    await claims;
+    return publish(type, task);
+  }
+
+  async function claim(query: ClaimQuery): Promise<Claim | undefined> {
+    const claimed = await store.claim(query);
+    if (claimed !== undefined) publish("task", claimed.task);
+    return claimed;
   }
 
   function publish(type: TaskChanged["type"], task: Task): Task {
@@ -150,12 +167,13 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     get: (id) => store.get(id),
     list: (query) => store.list(query),
     update: (id, change, options) =>
-      inTurn(id, async () => publish("task", await store.update(id, change, options))),
-    delete: (id) => inTurn(id, async () => publish("deleted", await store.delete(id))),
-    claim: async (query) => {
-      const claim = await store.claim(query);
-      if (claim !== undefined) publish("task", claim.task);
-      return claim;
+      inTurn(id, () => publishWrite("task", store.update(id, change, options))),
+    delete: (id) => inTurn(id, () => publishWrite("deleted", store.delete(id))),
+    claim: (query) => {
+      const mine = claim(query);
+      // Nothing is carried on, else each would hold those before it.
+      claims = Promise.allSettled([claims, mine]).then(() => undefined);
+      return mine;
     },
     heartbeat: (id, lease, leaseMs) => store.heartbeat(id, lease, leaseMs),
     ping: () => store.ping(),

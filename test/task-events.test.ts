@@ -6,7 +6,6 @@ import {
   createTaskEvents,
   publishChanges,
   type TaskChanged,
-  type TaskEvent,
   type TaskEvents,
 } from "../src/task-events.ts";
 import { newTask, type Task } from "../src/task.ts";
@@ -25,17 +24,17 @@ function changeTo(url: string): TaskChanged {
   return { type: "task", task: task(url) };
 }
 
-function urlsOf(events: readonly TaskEvent[]): string[] {
-  return events.map(({ change }) => ("url" in change.task ? change.task.url : "deleted"));
+function urlsOf(changes: readonly TaskChanged[]): string[] {
+  return changes.map(({ task: changed }) => ("url" in changed ? changed.url : "deleted"));
 }
 
 function pastUrlsOf(events: TaskEvents, id: string): string[] | undefined {
   return events.since(id)?.map(({ json }) => JSON.parse(json).url);
 }
 
-function collect(events: TaskEvents): TaskEvent[] {
-  const seen: TaskEvent[] = [];
-  events.subscribe((event) => seen.push(event));
+function collect(events: TaskEvents): TaskChanged[] {
+  const seen: TaskChanged[] = [];
+  events.subscribe((change) => seen.push(change));
   return seen;
 }
 
@@ -53,8 +52,8 @@ describe("the feed of changes", () => {
   it("gives nothing from before the subscription, nor after its end", () => {
     const events = createTaskEvents();
     events.publish(changeTo("a"));
-    const seen: TaskEvent[] = [];
-    const end = events.subscribe((event) => seen.push(event));
+    const seen: TaskChanged[] = [];
+    const end = events.subscribe((change) => seen.push(change));
     events.publish(changeTo("b"));
     end();
     end();
@@ -77,7 +76,7 @@ describe("the feed of changes", () => {
 
   it("keeps the order where a listener publishes", () => {
     const events = createTaskEvents();
-    events.subscribe(({ change }) => {
+    events.subscribe((change) => {
       if ("url" in change.task && change.task.url === "a") events.publish(changeTo("b"));
     });
     const seen = collect(events);
@@ -87,9 +86,9 @@ describe("the feed of changes", () => {
 
   it("ends a subscription also while an event is being given out", () => {
     const events = createTaskEvents();
-    const seen: TaskEvent[] = [];
+    const seen: TaskChanged[] = [];
     events.subscribe(() => end());
-    const end = events.subscribe((event) => seen.push(event));
+    const end = events.subscribe((change) => seen.push(change));
     events.publish(changeTo("a"));
     expect(seen).toEqual([]);
   });
@@ -105,6 +104,15 @@ describe("the feed of changes", () => {
     expect(pastUrlsOf(events, middle)).toEqual(["b"]);
     expect(events.since(events.lastId)).toEqual([]);
     expect(events.since(start)?.at(-1)?.id).toBe(events.lastId);
+  });
+
+  it("remembers from the first reading of an id on", () => {
+    const events = createTaskEvents();
+    events.publish(changeTo("a"));
+    const [feed = ""] = events.lastId.split("-");
+    expect(pastUrlsOf(events, `${feed}-0`)).toEqual([]);
+    events.publish(changeTo("b"));
+    expect(pastUrlsOf(events, `${feed}-0`)).toEqual(["b"]);
   });
 
   it("does not know the ids of another feed, nor any other text", () => {
@@ -151,7 +159,7 @@ describe("a store that publishes", () => {
     const claim = await store.claim({ leaseMs: 1_000 });
     const canceled = await store.update(created.id, { state: "canceled" });
     await store.delete(created.id);
-    expect(seen.map(({ change }) => change)).toEqual([
+    expect(seen).toEqual([
       { type: "task", task: created },
       { type: "task", task: claim?.task },
       { type: "task", task: canceled },
@@ -163,7 +171,7 @@ describe("a store that publishes", () => {
     const events = createTaskEvents();
     const store = publishChanges(createMemoryStore(), events);
     const order: string[] = [];
-    events.subscribe(({ change }) => order.push(change.type));
+    events.subscribe((change) => order.push(change.type));
     await store.create(task()).then(() => order.push("answered"));
     expect(order).toEqual(["task", "answered"]);
   });
@@ -195,9 +203,29 @@ describe("a store that publishes", () => {
     const seen = collect(events);
     const attempts = Array.from({ length: 20 }, (_each, n) => store.update(id, { attempts: n }));
     await Promise.all([...attempts, store.delete(id)]);
-    expect(
-      seen.map(({ change }) => ("url" in change.task ? change.task.attempts : "gone")),
-    ).toEqual([...attempts.keys(), "gone"]);
+    expect(seen.map(({ task: changed }) => ("url" in changed ? changed.attempts : "gone"))).toEqual(
+      [...attempts.keys(), "gone"],
+    );
+  });
+
+  it.each([
+    ["memory", () => createMemoryStore()],
+    ["SQLite", () => openSqliteStore({ path: join(makeFolder(), "tasks.db") })],
+  ])("publishes that a task was claimed before what then became of it: %s", async (_, open) => {
+    const events = createTaskEvents();
+    await using stack = new AsyncDisposableStack();
+    const store = stack.adopt(publishChanges(open(), events), (opened) => opened.close());
+    for (const end of ["canceled", "deleted"] as const) {
+      const { id } = await store.create(task());
+      const seen = collect(events);
+      const claim = store.claim({ leaseMs: 60_000 });
+      const ended = end === "deleted" ? store.delete(id) : store.update(id, { state: end });
+      await Promise.all([claim, ended]);
+      const states = seen.map(({ task: changed }) =>
+        "state" in changed ? changed.state : "deleted",
+      );
+      expect(states).toEqual(["running", end]);
+    }
   });
 
   it("finishes the writes that wait for their turn before it closes", async () => {

@@ -7,7 +7,12 @@ export function attachment(name: string): string {
     .toWellFormed()
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "")
     .replace(/[/\\]/g, "_");
-  const ascii = safe.replace(/[^ -~]|["%]/gu, "_");
+  // Letters lose their marks rather than themselves: curl and others save under this name.
+  const ascii = safe
+    .normalize("NFD")
+    .replace(/\p{M}/gu, "")
+    .normalize("NFC")
+    .replace(/[^ -~]|["%]/gu, "_");
   return `attachment; filename="${ascii}"; filename*=UTF-8''${escapeAttribute(safe)}`;
 }
 

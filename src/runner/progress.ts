@@ -18,8 +18,9 @@ export interface ProgressReport {
 
 /**
  * Saves what the engine reports at most every 500 ms, with speed and time left made of it. The first
- * report is saved at once, and so is the first with more bytes than `bytesBefore`, those that earlier runs
- * had reached: `gotFurther`. One is saved at a time; where `save` rejects the next one makes up for it.
+ * report of another stage than `downloading` is saved at once, and so is the first with more bytes than
+ * `bytesBefore`, those that earlier runs had reached: `gotFurther`. One is saved at a time; where `save`
+ * rejects the next one makes up for it.
  */
 export function createProgressReport(options: {
   bytesBefore: number;
@@ -30,7 +31,9 @@ export function createProgressReport(options: {
   const measure = createSpeedometer();
   let latest: DownloadProgress | undefined;
   let isFurther = false;
-  let savedMs = -Infinity;
+  // As if saved: that the download begins is put down by whoever begins it.
+  let savedStage: Progress["stage"] = "downloading";
+  let savedMs = now().getTime();
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
   let isClosed = false;
@@ -38,7 +41,8 @@ export function createProgressReport(options: {
   function schedule(): void {
     if (isClosed || saving !== undefined || latest === undefined) return;
     const isFirstFurther = !isFurther && (latest.downloaded_bytes ?? 0) > bytesBefore;
-    const waitMs = isFirstFurther ? 0 : savedMs + intervalMs - now().getTime();
+    const isUrgent = isFirstFurther || latest.stage !== savedStage;
+    const waitMs = isUrgent ? 0 : savedMs + intervalMs - now().getTime();
     if (waitMs > 0) {
       timer ??= setTimeout(
         () => {
@@ -58,6 +62,7 @@ export function createProgressReport(options: {
 
   async function write(progress: Progress, isFirstFurther: boolean): Promise<void> {
     savedMs = now().getTime();
+    savedStage = progress.stage;
     try {
       await save(progress, isFirstFurther);
       isFurther ||= isFirstFurther;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../errors.ts";
+import type { Files } from "../files/files.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
 
@@ -18,12 +19,13 @@ const longestPauseMs = 60_000;
  */
 export async function deleteExpired(options: {
   store: TaskStore;
+  files: Files;
   retentionS: number;
   signal: AbortSignal;
   logger: Pick<BaseLogger, "error">;
   now: () => Date;
 }): Promise<void> {
-  const { store, retentionS, signal, logger, now } = options;
+  const { store, files, retentionS, signal, logger, now } = options;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
   async function pass(state: Task["state"]): Promise<void> {
@@ -33,26 +35,29 @@ export async function deleteExpired(options: {
       const { tasks, next } = await store.list(query);
       const endsBefore = new Date(now().getTime() - retentionS * 1000).toISOString();
       const expired = tasks.filter(({ finished_at }) => (finished_at ?? endsBefore) < endsBefore);
-      await Promise.all(expired.map(({ id }) => deleteTask(store, id)));
+      await Promise.all(expired.map(deleteTask));
       before = next;
       if (before !== undefined) await pause(batchPauseMs);
     } while (before !== undefined && !signal.aborted);
+  }
+
+  async function deleteTask({ id, state }: Task): Promise<void> {
+    try {
+      // First: a file that no record tells of would stay for ever.
+      if (state === "succeeded") await files.remove(id);
+      await store.delete(id);
+    } catch (err) {
+      if (err instanceof ServiceError && err.code === "not_found") return;
+      logger.error({ task: id, err }, "a task past its retention could not be deleted");
+    }
   }
 
   while (!signal.aborted) {
     try {
       for (const state of ["succeeded", "failed", "canceled"] as const) await pass(state);
     } catch (err) {
-      logger.error({ err }, "tasks past their retention could not be deleted");
+      logger.error({ err }, "tasks past their retention could not be looked for");
     }
     await pause(Math.min(retentionS * 100, longestPauseMs));
-  }
-}
-
-async function deleteTask(store: TaskStore, id: string): Promise<void> {
-  try {
-    await store.delete(id);
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== "not_found") throw error;
   }
 }

@@ -78,7 +78,7 @@ async function endRun(
       const line = { ...soFar, code, reason: message };
       if (runAfter !== undefined)
         logger.info({ ...line, delayMs }, "run failed; it is tried again");
-      else if (failure instanceof ServiceError) logger.warn(line, "run failed");
+      else if (code !== "internal") logger.warn(line, "run failed");
       else logger.error({ ...line, err: failure }, "run failed by a fault of the program");
     } else if (failure.kind === "stopping") {
       await held.insist({ state: "queued", attempts: task.attempts - 1 });

@@ -22,5 +22,5 @@ export function createLog(output: Output): View {
 
 function stepOf({ state, progress }: Task): string {
   const percent = percentOf(progress);
-  return `${state} ${progress?.stage ?? ""} ${percent === null ? "" : Math.floor(percent / 10)}`;
+  return `${state} ${progress?.stage ?? "resolving"} ${percent === null ? "" : Math.floor(percent / 10)}`;
 }

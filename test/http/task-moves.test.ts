@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { Files } from "../../src/files/files.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
@@ -113,5 +114,22 @@ describe("DELETE /tasks/{id}", () => {
     expect(await files.ids()).toEqual([other.id]);
     expect((await app.inject(`/tasks/${id}/file`)).statusCode).toBe(404);
     expect((await app.inject(`/tasks/${other.id}/file`)).body).toBe("other");
+  });
+
+  it("leaves the task where its file cannot be removed, so that it can be tried again", async () => {
+    const { id } = await addFinishedTask({ store, files }, Buffer.from("content"));
+    let failures = 1;
+    const remove = async (given: string) => {
+      if (failures-- > 0) throw new ServiceError("unavailable", "the file system says EIO");
+      await files.remove(given);
+    };
+    const failing = await buildApp({ store, files: { ...files, remove } });
+    const deleteTask = () => failing.inject({ method: "DELETE", url: `/tasks/${id}` });
+    expect((await deleteTask()).json()).toMatchObject({ status: 503, code: "unavailable" });
+    expect((await app.inject(`/tasks/${id}/file`)).body).toBe("content");
+    expect((await deleteTask()).statusCode).toBe(204);
+    expect(await store.get(id)).toBeUndefined();
+    expect(await files.ids()).toEqual([]);
+    await failing.close();
   });
 });

@@ -41,14 +41,32 @@ test("however often it is reported, it is saved twice a second, the newest each 
   expect(saved.map(({ gotFurther }) => gotFurther)).toEqual([true, false, false, false]);
 });
 
+test("a first report without bytes is no news, as the download was said to begin", async () => {
+  const { report, saved } = start();
+  report.report(at(0, 100));
+  await vi.advanceTimersByTimeAsync(100);
+  report.report(at(7, 100));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(saved.map(({ downloaded_bytes, atMs }) => [downloaded_bytes, atMs])).toEqual([[7, 100]]);
+});
+
 test("a report that was too early is saved when its time has come", async () => {
   const { report, saved } = start();
   report.report(at(1));
-  report.report({ ...at(2), stage: "processing" });
+  report.report(at(2));
   await vi.advanceTimersByTimeAsync(499);
   expect(saved).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(1);
-  expect(saved[1]).toMatchObject({ stage: "processing", downloaded_bytes: 2, atMs: 500 });
+  expect(saved[1]).toMatchObject({ stage: "downloading", downloaded_bytes: 2, atMs: 500 });
+});
+
+test("the first report of a stage is saved at once", async () => {
+  const { report, saved } = start();
+  report.report(at(1));
+  await vi.advanceTimersByTimeAsync(10);
+  report.report({ ...at(2), stage: "processing" });
+  await vi.advanceTimersByTimeAsync(1);
+  expect(saved[1]).toMatchObject({ stage: "processing", downloaded_bytes: 2, atMs: 10 });
 });
 
 test("the first bytes beyond those of earlier runs are saved at once, as getting further", async () => {
@@ -61,7 +79,6 @@ test("the first bytes beyond those of earlier runs are saved at once, as getting
   report.report(at(102));
   await vi.advanceTimersByTimeAsync(600);
   expect(saved.map(({ downloaded_bytes, gotFurther }) => [downloaded_bytes, gotFurther])).toEqual([
-    [90, false],
     [101, true],
     [102, false],
   ]);
@@ -96,7 +113,7 @@ test("the speed follows changes smoothly, and comes to 0 where nothing arrives",
     report.report(at(bytes));
     await vi.advanceTimersByTimeAsync(500);
   };
-  for (const step of [0, 500, 500, 1000]) await pass(step);
+  for (const step of [1, 500, 500, 1000]) await pass(step);
   const speeds = saved.map(({ speed }) => speed);
   expect(speeds.slice(0, 3)).toEqual([null, 1000, 1000]);
   expect(speeds[3]).toBeGreaterThan(1000);

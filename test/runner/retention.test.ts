@@ -6,6 +6,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task.ts";
 import { bringTo } from "../contracts/task-store/moves.ts";
 import { createClock, startTrial, times } from "../contracts/task-store/trial.ts";
+import { createTestFiles } from "./files.ts";
 import { setScene } from "./scene.ts";
 
 const day = 24 * 3600;
@@ -54,6 +55,32 @@ test("without a retention nothing is deleted, however old", async () => {
   runner.start();
   await until((await add()).id, "succeeded");
   expect(await store.get(id)).toBeDefined();
+});
+
+test("a task whose file cannot be removed stays until it can, and holds up no other", async () => {
+  const clock = createClock();
+  const inner = createTestFiles();
+  const failing = new Set<string>();
+  const files = {
+    ...inner,
+    async remove(id: string) {
+      if (failing.has(id)) throw new ServiceError("unavailable", "the file system says EIO");
+      await inner.remove(id);
+    },
+  };
+  const { runner, store, log, add, until } = setScene({ now: clock.now, retentionS: 1, files });
+  const [bad, good] = [await add(), await add()];
+  failing.add(bad.id);
+  runner.start();
+  for (const { id } of [bad, good]) await until(id, "succeeded");
+  clock.advance(1001);
+  await vi.waitUntil(async () => (await store.get(good.id)) === undefined);
+  await vi.waitUntil(() => log.some(({ task, err }) => task === bad.id && err !== undefined));
+  expect(inner.results()).toEqual([bad.id]);
+  failing.clear();
+  await vi.waitUntil(async () => (await store.get(bad.id)) === undefined);
+  expect(inner.results()).toEqual([]);
+  inner.destroy();
 });
 
 test("a list that cannot be read is read again, and is in the log", async () => {

@@ -41,7 +41,7 @@ export function setScene({ store: given, downloads, ...options }: SceneOptions =
   const engine = options.engine ?? createTestEngine(downloads);
   const changes: TaskChanged[] = [];
   const waiters = new Set<() => void>();
-  events.subscribe(({ change }) => {
+  events.subscribe((change) => {
     changes.push(structuredClone(change));
     for (const waiter of waiters) waiter();
   });

@@ -94,6 +94,13 @@ describe("the log", () => {
   it("has a line for each step of a task, and not for each of its changes", () => {
     const output = createTerminal();
     const log = createLog(output);
+    log.show([{ type: "task", task: { ...a, progress: null } }]);
+    log.show([
+      {
+        type: "task",
+        task: { ...a, progress: { ...halfway!, stage: "resolving", total_bytes: null } },
+      },
+    ]);
     for (let bytes = 0; bytes <= 1000; bytes += 1) {
       const progress = { ...halfway!, downloaded_bytes: bytes, total_bytes: 1000 };
       log.show([{ type: "task", task: { ...a, progress } }]);
@@ -101,7 +108,7 @@ describe("the log", () => {
     log.show([{ type: "task", task: done }]);
     log.show([{ type: "deleted", task: { id: a.id } }]);
     const lines = output.text.trimEnd().split("\n");
-    expect(lines).toHaveLength(12);
+    expect(lines).toHaveLength(13);
     expect(lines.at(-1)).toBe(taskLine(done));
     expect(output.text).not.toContain("\u001B");
   });

@@ -11,7 +11,8 @@ import { problems } from "../problem.ts";
 import { type ByteRange, readRange } from "../range.ts";
 import { TaskParams, unknownTask } from "./task.ts";
 
-const media = { "video/*": { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) } };
+const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
+const media = { "video/*": bytes, "audio/*": bytes };
 
 const fileHeaders = {
   etag: { type: "string", description: "strong; made of the file's SHA-256" },
@@ -32,9 +33,11 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   const schema = { params: TaskParams };
 
   // Of its own: the HEAD that Fastify makes of a GET reads the whole file.
-  app.head(path, { schema: { ...schema, hide: true } }, async ({ params }, reply) => {
-    const file = await findFile(store, params.id);
-    const { handle, size } = await openFile(files, params.id, file);
+  app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => {
+    const { id } = request.params;
+    const file = await findFile(store, id);
+    if (isKnown(request, file)) return answerKnown(reply, file);
+    const { handle, size } = await openFile(files, id, file);
     await handle.close();
     return describe(reply, file, size).send();
   });
@@ -68,9 +71,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
     async (request, reply) => {
       const { id } = request.params;
       const file = await findFile(store, id);
-      if (matches(request.headers["if-none-match"], etagOf(file))) {
-        return reply.code(304).header("etag", etagOf(file)).send(null);
-      }
+      if (isKnown(request, file)) return answerKnown(reply, file);
       const { handle, size } = await openFile(files, id, file);
       const range = rangeOf(request, file, size);
       if (range === "unsatisfiable") {
@@ -104,6 +105,14 @@ async function openFile(files: Files, id: string, file: TaskFile) {
 
 function etagOf(file: TaskFile): string {
   return `"${file.sha256}"`;
+}
+
+function isKnown({ headers }: FastifyRequest, file: TaskFile): boolean {
+  return matches(headers["if-none-match"], etagOf(file));
+}
+
+function answerKnown(reply: FastifyReply, file: TaskFile): FastifyReply {
+  return reply.code(304).header("etag", etagOf(file)).send(null);
 }
 
 /** `If-Range` is compared strongly (RFC 9110 §13.1.5); a date never matches, as none was sent. */

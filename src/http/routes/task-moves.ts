@@ -45,7 +45,8 @@ export const taskMoveRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = a
       schema: {
         operationId: "retryTask",
         summary: "Queue a task again that has failed or was canceled",
-        description: "It starts with all its attempts, and goes on from what it had fetched.",
+        description:
+          "It starts with all its attempts; one whose error is retryable goes on from what it had fetched.",
         tags: ["tasks"],
         params: TaskParams,
         response,

@@ -68,8 +68,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
       },
     },
     async (request, reply) => {
-      const { id } = await store.delete(request.params.id);
-      await files.remove(id);
+      const { id } = request.params;
+      const task = await store.get(id);
+      // First, and nothing else has it in hand any more: a file that no record tells of would stay. What
+      // other tasks have on the disk is removed by what runs them.
+      if (task?.state === "succeeded") await files.remove(id);
+      await store.delete(id);
       return reply.code(204).send(null);
     },
   );
