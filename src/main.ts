@@ -25,6 +25,7 @@ async function start(): Promise<void> {
     await app.listen({ host: config.HOST, port: config.PORT });
   } catch (cause) {
     await app.close();
+    await parts.engine.close();
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
   }
@@ -33,6 +34,7 @@ async function start(): Promise<void> {
     if (err) logger.fatal({ err }, "stopping after an error nobody handled");
     else logger.info({ signal }, "stopping; requests in flight may finish");
     await app.close();
+    await parts.engine.close();
   });
 }
 
@@ -78,6 +80,7 @@ async function openParts(config: Config, logger: Logger) {
     events,
     files,
     runner,
+    engine,
     resolver,
     infoTimeoutMs: config.INFO_TIMEOUT_MS,
     infoCacheTtlS: config.INFO_CACHE_TTL_S,

@@ -4,6 +4,9 @@ import type { Progress } from "../task.ts";
 /** Least time between two of a task's changes of progress. */
 const intervalMs = 500;
 
+/** Whatever the reason, no task changes more often in a second. */
+const maxPerSecond = 4;
+
 /** Over how much time the speed is averaged. */
 const smoothingMs = 3_000;
 
@@ -34,6 +37,8 @@ export function createProgressReport(options: {
   // As if saved: that the download begins is put down by whoever begins it.
   let savedStage: Progress["stage"] = "downloading";
   let savedMs = now().getTime();
+  // When the last ones were saved. A run puts down two of its own before its engine reports.
+  const saves = [savedMs, savedMs];
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
   let isClosed = false;
@@ -42,14 +47,17 @@ export function createProgressReport(options: {
     if (isClosed || saving !== undefined || latest === undefined) return;
     const isFirstFurther = !isFurther && (latest.downloaded_bytes ?? 0) > bytesBefore;
     const isUrgent = isFirstFurther || latest.stage !== savedStage;
-    const waitMs = isUrgent ? 0 : savedMs + intervalMs - now().getTime();
+    const dueMs = isUrgent ? 0 : savedMs + intervalMs;
+    const allowedMs = (saves.at(-maxPerSecond) ?? 0) + 1_000;
+    const waitMs = Math.max(dueMs, allowedMs) - now().getTime();
     if (waitMs > 0) {
       timer ??= setTimeout(
         () => {
+          timer = undefined;
           savedMs = -Infinity;
           schedule();
         },
-        Math.min(waitMs, intervalMs),
+        Math.min(waitMs, 1_000),
       );
       return;
     }
@@ -62,6 +70,8 @@ export function createProgressReport(options: {
 
   async function write(progress: Progress, isFirstFurther: boolean): Promise<void> {
     savedMs = now().getTime();
+    saves.push(savedMs);
+    if (saves.length > maxPerSecond) saves.shift();
     savedStage = progress.stage;
     try {
       await save(progress, isFirstFurther);

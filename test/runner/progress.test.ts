@@ -60,6 +60,19 @@ test("a report that was too early is saved when its time has come", async () => 
   expect(saved[1]).toMatchObject({ stage: "downloading", downloaded_bytes: 2, atMs: 500 });
 });
 
+test("nothing is saved more than four times in a second, what the run began with included", async () => {
+  const { report, saved } = start();
+  report.report(at(1));
+  await vi.advanceTimersByTimeAsync(500);
+  report.report(at(2));
+  await vi.advanceTimersByTimeAsync(100);
+  report.report({ ...at(3), stage: "processing" });
+  await vi.advanceTimersByTimeAsync(399);
+  expect(saved).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(saved[2]).toMatchObject({ stage: "processing", atMs: 1_000 });
+});
+
 test("the first report of a stage is saved at once", async () => {
   const { report, saved } = start();
   report.report(at(1));
