@@ -102,7 +102,8 @@ async function spool(lane: Lane, { job, signal }: LaneContext): Promise<string> 
   const path = join(job.folder, `${name}.whole`);
   async function* bytes() {
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      yield next.value.bytes;
+      // A copy: the stream that it goes to takes its time.
+      yield Uint8Array.from(next.value.bytes);
     }
   }
   await pipeline(bytes, createWriteStream(path), { signal });

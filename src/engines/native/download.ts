@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "../../disk-error.ts";
@@ -96,9 +95,16 @@ async function finish(path: string, inspect: Inspect, signal: AbortSignal): Prom
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024, signal })) {
-    const bytes: Buffer = chunk;
-    hash.update(bytes);
+  const memory = Buffer.allocUnsafeSlow(1024 * 1024);
+  const file = await open(path, "r");
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const { bytesRead } = await file.read(memory);
+      if (bytesRead === 0) return hash.digest("hex");
+      hash.update(memory.subarray(0, bytesRead));
+    }
+  } finally {
+    await file.close();
   }
-  return hash.digest("hex");
 }

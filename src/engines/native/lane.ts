@@ -1,5 +1,5 @@
-import { createReadStream } from "node:fs";
-import { open, readFile } from "node:fs/promises";
+import { closeSync, createReadStream, openSync, readSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { DownloadJob } from "../engine.ts";
@@ -33,6 +33,7 @@ export interface Lane {
 
 /** Bytes that a demuxer can take at once. */
 export interface Chunk {
+  /** Valid until the next chunk is asked for. */
   bytes: Uint8Array;
   place: PiecePlace;
 }
@@ -111,8 +112,9 @@ async function* segmentChunks(source: SegmentSource, context: LaneContext): Asyn
     ahead: 2 * concurrentFragments,
     onPiece: (seconds, bytes) => meter.add(source.name, seconds, bytes),
   });
+  const read = createReader();
   for await (const piece of pieces) {
-    for await (const bytes of bytesOf(piece)) {
+    for await (const bytes of bytesOf(piece, read)) {
       // What a live stream shows in place of a segment is a gap in the recording, not its end.
       const isGap = source.liveMemory !== null && sniffContainer(bytes) === null;
       if (bytes.length > 0 && !isGap) yield { bytes, place: piece.place };
@@ -123,9 +125,12 @@ async function* segmentChunks(source: SegmentSource, context: LaneContext): Asyn
 /** A bigger piece is not read at once, as one that is encrypted must be. */
 const maxPieceBytes = 128 * 1024 * 1024;
 
-async function* bytesOf({ path, size, cipher }: Piece): AsyncGenerator<Uint8Array> {
+async function* bytesOf(
+  { path, size, cipher }: Piece,
+  read: ReturnType<typeof createReader>,
+): AsyncGenerator<Uint8Array> {
   if (size <= maxPieceBytes) {
-    const bytes = await readFile(path);
+    const bytes = read(path, size);
     yield cipher === null ? bytes : decipher(bytes, cipher);
   } else if (cipher === null) {
     yield* bytesIn(path);
@@ -133,6 +138,27 @@ async function* bytesOf({ path, size, cipher }: Piece): AsyncGenerator<Uint8Arra
     const rule = `an encrypted segment may have ${maxPieceBytes} bytes, this one has ${size}`;
     throw new ServiceError("upstream_invalid", rule);
   }
+}
+
+/**
+ * Reads whole files into one and the same memory: a buffer for each would leave holes behind in which the
+ * memory of a long download grows. What it gives holds until it is called again.
+ */
+function createReader() {
+  let memory = Buffer.alloc(0);
+  return (path: string, size: number): Buffer => {
+    if (memory.length < size) memory = Buffer.allocUnsafeSlow(size + size / 4);
+    const file = openSync(path, "r");
+    try {
+      let length = 0;
+      for (let count = -1; count !== 0 && length < size; length += count) {
+        count = readSync(file, memory, length, size - length, length);
+      }
+      return memory.subarray(0, length);
+    } finally {
+      closeSync(file);
+    }
+  };
 }
 
 const chunkBytes = 8 * 1024 * 1024;
