@@ -1,5 +1,6 @@
 import { m3u8, m3u8Segments } from "./m3u8.ts";
 import { mpd, mpdSegments } from "./mpd.ts";
+import { mediaTarget } from "./media.ts";
 import { pageTarget } from "./page.ts";
 import { bodyTarget, urlTarget } from "./requests.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -9,6 +10,7 @@ export const targets: readonly FuzzTarget[] = [
   m3u8Segments,
   mpd,
   mpdSegments,
+  mediaTarget,
   pageTarget,
   urlTarget,
   bodyTarget,

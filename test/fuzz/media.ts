@@ -1,0 +1,102 @@
+import { readdirSync, readFileSync } from "node:fs";
+import * as fc from "fast-check";
+import { createFmp4Demuxer } from "../../src/engines/native/remux/mp4/fmp4.ts";
+import { createMpegTsDemuxer } from "../../src/engines/native/remux/mpeg-ts/mpeg-ts.ts";
+import { createPackedAudioDemuxer } from "../../src/engines/native/remux/mpeg-ts/packed-audio.ts";
+import type { SampleSink } from "../../src/engines/native/remux/samples.ts";
+import { type Container, sniffContainer } from "../../src/engines/native/remux/sniff.ts";
+import { createTimelines } from "../../src/engines/native/remux/timelines.ts";
+import { ServiceError } from "../../src/errors.ts";
+import { defineTarget } from "./target.ts";
+
+const folder = new URL("../media/files/", import.meta.url);
+const files = readdirSync(folder).filter((name) => /\.(m2t|m4s|mp4|m4a|aac|mp3)$/.test(name));
+const media = files.map((name) => readFileSync(new URL(name, folder)));
+
+/** Where, as a share of the file, and what is done there to so many bytes. */
+const change = fc.record({
+  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  length: fc.oneof(fc.integer({ min: 1, max: 16 }), fc.integer({ min: 1, max: 100_000 })),
+  kind: fc.constantFrom("overwrite", "remove", "repeat", "high", "zero"),
+  bytes: fc.uint8Array({ minLength: 1, maxLength: 16 }),
+});
+type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
+
+const input = fc.record({
+  medium: fc.nat(media.length - 1),
+  changes: fc.array(change, { maxLength: 12 }),
+  container: fc.constantFrom<(Container | null)[]>(
+    null,
+    null,
+    null,
+    "mpeg-ts",
+    "mp4",
+    "packed-audio",
+  ),
+  pieceLength: fc.oneof(fc.constant(1 << 22), fc.integer({ min: 100, max: 50_000 })),
+});
+
+/** The demuxers on real media with wounds: samples, or a typed refusal. */
+export const mediaTarget = defineTarget({
+  name: "media",
+  input,
+  prepare({ medium, changes, container, pieceLength }) {
+    const bytes = changes.reduce(wound, media[medium] ?? Buffer.alloc(0));
+    return { bytes, container: container ?? sniffContainer(bytes), pieceLength };
+  },
+  run({ bytes, container, pieceLength }) {
+    const sink = createChecker();
+    const parts = { sink, timelines: createTimelines(), kinds: ["video", "audio"] } as const;
+    const demuxer = demuxerOf(container, parts);
+    // Only boxes must come whole.
+    const length = container === "mp4" ? bytes.length : pieceLength;
+    for (let at = 0; at < bytes.length; at += length) {
+      demuxer.read(bytes.subarray(at, at + length), { timeline: 0, offsetS: null });
+    }
+    demuxer.flush();
+  },
+  check(outcome) {
+    if (!("error" in outcome)) return;
+    const { error } = outcome;
+    if (error instanceof ServiceError && refusals.has(error.code)) return;
+    throw error;
+  },
+});
+
+const refusals: ReadonlySet<string> = new Set([
+  "upstream_invalid",
+  "format_unavailable",
+  "drm_protected",
+]);
+
+function wound(bytes: Buffer, { at, length, kind, bytes: foreign }: Change): Buffer {
+  const start = Math.floor(at * bytes.length);
+  const [before, hit, behind] = [
+    bytes.subarray(0, start),
+    bytes.subarray(start, start + length),
+    bytes.subarray(start + length),
+  ];
+  if (kind === "remove") return Buffer.concat([before, behind]);
+  if (kind === "repeat") return Buffer.concat([before, hit, hit, behind]);
+  const filling = { overwrite: foreign, high: [0xff], zero: [0] }[kind];
+  return Buffer.concat([before, Buffer.alloc(hit.length, Uint8Array.from(filling)), behind]);
+}
+
+function demuxerOf(container: Container | null, parts: Parameters<typeof createMpegTsDemuxer>[0]) {
+  if (container === "mp4") return createFmp4Demuxer(parts);
+  if (container === "packed-audio") return createPackedAudioDemuxer(parts);
+  return createMpegTsDemuxer(parts);
+}
+
+/** A sink that refuses what no file could hold. */
+function createChecker(): SampleSink {
+  let tracks = 0;
+  return {
+    setFormat: (_format, track) => track ?? tracks++,
+    write(track, { data, dts, pts, duration }) {
+      const isSound = [dts, pts, duration].every(Number.isSafeInteger) && duration >= 0;
+      if (track < tracks && data.length > 0 && isSound) return;
+      throw new Error(`an unsound sample: ${JSON.stringify({ track, dts, pts, duration })}`);
+    },
+  };
+}
