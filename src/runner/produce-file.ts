@@ -6,7 +6,7 @@ import { PageInfo } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { Task, TaskFile } from "../task.ts";
 import { chooseFormat } from "./choose-format.ts";
-import { fileName } from "./file-name.ts";
+import { fileName, nameInPath } from "./file-name.ts";
 import type { HeldTask } from "./held-task.ts";
 import type { ProgressReport } from "./progress.ts";
 
@@ -53,7 +53,7 @@ export async function produceFile(
   signal.throwIfAborted();
   await files.keep(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
-  const name = fileName(info.title, download.ext, task.id);
+  const name = fileName(info.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url };
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fileName } from "../../src/runner/file-name.ts";
+import { fileName, nameInPath } from "../../src/runner/file-name.ts";
 import { retryDelayMs } from "../../src/runner/retry-delay.ts";
 
 describe("a file's name", () => {
@@ -48,6 +48,18 @@ describe("a file's name", () => {
         expect(name.isWellFormed()).toBe(true);
       }),
     );
+  });
+});
+
+describe("the name in an address", () => {
+  test.each([
+    ["https://example.com/films/a%20b%C3%A4r.m3u8?token=1#t", "a b\u00E4r"],
+    ["https://example.com/watch/v1.2.final", "v1.2"],
+    ["https://example.com/watch/", null],
+    ["https://example.com/%ff", "%ff"],
+    ["none", null],
+  ])("of %s is %s", (address, name) => {
+    expect(nameInPath(address)).toBe(name);
   });
 });
 
