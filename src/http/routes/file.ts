@@ -80,7 +80,10 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
       }
       describe(reply, file, size);
       if (range !== undefined) describeRange(reply, range, size);
-      return reply.send(handle.createReadStream({ ...range, highWaterMark: 256 * 1024 }));
+      // With its end told the stream ends at the last byte, not with one more read behind it, within
+      // which the client, who has it all, hangs up.
+      const { start, end } = range ?? { start: 0, end: Math.max(0, size - 1) };
+      return reply.send(handle.createReadStream({ start, end, highWaterMark: 256 * 1024 }));
     },
   );
 };
