@@ -14,3 +14,8 @@ export function diskError(tried: string, error: unknown): unknown {
   const message = `cannot ${tried}: the file system says ${code}`;
   return new ServiceError(isFull ? "disk_full" : "unavailable", message, { cause: error });
 }
+
+/** Whether the file system says that there is no such file or folder. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}

@@ -5,7 +5,7 @@ import { Interruption } from "./runner/interruption.ts";
 import { createLeftovers } from "./runner/leftovers.ts";
 import { deleteExpired } from "./runner/retention.ts";
 import { type RunParts, runTask } from "./runner/run.ts";
-import { createTurns } from "./runner/turns.ts";
+import { createTurns } from "./turns.ts";
 
 export interface RunnerOptions extends Omit<RunParts, "leaseMs" | "now" | "random"> {
   /** The feed to which `store` publishes its changes. */

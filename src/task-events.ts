@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Claim, ClaimQuery, TaskStore } from "./stores/store.ts";
 import { createBacklog } from "./task-events/backlog.ts";
 import type { Task } from "./task.ts";
+import { createTurns } from "./turns.ts";
 
 /** A change of a task: the task as it is now, or that it is gone. */
 export type TaskChanged =
@@ -122,21 +123,10 @@ function throwUncaught(error: unknown): void {
  * took effect.
  */
 export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore {
-  /** By task: the last write that has not ended. */
-  const writes = new Map<string, Promise<unknown>>();
+  /** Of the writes to each task. */
+  const turns = createTurns();
   /** All claims so far: their tasks are known only once they have ended. */
   let claims: Promise<unknown> = Promise.resolve();
-
-  async function inTurn<T>(id: string, write: () => Promise<T>): Promise<T> {
-    const before = writes.get(id);
-    const mine = before === undefined ? write() : before.then(write, write);
-    writes.set(id, mine);
-    try {
-      return await mine;
-    } finally {
-      if (writes.get(id) === mine) writes.delete(id);
-    }
-  }
 
   /** Behind the claims, for what was written may be to a task that one of them has taken. */
   async function publishWrite(type: TaskChanged["type"], write: Promise<Task>): Promise<Task> {
@@ -167,8 +157,8 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     get: (id) => store.get(id),
     list: (query) => store.list(query),
     update: (id, change, options) =>
-      inTurn(id, () => publishWrite("task", store.update(id, change, options))),
-    delete: (id) => inTurn(id, () => publishWrite("deleted", store.delete(id))),
+      turns.take(id, () => publishWrite("task", store.update(id, change, options))),
+    delete: (id) => turns.take(id, () => publishWrite("deleted", store.delete(id))),
     claim: (query) => {
       const mine = claim(query);
       // Nothing is carried on, else each would hold those before it.
@@ -178,7 +168,7 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     heartbeat: (id, lease, leaseMs) => store.heartbeat(id, lease, leaseMs),
     ping: () => store.ping(),
     async close() {
-      await Promise.allSettled(writes.values());
+      await turns.settled();
       await store.close();
     },
   };

@@ -11,7 +11,7 @@ const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "
 /** Lower layers first; a file imports from its own layer or from one before it. */
 const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|schema)\.ts$/],
-  [/^disk-error\.ts$/],
+  [/^(disk-error|turns)\.ts$/],
   [/^page-info\.ts$/],
   [/^task\.ts$/],
   [/^net\//, /^values\//],

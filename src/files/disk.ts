@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { diskError } from "../disk-error.ts";
+import { diskError, isMissing } from "../disk-error.ts";
 import { ServiceError } from "../errors.ts";
 import type { Files } from "./files.ts";
 
@@ -127,8 +127,4 @@ async function namesIn(folder: string): Promise<string[]> {
     if (isMissing(error)) return [];
     throw error;
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "ENOENT";
 }

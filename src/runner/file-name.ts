@@ -18,20 +18,6 @@ export function fileName(title: string | null, ext: string, id: string): string 
   return `${stem}${extension}`;
 }
 
-/**
- * What an address calls its resource, for want of a title: the last part of its path without an
- * extension; `null` where there is none.
- */
-export function nameInPath(address: string): string | null {
-  const last = URL.parse(address)?.pathname.split("/").at(-1) ?? "";
-  const stem = last.replace(/\.[a-z\d]{1,5}$/i, "");
-  try {
-    return decodeURIComponent(stem) || null;
-  } catch {
-    return stem;
-  }
-}
-
 function readable(title: string): string {
   const text = title.slice(0, maxLength).toWellFormed().normalize("NFC");
   // Joiners (U+200C, U+200D) are part of words and emoji; other format characters only hide things.

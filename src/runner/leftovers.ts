@@ -2,7 +2,7 @@ import type { BaseLogger } from "pino";
 import type { Files } from "../files/files.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
-import type { Turns } from "./turns.ts";
+import type { Turns } from "../turns.ts";
 
 export interface Leftovers {
   /** Removes the files of the task that nobody needs any more, once its run has ended. Never rejects. */

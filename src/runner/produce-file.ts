@@ -5,8 +5,9 @@ import type { Files } from "../files/files.ts";
 import { PageInfo } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { Task, TaskFile } from "../task.ts";
+import { nameInPath } from "../values/address.ts";
 import { chooseFormat } from "./choose-format.ts";
-import { fileName, nameInPath } from "./file-name.ts";
+import { fileName } from "./file-name.ts";
 import type { HeldTask } from "./held-task.ts";
 import type { ProgressReport } from "./progress.ts";
 

@@ -29,6 +29,20 @@ export function isFrontPage(url: URL): boolean {
   return url.search === "" && frontPath.test(url.pathname);
 }
 
+/**
+ * What an address calls its resource, for want of a title: the last part of its path without an
+ * extension; `null` where there is none.
+ */
+export function nameInPath(address: string): string | null {
+  const last = URL.parse(address)?.pathname.split("/").at(-1) ?? "";
+  const stem = last.replace(/\.[a-z\d]{2,5}$/i, "");
+  try {
+    return decodeURIComponent(stem) || null;
+  } catch {
+    return stem;
+  }
+}
+
 function pageKey(url: URL): string {
   return `${url.host.replace(/^www\./, "")}${url.pathname.replace(/\/+$/, "")}${url.search}`;
 }

@@ -3,7 +3,8 @@ import type { Format, PageInfo } from "../../src/page-info.ts";
 import { chooseFormat } from "../../src/runner/choose-format.ts";
 import type { TaskOptions } from "../../src/task.ts";
 import { times } from "../contracts/task-store/trial.ts";
-import { formatOf, pageOf } from "./resolver.ts";
+import { formatOf } from "../formats.ts";
+import { pageOf } from "./resolver.ts";
 
 const hls = { protocol: "m3u8", manifest_url: "https://a.test/main.m3u8" } as const;
 const silent = { ...hls, vcodec: "avc1", acodec: "none" };

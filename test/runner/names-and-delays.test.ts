@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fileName, nameInPath } from "../../src/runner/file-name.ts";
+import { fileName } from "../../src/runner/file-name.ts";
+import { nameInPath } from "../../src/values/address.ts";
 import { retryDelayMs } from "../../src/runner/retry-delay.ts";
 
 describe("a file's name", () => {

@@ -1,4 +1,5 @@
-import { type Format, PageInfo } from "../../src/page-info.ts";
+import { formatOf } from "../formats.ts";
+import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 
 /** A resolver whose pages have one format, or what `page` says. */
@@ -41,27 +42,6 @@ export function pageOf(url: URL, changes: Partial<PageInfo> = {}): PageInfo {
     sources: {},
     resolver: "test",
     fetched_at: "2030-01-01T00:00:00.000Z",
-    ...changes,
-  };
-}
-
-export function formatOf(format_id: string, changes: Partial<Format> = {}): Format {
-  return {
-    format_id,
-    url: `https://media.example.com/${format_id}`,
-    manifest_url: null,
-    protocol: "https",
-    ext: "mp4",
-    mime_type: null,
-    width: null,
-    height: null,
-    fps: null,
-    vcodec: null,
-    acodec: null,
-    tbr: null,
-    filesize: null,
-    language: null,
-    has_drm: false,
     ...changes,
   };
 }

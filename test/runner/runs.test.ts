@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { times } from "../contracts/task-store/trial.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { createTestResolver, formatOf, pageOf } from "./resolver.ts";
+import { formatOf } from "../formats.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
 import { setScene } from "./scene.ts";
 
 describe("a task that is queued", () => {

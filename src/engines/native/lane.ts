@@ -1,8 +1,8 @@
-import { closeSync, createReadStream, openSync, readSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { createReadStream } from "node:fs";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { DownloadJob } from "../engine.ts";
+import { readFileStart } from "./file-start.ts";
 import type { Meter } from "./meter.ts";
 import type { FetchedPart, Part, Parts } from "./parts.ts";
 import { decipher, fetchPieces, type Piece } from "./pieces.ts";
@@ -48,17 +48,11 @@ export function openLane(source: Source, context: LaneContext): Promise<Lane> {
 
 async function openFileLane(source: FileSource, context: LaneContext): Promise<Lane> {
   const { path } = await fetchFile(source, context);
-  return { name: source.name, container: await sniffFile(path), path, chunks: readWhole(path) };
+  return { name: source.name, container: sniffFile(path), path, chunks: readWhole(path) };
 }
 
-async function sniffFile(path: string): Promise<Container | null> {
-  const file = await open(path, "r");
-  try {
-    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8192) });
-    return sniffContainer(buffer.subarray(0, bytesRead));
-  } finally {
-    await file.close();
-  }
+function sniffFile(path: string): Container | null {
+  return sniffContainer(readFileStart(path, Buffer.alloc(8192)));
 }
 
 async function openSegmentLane(source: SegmentSource, context: LaneContext): Promise<Lane> {
@@ -147,17 +141,8 @@ async function* bytesOf(
 function createReader() {
   let memory = Buffer.alloc(0);
   return (path: string, size: number): Buffer => {
-    if (memory.length < size) memory = Buffer.allocUnsafeSlow(size + size / 4);
-    const file = openSync(path, "r");
-    try {
-      let length = 0;
-      for (let count = -1; count !== 0 && length < size; length += count) {
-        count = readSync(file, memory, length, size - length, length);
-      }
-      return memory.subarray(0, length);
-    } finally {
-      closeSync(file);
-    }
+    if (memory.length < size) memory = Buffer.allocUnsafeSlow(Math.ceil(1.25 * size));
+    return readFileStart(path, memory.subarray(0, size));
   };
 }
 
@@ -165,6 +150,6 @@ const chunkBytes = 8 * 1024 * 1024;
 
 /** MP4 comes a fragment at a time; all else can be cut anywhere. */
 async function* bytesIn(path: string): AsyncGenerator<Uint8Array> {
-  if ((await sniffFile(path)) === "mp4") yield* fragmentsOf(path);
+  if (sniffFile(path) === "mp4") yield* fragmentsOf(path);
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }

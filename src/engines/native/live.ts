@@ -1,5 +1,6 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
+import { isMissing } from "../../disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { Segment, SegmentList } from "../../manifests/segments.ts";
 
@@ -73,8 +74,8 @@ async function reloadOr(
 }
 
 async function recall(path: string): Promise<Segment[]> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return "";
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    if (isMissing(error)) return "";
     throw error;
   });
   return text.split("\n").flatMap((line) => {

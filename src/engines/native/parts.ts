@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
+import { createTurns } from "../../turns.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createCheckpoints } from "./parts/checkpoints.ts";
 import { fetchPart } from "./parts/fetch-part.ts";
@@ -63,7 +64,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     throw error;
   });
   const checkpoints = createCheckpoints(journal);
-  const running = new Map<string, Promise<FetchedPart>>();
+  const turns = createTurns();
   const heldBytes = held.values().reduce((sum, { size }) => sum + size, 0);
   const room = createRoom(options.maxBytes, options.checkRoom, heldBytes);
   const context = { client, backOffMs, journal, checkpoints, room };
@@ -77,7 +78,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   }
 
   async function close(): Promise<void> {
-    await Promise.allSettled(running.values());
+    await turns.settled();
     checkpoints.stop();
     await journal.close();
   }
@@ -90,22 +91,9 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     async fetch(part, fetchOptions) {
       if (closing !== undefined) throw new ServiceError("unavailable", "the parts are closed");
       const one = heldPart(part.name);
-      const fetching = after(running.get(part.name), () =>
-        fetchPart(one, part, fetchOptions, context),
-      );
-      running.set(part.name, fetching);
-      try {
-        return await fetching;
-      } finally {
-        if (running.get(part.name) === fetching) running.delete(part.name);
-      }
+      return turns.take(part.name, () => fetchPart(one, part, fetchOptions, context));
     },
 
     close: () => (closing ??= close()),
   };
-}
-
-async function after<T>(earlier: Promise<T> | undefined, call: () => Promise<T>): Promise<T> {
-  await earlier?.catch(() => {});
-  return call();
 }

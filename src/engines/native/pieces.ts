@@ -1,4 +1,5 @@
 import { createDecipheriv, createHash } from "node:crypto";
+import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
 import type { HttpClient } from "../../net/client.ts";
@@ -52,19 +53,14 @@ export async function* fetchPieces(
       throw error;
     }
   };
+  const { list, reload } = source;
   const segments =
-    liveMemory === null ? listed(source) : followLive({ ...options, ...live(source, liveMemory) });
+    liveMemory === null
+      ? list.segments
+      : followLive({ ...options, first: list, reload, memory: liveMemory });
   for await (const piece of inOrder(itemsOf(source.name, segments), ahead, fetchPiece)) {
     if (piece !== null) yield piece;
   }
-}
-
-async function* listed({ list }: { list: { segments: readonly Segment[] } }) {
-  yield* list.segments;
-}
-
-function live({ list, reload }: Extract<Source, { kind: "segments" }>, memory: string) {
-  return { first: list, reload, memory };
 }
 
 interface Item {
@@ -75,7 +71,10 @@ interface Item {
 }
 
 /** Each init section comes before the first segment that needs it, and again where it changes back. */
-async function* itemsOf(name: string, segments: AsyncIterable<Segment>): AsyncGenerator<Item> {
+async function* itemsOf(
+  name: string,
+  segments: Iterable<Segment> | AsyncIterable<Segment>,
+): AsyncGenerator<Item> {
   let init: string | null = null;
   for await (const segment of segments) {
     const place = { timeline: segment.timeline, offsetS: segment.offsetS };
@@ -135,9 +134,7 @@ const keyLength = 16;
 
 async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Promise<Buffer> {
   const answer = await client.get(url, { signal, maxBytes: 1024 });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body) chunks.push(chunk);
-  const key = Buffer.concat(chunks);
+  const key = await buffer(answer.body);
   if (key.length === keyLength) return key;
   throw new ServiceError(
     "upstream_invalid",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import { readDash } from "../../manifests/dash.ts";
 import { readDashSegments } from "../../manifests/dash-segments.ts";
@@ -129,9 +130,7 @@ interface Text {
 
 async function fetchManifest(url: URL, { client, signal }: Context): Promise<Text> {
   const answer = await client.get(url, { signal, maxBytes: maxManifestBytes });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body) chunks.push(chunk);
-  return { text: Buffer.concat(chunks).toString("utf8"), url: answer.url };
+  return { text: await readText(answer.body), url: answer.url };
 }
 
 /** The segments of `format`, or the formats that one has to be chosen from first. */

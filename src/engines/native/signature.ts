@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { readFileStart } from "./file-start.ts";
 
 /** A container by the first bytes of its files. */
 export interface Signature {
@@ -22,13 +22,7 @@ const headBytes = 512;
 
 /** What the file at `path` is, of those that are kept as they are without a look inside. */
 export function readSignature(path: string): Signature | undefined {
-  const file = openSync(path, "r");
-  try {
-    const head = Buffer.alloc(headBytes);
-    const text = head.toString("latin1", 0, readSync(file, head, 0, head.length, 0));
-    const found = signatures.find(([pattern]) => pattern.test(text));
-    return found && { ext: found[1], mime_type: found[2] };
-  } finally {
-    closeSync(file);
-  }
+  const text = readFileStart(path, Buffer.alloc(headBytes)).toString("latin1");
+  const found = signatures.find(([pattern]) => pattern.test(text));
+  return found && { ext: found[1], mime_type: found[2] };
 }

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { statSync } from "node:fs";
+import { readFileStart } from "./file-start.ts";
 import { isWholeMp4 } from "./remux/mp4/mp4-whole.ts";
 
 /**
@@ -6,17 +7,10 @@ import { isWholeMp4 } from "./remux/mp4/mp4-whole.ts";
  * AAC, Ogg, TS …) it is taken to be so.
  */
 export function isWhole(path: string): boolean {
-  const file = openSync(path, "r");
-  try {
-    const { size } = fstatSync(file);
-    const head = Buffer.alloc(64);
-    const length = readSync(file, head, 0, head.length, 0);
-    if (mp4Starts.has(head.toString("latin1", 4, 8))) return isWholeMp4(path);
-    if (head.readUInt32BE(0) === ebmlId) return isWholeEbml(head.subarray(0, length), size);
-    return true;
-  } finally {
-    closeSync(file);
-  }
+  const head = readFileStart(path, Buffer.alloc(64));
+  if (mp4Starts.has(head.toString("latin1", 4, 8))) return isWholeMp4(path);
+  const isEbml = head.length >= 4 && head.readUInt32BE(0) === ebmlId;
+  return !isEbml || isWholeEbml(head, statSync(path).size);
 }
 
 /** The last four begin old QuickTime files, which have no `ftyp`. */

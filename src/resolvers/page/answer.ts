@@ -1,3 +1,4 @@
+import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { HttpAnswer } from "../../net/client.ts";
 import { decodePage } from "./markup/charset.ts";
@@ -7,6 +8,7 @@ import { readDash } from "../../manifests/dash.ts";
 import { readHls } from "../../manifests/hls.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../values/media-type.ts";
+import { nameInPath } from "../../values/address.ts";
 import { readLine } from "../../values/text.ts";
 
 /** What an address answered with, read as far as it tells anything. */
@@ -65,23 +67,11 @@ function claimFile(
 ): Claims {
   const length = headers.has("content-encoding") ? "" : (headers.get("content-length") ?? "");
   const filesize = /^\d{1,15}$/.test(length) && Number(length) > 0 ? Number(length) : null;
-  const name = url.pathname
-    .slice(url.pathname.lastIndexOf("/") + 1)
-    .replace(/\.[a-z0-9]{2,5}$/i, "");
   return {
-    title: readLine(decodeName(name)),
+    title: readLine(nameInPath(url.href)),
     resources: [resource(url, "media", { type: mime_type, fallback: kind, filesize })],
     media_type: kind,
   };
-}
-
-function decodeName(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch (error) {
-    if (error instanceof URIError) return name;
-    throw error;
-  }
 }
 
 /** Signatures of the MIME Sniffing Standard §6.2 and of manifests. */
@@ -120,12 +110,4 @@ async function* chain(
 ): AsyncGenerator<Uint8Array> {
   yield* head;
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-}
-
-/** All of a body, which is UTF-8; bytes that are not become U+FFFD. */
-export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
-  return text + decoder.decode();
 }

@@ -1,7 +1,7 @@
+import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
-import { readText } from "./answer.ts";
 import { readAddress } from "../../values/address.ts";
 import { type Claims, resource } from "./claims.ts";
 import { readDash } from "../../manifests/dash.ts";

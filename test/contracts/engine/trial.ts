@@ -10,6 +10,7 @@ import type {
 import { createHttpClient } from "../../../src/net/http-client.ts";
 import type { Format } from "../../../src/page-info.ts";
 import { createPageResolver } from "../../../src/resolvers/page.ts";
+import { formatOf } from "../../formats.ts";
 import type { Exhibit } from "../../media/exhibits.ts";
 import type { Resources } from "../../media/resources.ts";
 import { type Site, startSite } from "../../media/site.ts";
@@ -53,23 +54,12 @@ export async function showEntry(
 export function formatAt(url: string): Format {
   const ext = url.slice(url.lastIndexOf(".") + 1);
   const protocol = ext === "m3u8" ? "m3u8" : ext === "mpd" ? "dash" : "https";
-  return {
-    format_id: protocol === "dash" ? "dash-v" : protocol,
+  return formatOf(protocol === "dash" ? "dash-v" : protocol, {
     url,
     manifest_url: protocol === "https" ? null : url,
     protocol,
     ext: protocol === "https" ? ext : "mp4",
-    mime_type: null,
-    width: null,
-    height: null,
-    fps: null,
-    vcodec: null,
-    acodec: null,
-    tbr: null,
-    filesize: null,
-    language: null,
-    has_drm: false,
-  };
+  });
 }
 
 async function resolve(url: string): Promise<Format[]> {

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf } from "../../../net/error-code.ts";
-import { diskError } from "../../../disk-error.ts";
+import { diskError, isMissing } from "../../../disk-error.ts";
 import { type JournalRecord, type JournalState, readRecords } from "./journal-records.ts";
 import { syncFile } from "./sync-file.ts";
 import { writeAll } from "./write-all.ts";
@@ -114,7 +113,7 @@ async function readIfThere(path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return Buffer.alloc(0);
+    if (isMissing(error)) return Buffer.alloc(0);
     throw error;
   }
 }

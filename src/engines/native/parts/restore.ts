@@ -1,7 +1,6 @@
 import { stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf } from "../../../net/error-code.ts";
-import { diskError } from "../../../disk-error.ts";
+import { diskError, isMissing } from "../../../disk-error.ts";
 import { createHeldPart, type HeldPart } from "./held-part.ts";
 import type { Journal } from "./journal.ts";
 import type { Entry } from "./journal-records.ts";
@@ -35,6 +34,6 @@ async function restore(part: HeldPart, entry: Entry, isSameBoot: boolean): Promi
     part.synced = Math.min(entry.synced, trusted);
     part.isComplete = trusted === entry.size;
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw diskError(`open ${path}`, error);
+    if (!isMissing(error)) throw diskError(`open ${path}`, error);
   }
 }
