@@ -69,7 +69,7 @@ function createSavedClient({ url: address, encoding, bytes }: Page): HttpClient 
       if (url.href !== page.href) {
         throw new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
       }
-      return { url: page, status: 200, headers, body: inChunks(bytes) };
+      return { url: page, status: 200, headers, body: inChunks(bytes), release() {} };
     },
     close: async () => {},
   };

@@ -69,7 +69,7 @@ function createSavedClient(page: string, bytes: Uint8Array, contentType: string)
     async get(url) {
       if (url.href !== href) throw unreached(url);
       const headers = new Map([["content-type", contentType]]);
-      return { url, status: 200, headers, body: inChunks(bytes) };
+      return { url, status: 200, headers, body: inChunks(bytes), release() {} };
     },
     close: async () => {},
   };

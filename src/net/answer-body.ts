@@ -40,14 +40,20 @@ export function createAnswerBody(options: AnswerBodyOptions): AsyncIterable<Uint
     raw.destroy();
   };
   deadline.signal.addEventListener("abort", leave, { once: true });
-  decoded.on("data", (chunk: Uint8Array) => {
+  const add = (chunk: Uint8Array) => {
     queue.push(chunk);
     queuedBytes += chunk.length;
-    if (queuedBytes >= maxQueuedBytes) decoded.pause();
     wake();
+  };
+  decoded.on("data", (chunk: Uint8Array) => {
+    add(chunk);
+    if (queuedBytes >= maxQueuedBytes) decoded.pause();
   });
   finished(decoded, { writable: false }, (error) => {
     end = { error };
+    // Where it was paused: a stream that has failed still holds what came before.
+    const rest: Uint8Array | null = error ? decoded.read() : null;
+    if (rest !== null) add(rest);
     wake();
   });
 

@@ -57,4 +57,9 @@ export interface HttpAnswer {
   /** Names in lower case; repeated ones joined by ", ". */
   headers: ReadonlyMap<string, string>;
   body: AsyncIterable<Uint8Array>;
+  /**
+   * Gives the memory of a chunk of `body` back, to be read into again. A caller who does may not look
+   * at the chunk any more; one who does not leaves it to the garbage collector.
+   */
+  release(chunk: Uint8Array): void;
 }

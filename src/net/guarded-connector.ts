@@ -4,6 +4,7 @@ import { callbackify } from "node:util";
 import { buildConnector } from "undici";
 import { ServiceError } from "../errors.ts";
 import type { AddressGuard } from "./address-guard.ts";
+import type { ReadMemory } from "./read-memory.ts";
 
 /**
  * Connector for undici that opens sockets only to addresses that `guard` allows. The check comes
@@ -14,10 +15,11 @@ import type { AddressGuard } from "./address-guard.ts";
 export function createGuardedConnector(
   guard: AddressGuard,
   connectTimeoutMs: number,
+  { onread }: ReadMemory,
 ): buildConnector.connector {
   async function openSocket(target: buildConnector.Options): Promise<Socket> {
     const addresses = await guard.resolve(target.hostname);
-    const socket = await connectTo(addresses, target, connectTimeoutMs);
+    const socket = await connectTo(addresses, target, { timeout: connectTimeoutMs, onread });
     const fault = remoteFault(guard, target.hostname, socket.remoteAddress);
     if (fault === undefined) return socket;
     socket.destroy();
@@ -35,13 +37,13 @@ export function createGuardedConnector(
 function connectTo(
   addresses: readonly LookupAddress[],
   target: buildConnector.Options,
-  timeoutMs: number,
+  options: buildConnector.BuildOptions,
 ): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const connect = buildConnector({
+    ...options,
     lookup: pinnedLookup(addresses),
     autoSelectFamily: true,
-    timeout: timeoutMs,
     allowH2: false,
     maxCachedSessions: 0,
   });

@@ -13,6 +13,7 @@ import { createHostSlots } from "./host-slots.ts";
 import { httpUrlFault, nameOf } from "./http-url.ts";
 import { afterRedirects, isRedirect, redirectTarget } from "./redirect.ts";
 import { requestFields } from "./request-fields.ts";
+import { createReadMemory, type ReadMemory } from "./read-memory.ts";
 import { parseRetryAfter } from "./retry-after.ts";
 import { type UpstreamLimits, upstreamError } from "./upstream-error.ts";
 
@@ -56,8 +57,9 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     lookupTimeoutMs: idleTimeoutMs,
     ...(lookup !== undefined && { lookup }),
   });
+  const memory = createReadMemory();
   const agent = new Agent({
-    connect: createGuardedConnector(guard, idleTimeoutMs),
+    connect: createGuardedConnector(guard, idleTimeoutMs, memory),
     allowH2: false,
     headersTimeout: idleTimeoutMs,
     bodyTimeout: idleTimeoutMs,
@@ -80,7 +82,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         for (;;) {
           const received = await exchange(url, fields, deadline, parts);
           if (!isRedirect(received.status)) {
-            return await openAnswer(received, request, deadline, limits);
+            return await openAnswer(received, request, deadline, limits, memory);
           }
           await discard(received.body);
           if (redirects === maxRedirects) throw tooManyRedirects(url, maxRedirects);
@@ -112,6 +114,7 @@ async function openAnswer(
   { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
   limits: UpstreamLimits,
+  memory: ReadMemory,
 ): Promise<HttpAnswer> {
   const what = whatOf(url);
   try {
@@ -129,7 +132,7 @@ async function openAnswer(
       translate: (error) =>
         deadline.signal.aborted ? deadline.reason : upstreamError(error, what, limits),
     });
-    return { url, status, headers, body: answerBody };
+    return { url, status, headers, body: answerBody, release: memory.release };
   } catch (error) {
     await discard(body);
     throw error;

@@ -120,7 +120,7 @@ function fakeClient({
       const headers = new Map<string, string>();
       if (isPage && type !== null) headers.set("content-type", type);
       const parts = isPage ? chunks : [Buffer.from(link ?? "")];
-      return { url, status: 200, headers, body: body(parts) };
+      return { url, status: 200, headers, body: body(parts), release() {} };
     },
     async close() {},
   };

@@ -31,7 +31,7 @@ export function createSavedClient(answers: Record<string, SavedAnswer | Error>):
       if (answer.type !== null)
         headers.set("content-type", answer.type ?? "text/html; charset=utf-8");
       const body = typeof answer.body === "function" ? answer.body() : once(answer.body);
-      return { url: new URL(answer.url ?? url), status: 200, headers, body };
+      return { url: new URL(answer.url ?? url), status: 200, headers, body, release() {} };
     },
     close: async () => {},
   };

@@ -16,30 +16,37 @@ export interface PartWriter {
   close(): Promise<void>;
 }
 
+export interface PartWriterHooks {
+  /** After each write, with how many bytes more are in the file. */
+  onWritten(bytes: number): void;
+  /** A chunk is in the file and is not looked at any more. */
+  onDone(chunk: Uint8Array): void;
+}
+
 const maxPendingBytes = 1024 * 1024;
 /** Memory of a chunk that holds next to nothing. */
 const maxPendingChunks = 1024;
 
 /**
  * Opens `path` for writing from byte `start`, where 0 empties it. One write is under way at a time, of
- * all that arrived during the last one; `onWritten` tells after each how many bytes more are in the file.
+ * all that arrived during the last one.
  */
 export async function openPartWriter(
   path: string,
   start: number,
-  onWritten: (bytes: number) => void,
+  hooks: PartWriterHooks,
 ): Promise<PartWriter> {
   const file = await open(path, start === 0 ? "w" : "r+").catch((error: unknown) => {
     throw diskError(`open ${path}`, error);
   });
-  return createPartWriter(file, path, start, onWritten);
+  return createPartWriter(file, path, start, hooks);
 }
 
 function createPartWriter(
   file: FileHandle,
   path: string,
   start: number,
-  onWritten: (bytes: number) => void,
+  { onWritten, onDone }: PartWriterHooks,
 ): PartWriter {
   let position = start;
   let waiting: Uint8Array[] = [];
@@ -58,6 +65,7 @@ function createPartWriter(
       await writeAll(file, chunks, position);
       position += writingBytes;
       onWritten(writingBytes);
+      chunks.forEach(onDone);
       writingBytes = 0;
     } catch (error) {
       failure = error;

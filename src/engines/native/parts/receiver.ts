@@ -30,13 +30,14 @@ export function createReceiver(
 
   async function open(answer: HttpAnswer, isSequel: boolean): Promise<PartWriter> {
     const of = representationOf(answer);
+    const hooks = { onWritten, onDone: answer.release };
     if (isSequel && answer.status === 206) {
       if (held.of === null || !isSameRepresentation(held.of, of)) {
         throw partFault(part, "the resource has changed while it was fetched");
       }
-      return openPartWriter(held.path, held.size, onWritten);
+      return openPartWriter(held.path, held.size, hooks);
     }
-    const writer = await openPartWriter(held.path, 0, onWritten);
+    const writer = await openPartWriter(held.path, 0, hooks);
     room.add(-held.size);
     await beginPart(held, part.range, of, journal).catch(async (error: unknown) => {
       await writer.close();
