@@ -8,7 +8,6 @@ import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner } from "./runner.ts";
 import { openStore } from "./stores/registry.ts";
-import { createTaskEvents, publishChanges } from "./task-events.ts";
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -51,12 +50,11 @@ async function openParts(config: Config, logger: Logger) {
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
-  const events = createTaskEvents({ logger });
-  const opened = await openStore(config.STORE_URL, {
+  const { store, events } = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
+    logger,
   });
-  const store = publishChanges(opened, events);
   const files = openDiskFiles({ folder: config.DATA_DIR });
   const runner = createRunner({
     store,

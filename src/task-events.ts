@@ -1,8 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Claim, ClaimQuery, TaskStore } from "./stores/store.ts";
 import { createBacklog } from "./task-events/backlog.ts";
 import type { Task } from "./task.ts";
-import { createTurns } from "./turns.ts";
 
 /** A change of a task: the task as it is now, or that it is gone. */
 export type TaskChanged =
@@ -114,62 +112,4 @@ function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
-}
-
-/**
- * `store`, with every change that it has made published to `events`: once it is stored, before the
- * caller hears of it. A `create` that an idempotency key answers changes nothing and publishes nothing.
- * Writes to one task follow one another, so that its changes are published in the order in which they
- * took effect.
- */
-export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore {
-  /** Of the writes to each task. */
-  const turns = createTurns();
-  /** All claims so far: their tasks are known only once they have ended. */
-  let claims: Promise<unknown> = Promise.resolve();
-
-  /** Behind the claims, for what was written may be to a task that one of them has taken. */
-  async function publishWrite(type: TaskChanged["type"], write: Promise<Task>): Promise<Task> {
-    const task = await write;
-    await claims;
-    return publish(type, task);
-  }
-
-  async function claim(query: ClaimQuery): Promise<Claim | undefined> {
-    const claimed = await store.claim(query);
-    if (claimed !== undefined) publish("task", claimed.task);
-    return claimed;
-  }
-
-  function publish(type: TaskChanged["type"], task: Task): Task {
-    events.publish(type === "task" ? { type, task } : { type, task: { id: task.id } });
-    return task;
-  }
-
-  return {
-    name: store.name,
-    create: (task, idempotency) => {
-      const { id } = task;
-      return store
-        .create(task, idempotency)
-        .then((created) => (created.id === id ? publish("task", created) : created));
-    },
-    get: (id) => store.get(id),
-    list: (query) => store.list(query),
-    update: (id, change, options) =>
-      turns.take(id, () => publishWrite("task", store.update(id, change, options))),
-    delete: (id) => turns.take(id, () => publishWrite("deleted", store.delete(id))),
-    claim: (query) => {
-      const mine = claim(query);
-      // Nothing is carried on, else each would hold those before it.
-      claims = Promise.allSettled([claims, mine]).then(() => undefined);
-      return mine;
-    },
-    heartbeat: (id, lease, leaseMs) => store.heartbeat(id, lease, leaseMs),
-    ping: () => store.ping(),
-    async close() {
-      await turns.settled();
-      await store.close();
-    },
-  };
 }

@@ -1,13 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
-import {
-  createTaskEvents,
-  publishChanges,
-  type TaskChanged,
-  type TaskEvents,
-} from "../src/task-events.ts";
+import { createTaskEvents, type TaskChanged, type TaskEvents } from "../src/task-events.ts";
 import { newTask, type Task } from "../src/task.ts";
 import { describeTaskStore } from "./contracts/task-store.ts";
 import { makeFolder } from "./stores/folder.ts";

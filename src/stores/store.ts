@@ -57,13 +57,18 @@ export interface TaskStore {
    * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under a
    * lease that has run out (its worker died). It becomes `running` under a new lease; no other claim
    * gets it until the lease runs out or the task leaves `running`. A queued task has one attempt more
-   * by it; a dead worker's attempt goes on, its progress kept, with one death more. A lease that has run
-   * out is still held until another claim takes the task. A store that one process has to itself lets
-   * all leases of the process before it run out when it is opened. `undefined` where there is none.
+   * by it; a dead worker's attempt goes on, its progress kept, with one death more. Under a lease that
+   * has run out the task can be updated until another claim takes it. A store that one process has to
+   * itself lets all leases of the process before it run out when it is opened; one that several
+   * processes share looks for leases that have run out every few seconds, and may hold to a length of
+   * its own for all of them. `undefined` where there is none.
    */
   claim(query: ClaimQuery): Promise<Claim | undefined>;
 
-  /** Extends the lease to `leaseMs` from now; `false` where it is no longer held. */
+  /**
+   * Extends the lease to `leaseMs` from now; `false` where it is no longer held. One that has run out is
+   * extended too, as long as no claim has taken the task and the store has not noticed.
+   */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
   /** Resolves if the store can take a write now, else rejects with `unavailable`. */

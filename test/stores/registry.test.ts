@@ -29,7 +29,7 @@ test("sqlite: with a path is that file", async () => {
 
 test.each(["memory:", "sqlite:"])("%s goes by the clock that it is given", async (url) => {
   const now = () => new Date(Date.UTC(2031, 1, 2));
-  const store = await openStore(url, { dataDir: makeFolder(), now });
+  const { store } = await openStore(url, { dataDir: makeFolder(), now });
   onTestFinished(() => store.close());
   const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
   expect((await store.update(id, { attempts: 1 })).updated_at).toBe("2031-02-02T00:00:00.000Z");
@@ -52,7 +52,7 @@ test("the password of an address that is refused stays out of the message", asyn
 });
 
 async function open(url: string, dataDir: string) {
-  const store = await openStore(url, { dataDir });
+  const { store } = await openStore(url, { dataDir });
   onTestFinished(() => store.close());
   return store;
 }

@@ -4,6 +4,8 @@ import { minuteMs, type OpenStore, startTrial, times } from "./trial.ts";
 const conflict = { name: "ServiceError", code: "conflict" };
 
 export function describeLeases(open: OpenStore): void {
+  const { slackMs = 0 } = open;
+
   describe("leases tasks:", () => {
     test("a task whose lease has run out goes to the next claim, in the same attempt", async () => {
       const { store, clock, add, claim } = await startTrial(open);
@@ -12,7 +14,7 @@ export function describeLeases(open: OpenStore): void {
       await store.update(id, { progress });
       clock.advance(minuteMs - 1);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
-      clock.advance(1);
+      clock.advance(1 + slackMs);
       const second = await claim();
       const started_at = clock.now().toISOString();
       expect(second.task).toMatchObject({
@@ -28,11 +30,11 @@ export function describeLeases(open: OpenStore): void {
     });
 
     test("a task whose lease has run out goes before younger ones, unless excepted", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+      const { store, add, claim, lapse } = await startTrial(open);
       const old = await add("https://a.test/");
       await claim();
       const young = await add("https://b.test/");
-      clock.advance(minuteMs);
+      lapse();
       const other = await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
       expect(other?.task.id).toBe(young.id);
       expect((await claim()).task.id).toBe(old.id);
@@ -43,8 +45,9 @@ export function describeLeases(open: OpenStore): void {
       await Promise.all(times(4, () => add()));
       const [first, second, third, fourth] = await Promise.all(times(4, () => claim()));
       await store.update(third?.task.id ?? "", { state: "succeeded" });
-      await store.heartbeat(second?.task.id ?? "", second?.lease ?? "", 2 * minuteMs);
-      clock.advance(minuteMs);
+      clock.advance(minuteMs / 2);
+      await store.heartbeat(second?.task.id ?? "", second?.lease ?? "", minuteMs);
+      clock.advance(minuteMs / 2 + slackMs);
       expect((await claim()).task.id).toBe(first?.task.id);
       expect((await claim()).task.id).toBe(fourth?.task.id);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
@@ -59,7 +62,7 @@ export function describeLeases(open: OpenStore): void {
       clock.advance(minuteMs - 1);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
       expect(await store.get(id)).toEqual(task);
-      clock.advance(1);
+      clock.advance(1 + slackMs);
       expect((await claim()).task.id).toBe(id);
     });
 
@@ -73,10 +76,10 @@ export function describeLeases(open: OpenStore): void {
     });
 
     test("who has lost a task to another claim can neither change nor keep it", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+      const { store, add, claim, lapse } = await startTrial(open);
       const { id } = await add();
       const { lease } = await claim();
-      clock.advance(minuteMs);
+      lapse();
       const { task } = await claim();
       await expect(store.update(id, { state: "succeeded" }, { lease })).rejects.toMatchObject(
         conflict,
@@ -85,25 +88,35 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.get(id)).toEqual(task);
     });
 
-    test("a lease that has run out is held until another claim takes the task", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("a task is changed under a lease that has run out until another claim takes it", async () => {
+      const { store, add, claim, lapse } = await startTrial(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
-      clock.advance(minuteMs);
+      lapse();
       const exceptHosts = ["a.test"];
       expect(await store.claim({ leaseMs: minuteMs, exceptHosts })).toBeUndefined();
       await store.update(task.id, { attempts: 5 }, { lease });
-      expect(await store.heartbeat(task.id, lease, minuteMs)).toBe(true);
-      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
       const ended = await store.update(task.id, { state: "succeeded" }, { lease });
       expect(ended).toMatchObject({ state: "succeeded", attempts: 5 });
+      lapse();
+      expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
+    });
+
+    test("a heartbeat that comes late keeps the task, unless that was noticed", async () => {
+      const { store, add, claim, lapse } = await startTrial(open);
+      const { id } = await add();
+      const { lease } = await claim();
+      lapse();
+      const isKept = await store.heartbeat(id, lease, minuteMs);
+      const next = await store.claim({ leaseMs: minuteMs });
+      expect(next?.task.id).toBe(isKept ? undefined : id);
     });
 
     test("a change under a lease that runs out does not hide the task from claims", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+      const { store, add, claim, lapse } = await startTrial(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
-      clock.advance(minuteMs);
+      lapse();
       await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
       await store.update(task.id, { attempts: 5 }, { lease });
       expect((await claim()).task).toMatchObject({ id: task.id, attempts: 5 });
@@ -120,7 +133,7 @@ export function describeLeases(open: OpenStore): void {
         expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
         const late = store.update(id, { attempts: 9 }, { lease });
         await expect(late).rejects.toMatchObject(conflict);
-        clock.advance(minuteMs);
+        clock.advance(minuteMs + slackMs);
         expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
       },
     );
@@ -136,12 +149,12 @@ export function describeLeases(open: OpenStore): void {
     });
 
     test("a deleted task is held by nobody", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+      const { store, add, claim, lapse } = await startTrial(open);
       const { id } = await add();
       const { lease } = await claim();
       await store.delete(id);
       expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
-      clock.advance(minuteMs);
+      lapse();
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 

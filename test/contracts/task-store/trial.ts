@@ -2,7 +2,11 @@ import { onTestFinished } from "vitest";
 import { newTask, type Task, type TaskOptions } from "../../../src/task.ts";
 import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 
-export type OpenStore = (now: () => Date, maxQueued?: number) => TaskStore | Promise<TaskStore>;
+export interface OpenStore {
+  (now: () => Date, maxQueued?: number): TaskStore | Promise<TaskStore>;
+  /** How late it may notice that a lease of a minute has run out; default 0. */
+  slackMs?: number;
+}
 
 export interface Trial {
   store: TaskStore;
@@ -11,6 +15,8 @@ export interface Trial {
   add: (url?: string, options?: TaskOptions) => Promise<Task>;
   /** Claims with a lease of a minute; fails the test where there is nothing to claim. */
   claim: () => Promise<Claim>;
+  /** Lets leases of a minute run out, and be noticed. */
+  lapse: () => void;
 }
 
 export interface Clock {
@@ -35,6 +41,7 @@ export async function startTrial(open: OpenStore, maxQueued = 10_000): Promise<T
       if (claim === undefined) throw new Error("there is nothing to claim");
       return claim;
     },
+    lapse: () => clock.advance(minuteMs + (open.slackMs ?? 0)),
   };
 }
 

@@ -1,0 +1,88 @@
+import { chownSync, mkdtempSync, readFileSync, type RmOptions } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findBinaries } from "./binaries.ts";
+import { type GuardedProgram, startGuarded } from "./guarded.ts";
+
+/** A Postgres of our own, reached through a unix socket in its temporary folder. */
+export interface PostgresServer extends AsyncDisposable {
+  /** Address of `database` for a superuser; default the one that every server has. */
+  url(database?: string): string;
+  /** The server's first process. */
+  readonly pid: number;
+  /** All that it keeps. */
+  readonly folder: string;
+  /** Closes every connection and comes back with the same data at the same address. */
+  restart(): Promise<void>;
+  /** Closes every connection and removes the folder. */
+  stop(): Promise<void>;
+}
+
+/** Root starts the server as nobody, for Postgres refuses to run as root. */
+const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+const removal: RmOptions = { recursive: true, force: true };
+
+/**
+ * Starts a server that ends with this process, however this process ends.
+ *
+ * @throws with the words of Postgres when it does not come up.
+ */
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-postgres-"));
+  const data = join(folder, "data");
+  try {
+    if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
+    const bin = findBinaries(folder, user);
+    await initialise(bin, folder, data);
+    let program = await start(bin, folder, data);
+    const stop = async () => {
+      await program.end();
+      await rm(folder, removal);
+    };
+    return {
+      url: (database = "postgres") =>
+        `postgres://postgres@localhost/${database}?host=${encodeURIComponent(folder)}`,
+      get pid() {
+        return Number.parseInt(readFileSync(join(data, "postmaster.pid"), "utf8"), 10);
+      },
+      folder,
+      async restart() {
+        await program.end();
+        program = await start(bin, folder, data);
+      },
+      stop,
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (cause) {
+    await rm(folder, removal);
+    throw cause;
+  }
+}
+
+/** Sorts text as people do, like most servers and unlike JavaScript. */
+const initOptions =
+  "--username=postgres --auth=trust --encoding=UTF8 --locale-provider=icu --icu-locale=en --no-sync";
+
+async function initialise(bin: string, folder: string, data: string): Promise<void> {
+  const command = [join(bin, "initdb"), `--pgdata=${data}`, ...initOptions.split(" ")];
+  const program = startGuarded(command, folder, user);
+  await program.hasWritten("\0");
+  const code = await program.end();
+  if (code !== 0) throw new Error(`initdb ended with ${code}: ${program.log()}`);
+}
+
+async function start(bin: string, folder: string, data: string): Promise<GuardedProgram> {
+  const settings = [
+    "listen_addresses=",
+    `unix_socket_directories=${folder}`,
+    "max_connections=200",
+    "fsync=off",
+    "full_page_writes=off",
+  ];
+  const command = [join(bin, "postgres"), "-D", data, ...settings.flatMap((each) => ["-c", each])];
+  const program = startGuarded(command, folder, user);
+  if (await program.hasWritten("ready to accept connections")) return program;
+  const code = await program.end();
+  throw new Error(`postgres ended with ${code} before it was ready: ${program.log()}`);
+}
