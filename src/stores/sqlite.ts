@@ -12,6 +12,7 @@ import {
 } from "./rules.ts";
 import { openDatabase } from "./sqlite/database.ts";
 import { createGroupCommit, storeFailure } from "./sqlite/group-commit.ts";
+import { createLogFlush } from "./sqlite/log-flush.ts";
 import { createKeyTable } from "./sqlite/key-table.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { createTaskTable, type Place } from "./sqlite/task-table.ts";
@@ -28,7 +29,8 @@ export interface SqliteStoreOptions {
 
 /**
  * A durable store in one file, for one process at a time. Writes that arrive together share one
- * transaction and one wait for the disk.
+ * transaction and one wait for the disk, which nothing else waits for. What can be read may not be on
+ * the disk yet.
  *
  * @throws ServiceError `unavailable` where the file cannot be used; the message says why.
  */
@@ -38,15 +40,23 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const keys = createKeyTable(statements);
-  const commits = createGroupCommit(db, tasks.mark);
+  const log = createLogFlush(db, path);
+  const commits = createGroupCommit(db, log.flush, tasks.mark);
+  let closed: Promise<void> | undefined;
+
+  async function finish(): Promise<void> {
+    await commits.finish();
+    await log.close();
+    db.close();
+  }
 
   async function write<T>(job: () => T): Promise<T> {
-    if (!db.isOpen) throw closedStore("sqlite");
+    if (closed !== undefined) throw closedStore("sqlite");
     return commits.run(job);
   }
 
   async function read<T>(job: () => T): Promise<T> {
-    if (!db.isOpen) throw closedStore("sqlite");
+    if (closed !== undefined) throw closedStore("sqlite");
     try {
       return job();
     } catch (error) {
@@ -139,11 +149,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         statements.probe.run();
       }),
 
-    async close() {
-      if (!db.isOpen) return;
-      commits.flush();
-      db.close();
-    },
+    close: () => (closed ??= finish()),
   };
 }
 

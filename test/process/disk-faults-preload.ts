@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import { createServer } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
-import { sep } from "node:path";
+import { join, sep } from "node:path";
 import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worker_threads";
 
 /**
  * Loaded by `node --import` into every thread of the service: counts the calls of the file system on
- * what is within DATA_DIR, and lets them fail as it is told over HTTP at the socket DISK_FAULTS. A call
+ * what is within DATA_DIR, but for the task store's own files, and lets them fail as it is told over HTTP at the socket DISK_FAULTS. A call
  * that fails does nothing, but for `close`, which closes all the same.
  */
 const codes = ["EIO", "ENOSPC", "EPIPE"];
@@ -127,6 +127,7 @@ function faultOf(name: string, first: unknown): Error | undefined {
 
 function isWithin(path: unknown): boolean {
   const text = String(path);
+  if (text.startsWith(join(folder, "tasks.db"))) return false;
   return text === folder || text.startsWith(folder + sep);
 }
 

@@ -6,8 +6,8 @@ import { applicationId, migrate, migrations, readPragma } from "./migrations.ts"
 
 /**
  * Opens or makes the file, and its folder, for this process alone: the lock lasts until `close` or
- * the end of the process, however it ends; so whoever held a lease is gone, and all leases run out. What
- * COMMIT has acknowledged is on the disk.
+ * the end of the process, however it ends; so whoever held a lease is gone, and all leases run out. Putting
+ * what is committed from then on to the disk is left to `createLogFlush`.
  *
  * @throws ServiceError `unavailable` that names the file and the reason: another process has it
  * open, it is no task store, it is damaged, or a newer release has written it.
@@ -23,6 +23,7 @@ export function openDatabase(path: string): DatabaseSync {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     migrate(db, migrations);
     db.exec(endLeases);
+    db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
     return db;
   } catch (error) {
     db?.close();
@@ -34,6 +35,9 @@ export function openDatabase(path: string): DatabaseSync {
     );
   }
 }
+
+/** Moving the log into the database waits for the disk; 32 MiB of it are no more than that. */
+const checkpointPages = 8192;
 
 export const endLeases =
   "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";

@@ -11,8 +11,8 @@ export interface GroupCommit {
    * fails, everything in it is undone and rejected with `unavailable`; the next one starts afresh.
    */
   run<T>(write: () => T): Promise<T>;
-  /** Runs now what `run` has accepted so far. */
-  flush(): void;
+  /** Runs now what `run` has accepted so far; resolves once its promises have settled. */
+  finish(): Promise<void>;
 }
 
 interface Job {
@@ -21,13 +21,26 @@ interface Job {
   reject(error: unknown): void;
 }
 
+/** A write that is committed, and may not be on the disk yet. */
+interface Committed {
+  settle(): void;
+  reject(error: unknown): void;
+}
+
 /**
- * One transaction, so one wait for the disk, for all the writes that arrive in one turn of the
- * event loop. `mark` is for what writes keep beside the database: it gives a function that brings that
- * back to what it is now, which is called where the writes since then are undone.
+ * One transaction for all the writes that arrive in one turn of the event loop, and one wait for the disk,
+ * `flushLog`, for all that were committed during the wait before it. `mark` is for what writes keep
+ * beside the database: it gives a function that brings that back to what it is now, which is called
+ * where the writes since then are undone.
  */
-export function createGroupCommit(db: DatabaseSync, mark = () => () => {}): GroupCommit {
+export function createGroupCommit(
+  db: DatabaseSync,
+  flushLog: () => Promise<void>,
+  mark = () => () => {},
+): GroupCommit {
   let waiting: Job[] = [];
+  let committed: Committed[] = [];
+  let flushing: Promise<void> | undefined;
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
   const rollback = db.prepare("ROLLBACK");
@@ -35,24 +48,41 @@ export function createGroupCommit(db: DatabaseSync, mark = () => () => {}): Grou
   const keep = db.prepare("RELEASE job");
   const undo = db.prepare("ROLLBACK TO job");
 
-  function flush(): void {
+  function commitWaiting(): void {
     const jobs = waiting;
     waiting = [];
     if (jobs.length === 0) return;
     // Savepoints cost as much as a tenth of the work, and a job hardly ever needs its own.
-    if (commitAll(jobs, (job) => job.perform()) === undefined) return;
-    const failure = commitAll(jobs, attempt);
-    if (failure !== undefined) for (const job of jobs) job.reject(failure);
+    if (commitAll(jobs, (job) => job.perform()) !== undefined) {
+      const failure = commitAll(jobs, attempt);
+      if (failure !== undefined) for (const job of jobs) job.reject(failure);
+    }
+    if (committed.length > 0) flushing ??= settleCommitted();
   }
 
-  /** Performs the jobs in one transaction and settles them; else undoes all and gives the reason. */
+  /** Never rejects. */
+  async function settleCommitted(): Promise<void> {
+    while (committed.length > 0) {
+      const writes = committed;
+      committed = [];
+      try {
+        await flushLog();
+        for (const { settle } of writes) settle();
+      } catch (error) {
+        for (const { reject } of writes) reject(error);
+      }
+    }
+    flushing = undefined;
+  }
+
+  /** Performs the jobs in one transaction; where that fails, undoes all and gives the reason. */
   function commitAll(jobs: readonly Job[], perform: (job: Job) => () => void): unknown {
     const restore = mark();
     try {
       begin.run();
-      const settlements = jobs.map(perform);
+      const settlements = jobs.map((job) => ({ settle: perform(job), reject: job.reject }));
       commit.run();
-      for (const settle of settlements) settle();
+      committed.push(...settlements);
       return undefined;
     } catch (error) {
       restore();
@@ -81,7 +111,7 @@ export function createGroupCommit(db: DatabaseSync, mark = () => () => {}): Grou
   return {
     run<T>(write: () => T) {
       return new Promise<T>((resolve, reject) => {
-        if (waiting.length === 0) setImmediate(flush);
+        if (waiting.length === 0) setImmediate(commitWaiting);
         waiting.push({
           perform() {
             const value = write();
@@ -91,7 +121,10 @@ export function createGroupCommit(db: DatabaseSync, mark = () => () => {}): Grou
         });
       });
     },
-    flush,
+    async finish() {
+      commitWaiting();
+      await flushing;
+    },
   };
 }
 

@@ -10,11 +10,11 @@ import { times } from "../../contracts/task-store/trial.ts";
 import { makeFolder } from "../folder.ts";
 
 describe("opening a file as task store", () => {
-  test("turns on write-ahead log, full synchronisation and the exclusive lock", () => {
+  test("turns on write-ahead log and the exclusive lock, and leaves flushing the log to the store", () => {
     const db = open(join(makeFolder(), "tasks.db"));
     const ask = (pragma: string) => db.prepare(`PRAGMA ${pragma}`).get();
     expect(ask("journal_mode")).toEqual({ journal_mode: "wal" });
-    expect(ask("synchronous")).toEqual({ synchronous: 2 });
+    expect(ask("synchronous")).toEqual({ synchronous: 1 });
     expect(ask("locking_mode")).toEqual({ locking_mode: "exclusive" });
   });
 

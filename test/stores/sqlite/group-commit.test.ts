@@ -1,8 +1,9 @@
-import { statSync } from "node:fs";
+import { statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
+import { createLogFlush } from "../../../src/stores/sqlite/log-flush.ts";
 import { times } from "../../contracts/task-store/trial.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -83,12 +84,16 @@ test("a COMMIT that fails rejects the whole transaction and undoes it; the next 
 test("what is kept beside the database goes back with the writes that are undone", async () => {
   const { db, insert, rows } = start();
   let count = 0;
-  const commits = createGroupCommit(db, () => {
-    const before = count;
-    return () => {
-      count = before;
-    };
-  });
+  const commits = createGroupCommit(
+    db,
+    async () => {},
+    () => {
+      const before = count;
+      return () => {
+        count = before;
+      };
+    },
+  );
   const add = (n: number, fault?: string) =>
     commits.run(() => {
       count += 1;
@@ -106,14 +111,59 @@ test("what is kept beside the database goes back with the writes that are undone
   expect([count, rows()]).toEqual([2, [1, 3]]);
 });
 
-test("flush runs what was accepted, at once and only once", async () => {
+test("finish runs what was accepted, at once and only once", async () => {
   const { commits, insert, rows } = start();
   const result = commits.run(() => insert(1));
-  commits.flush();
+  void commits.finish();
   expect(rows()).toEqual([1]);
-  commits.flush();
+  void commits.finish();
   expect(await result).toBe(1);
   expect(await commits.run(() => insert(2))).toBe(2);
+});
+
+test("writes that are committed while the log is flushed share the next flush", async () => {
+  const { db, insert, rows } = start();
+  const flushes: (() => void)[] = [];
+  const flushLog = () => new Promise<void>((resolve) => void flushes.push(resolve));
+  const commits = createGroupCommit(db, flushLog);
+  const settled: number[] = [];
+  const write = (n: number) => commits.run(() => insert(n)).then((done) => settled.push(done));
+  const first = write(1);
+  await vi.waitUntil(() => flushes.length === 1);
+  const others = [write(2), write(3)];
+  await vi.waitUntil(() => rows().length === 3);
+  expect([settled, flushes.length]).toEqual([[], 1]);
+  flushes[0]?.();
+  await first;
+  await vi.waitUntil(() => flushes.length === 2);
+  expect(settled).toEqual([1]);
+  flushes[1]?.();
+  await Promise.all(others);
+  expect([settled, flushes.length]).toEqual([[1, 2, 3], 2]);
+});
+
+test("a flush that fails rejects what waits for it; the next one works", async () => {
+  const { db, insert } = start();
+  let flushes = 0;
+  const commits = createGroupCommit(db, async () => {
+    flushes += 1;
+    if (flushes === 1) throw new RangeError("no disk");
+  });
+  await expect(commits.run(() => insert(1))).rejects.toThrow("no disk");
+  expect(await commits.run(() => insert(2))).toBe(2);
+});
+
+test("a log that could not be flushed is moved into the database by the next flush", async () => {
+  const { db, path, insert, walBytes } = start();
+  const elsewhere = join(makeFolder(), "rows.db");
+  const log = createLogFlush(db, elsewhere);
+  insert(1);
+  await expect(log.flush()).rejects.toMatchObject({ ...unavailable, cause: { code: "ENOENT" } });
+  expect(walBytes()).toBeGreaterThan(0);
+  symlinkSync(`${path}-wal`, `${elsewhere}-wal`);
+  await log.flush();
+  await log.close();
+  expect(walBytes()).toBe(0);
 });
 
 function start() {
@@ -125,7 +175,8 @@ function start() {
   const statement = db.prepare("INSERT INTO rows VALUES (?, ?)");
   return {
     db,
-    commits: createGroupCommit(db),
+    path,
+    commits: createGroupCommit(db, createLogFlush(db, path).flush),
     insert(n: number, filling = ""): number {
       statement.run(n, filling);
       return n;
