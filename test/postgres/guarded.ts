@@ -1,13 +1,14 @@
-import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
+import { spawn, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
-import type { Readable, Writable } from "node:stream";
 
 /** A program that does not outlive the process which started it. */
 export interface GuardedProgram {
   /** What it has written to stderr, up to its last 10,000 characters. */
   log(): string;
-  /** Resolves when it has written `words` to stderr; to false if it ended without. */
+  /** Resolves when it has written `words` to stderr; to false if it ended without them. */
   hasWritten(words: string): Promise<boolean>;
+  /** Resolves when it has ended by itself. */
+  hasEnded(): Promise<void>;
   /** Interrupts it unless it has ended; resolves with its exit code. */
   end(): Promise<number | null>;
 }
@@ -39,8 +40,9 @@ export function startGuarded(
     env: { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" },
     stdio: ["pipe", "ignore", "pipe"],
     detached: true,
-  }) as ChildProcess & { stdin: Writable; stderr: Readable };
+  });
   const exited = once(shell, "exit");
+  const silent = once(shell.stderr, "close");
   let log = "";
   shell.stderr.setEncoding("utf8").on("data", (piece: string) => {
     log = (log + piece).slice(-10_000);
@@ -50,8 +52,10 @@ export function startGuarded(
     hasWritten(words) {
       const { promise, resolve } = Promise.withResolvers<boolean>();
       shell.stderr.on("data", () => log.includes(words) && resolve(true));
-      shell.stderr.on("end", () => resolve(false));
-      return promise;
+      return Promise.race([promise, silent.then(() => false)]);
+    },
+    async hasEnded() {
+      await silent;
     },
     async end() {
       shell.stdin.end("end\n");

@@ -67,7 +67,7 @@ const initOptions =
 async function initialise(bin: string, folder: string, data: string): Promise<void> {
   const command = [join(bin, "initdb"), `--pgdata=${data}`, ...initOptions.split(" ")];
   const program = startGuarded(command, folder, user);
-  await program.hasWritten("\0");
+  await program.hasEnded();
   const code = await program.end();
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${program.log()}`);
 }
