@@ -127,7 +127,9 @@ test("writes that are committed while the log is flushed share the next flush", 
   const flushLog = () => new Promise<void>((resolve) => void flushes.push(resolve));
   const commits = createGroupCommit(db, flushLog);
   const settled: number[] = [];
-  const write = (n: number) => commits.run(() => insert(n)).then((done) => settled.push(done));
+  const write = async (n: number) => {
+    settled.push(await commits.run(() => insert(n)));
+  };
   const first = write(1);
   await vi.waitUntil(() => flushes.length === 1);
   const others = [write(2), write(3)];
