@@ -19,7 +19,11 @@ export interface PastEvent {
 
 /** The feed of all changes of tasks, in order, to any number of subscribers. */
 export interface TaskEvents {
-  publish(change: TaskChanged): void;
+  /**
+   * `number`: the change's place in a sequence that is kept elsewhere; default the next one. After any
+   * other than the next one the feed reaches back no further than to this change.
+   */
+  publish(change: TaskChanged, number?: number): void;
   /**
    * Calls `listener` with every change from now on, in the turn in which it is published; gives the
    * function that ends it.
@@ -32,37 +36,52 @@ export interface TaskEvents {
   since(id: string): readonly PastEvent[] | undefined;
   /**
    * The newest event's id, or one that `since` answers with what comes after now. From its first reading
-   * on the feed remembers: before, nobody can have an id to ask with.
+   * on a feed without an `origin` remembers: before, nobody can have an id to ask with.
    */
   readonly lastId: string;
 }
 
 export interface TaskEventsOptions {
-  /** Events that `since` reaches back; default 10,000. */
+  /** Events that `since` reaches back; default that of `feedBounds`. */
   maxEvents?: number;
-  /** Length of these as JSON, UTF-16 units; default 16 Mi. */
+  /** Length of these as JSON, UTF-16 units; default that of `feedBounds`. */
   maxLength?: number;
+  /** The sequence of changes that the feed carries on, of which it remembers all that is published. */
+  origin?: FeedOrigin;
   /** Told of a listener that throws; default: the process is, by an exception that nobody catches. */
   logger?: { error(fields: object, message: string): void };
 }
 
+/** A sequence of changes that more than one feed tells of, under the same ids. */
+export interface FeedOrigin {
+  /** Without line breaks. */
+  feedId: string;
+  /** Of the change that the first one published comes behind; 0: there has been none. */
+  number: number;
+}
+
+/** How far a feed reaches back: events, and their length as JSON in UTF-16 units. */
+export const feedBounds = { maxEvents: 10_000, maxLength: 16 * 1024 * 1024 };
+
 /**
- * A feed in memory. Its ids have a random part, so that no feed answers to another one's. A listener
- * that throws does not stop the others; what a listener publishes follows when all have had the event
- * before.
+ * A feed in memory. Its ids have a random part unless it has an `origin`, so that no feed answers to
+ * another one's. A listener that throws does not stop the others; what a listener publishes follows
+ * when all have had the event before.
  */
 export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
-  const { maxEvents = 10_000, maxLength = 16 * 1024 * 1024, logger } = options;
-  const feedId = randomUUID().slice(0, 8);
+  const { maxEvents, maxLength, origin, logger } = { ...feedBounds, ...options };
+  const feedId = origin?.feedId ?? randomUUID().slice(0, 8);
   const backlog = createBacklog<PastEvent>(maxEvents, maxLength);
   const subscribers = new Set<Subscriber>();
   const deliveries: { change: TaskChanged; to: readonly Subscriber[] }[] = [];
-  let isRemembering = false;
+  let isRemembering = origin !== undefined;
+  backlog.goOnBehind(origin?.number ?? 0);
 
-  function remember({ type, task }: TaskChanged): void {
+  function remember({ type, task }: TaskChanged, number = backlog.newest + 1): void {
+    if (number !== backlog.newest + 1) backlog.goOnBehind(number - 1);
     // As text: a copy by nature, made once for all who ask for it.
     const json = JSON.stringify(task);
-    const id = `${feedId}-${backlog.newest + 1}`;
+    const id = `${feedId}-${number}`;
     backlog.add({ id, type, taskId: task.id, json }, json.length);
   }
 
@@ -79,8 +98,8 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
   }
 
   return {
-    publish(change) {
-      if (isRemembering) remember(change);
+    publish(change, number) {
+      if (isRemembering) remember(change, number);
       if (subscribers.size === 0) return;
       if (deliveries.push({ change, to: [...subscribers] }) > 1) return;
       for (let next = deliveries[0]; next !== undefined; next = deliveries[0]) {
@@ -94,7 +113,7 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
       return () => void subscribers.delete(subscriber);
     },
     since(id) {
-      const [, feed, number] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(id) ?? [];
+      const [, feed, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? [];
       return feed === feedId ? backlog.after(Number(number)) : undefined;
     },
     get lastId() {

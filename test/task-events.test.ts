@@ -111,6 +111,30 @@ describe("the feed of changes", () => {
     expect(pastUrlsOf(events, `${feed}-0`)).toEqual(["b"]);
   });
 
+  it("carries on a sequence from elsewhere, under the same ids as another feed", () => {
+    const origin = { feedId: "elsewhere", number: 41 };
+    const [one, two] = [createTaskEvents({ origin }), createTaskEvents({ origin })];
+    expect(one.lastId).toBe("elsewhere-41");
+    one.publish(changeTo("a"));
+    two.publish(changeTo("a"), 42);
+    expect(one.lastId).toBe(two.lastId);
+    expect(pastUrlsOf(two, "elsewhere-41")).toEqual(["a"]);
+    expect(two.since("elsewhere-40")).toBeUndefined();
+  });
+
+  it.each([
+    ["a gap", 44],
+    ["a step back", 30],
+  ])("starts anew behind %s", (_, number) => {
+    const events = createTaskEvents({ origin: { feedId: "f", number: 41 } });
+    events.publish(changeTo("a"));
+    events.publish(changeTo("b"), number);
+    events.publish(changeTo("c"));
+    expect(events.lastId).toBe(`f-${number + 1}`);
+    expect([events.since("f-41"), events.since("f-42")]).toEqual([undefined, undefined]);
+    expect(pastUrlsOf(events, `f-${number - 1}`)).toEqual(["b", "c"]);
+  });
+
   it("does not know the ids of another feed, nor any other text", () => {
     const events = createTaskEvents();
     const [feed = ""] = events.lastId.split("-");

@@ -1,8 +1,10 @@
 import { join } from "node:path";
+import type { BaseLogger } from "pino";
+import { createTaskEvents, type TaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
-import { openSqliteStore } from "./sqlite.ts";
-import { createTaskEvents, type TaskEventsOptions, type TaskEvents } from "../task-events.ts";
+import { openPostgresStore } from "./postgres.ts";
 import { publishChanges } from "./publish-changes.ts";
+import { openSqliteStore } from "./sqlite.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface StoreOptions {
@@ -10,16 +12,23 @@ export interface StoreOptions {
   dataDir: string;
   /** Tasks that are queued at most; default 100,000. */
   maxQueued?: number;
+  /** How long a worker may be silent, seconds, where several processes share the store; default 10. */
+  heartbeatS?: number;
   /** Default: the system's clock. */
   now?: () => Date;
-  logger?: TaskEventsOptions["logger"];
+  logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
 /** A store and the feed to which all of its changes are published. */
 export interface OpenedStore {
   store: TaskStore;
   events: TaskEvents;
+  /** How long a claimed task is to be held without a heartbeat. */
+  leaseMs: number;
 }
+
+/** With nobody else to take over, a heartbeat may well wait for a busy disk. */
+const aloneLeaseMs = 30_000;
 
 type Opener = (address: string, options: StoreOptions) => OpenedStore | Promise<OpenedStore>;
 
@@ -42,11 +51,15 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
       return withFeed(openSqliteStore({ ...options, path }), options);
     },
   ],
+  ...["postgres", "postgresql"].map((scheme): [string, Opener] => [
+    scheme,
+    (address, options) => openPostgresStore({ ...options, url: `${scheme}:${address}` }),
+  ]),
 ]);
 
 /**
- * Opens the store that `storeUrl` names: `memory:`, `sqlite:` (`tasks.db` in `dataDir`) or
- * `sqlite:path`.
+ * Opens the store that `storeUrl` names: `memory:`, `sqlite:` (`tasks.db` in `dataDir`),
+ * `sqlite:path`, `postgres://…` or `postgresql://…`.
  *
  * @throws Error that names STORE_URL where it leads to no store; ServiceError `unavailable` where the
  * store cannot be opened.
@@ -66,5 +79,5 @@ export async function openStore(storeUrl: string, options: StoreOptions): Promis
 /** For a store whose changes are all made by this process. */
 function withFeed(store: TaskStore, { logger }: StoreOptions): OpenedStore {
   const events = createTaskEvents(logger && { logger });
-  return { store: publishChanges(store, events), events };
+  return { store: publishChanges(store, events), events, leaseMs: aloneLeaseMs };
 }

@@ -2,6 +2,8 @@
 export interface Backlog<T> {
   /** Drops the oldest ones where there is no room; an entry that is too big alone is not kept. */
   add(entry: T, size: number): void;
+  /** Drops all; the next entry has the number behind `n`. */
+  goOnBehind(n: number): void;
   /** The entries behind number `n`, oldest first; `undefined` where one of them is gone or `n` is yet to come. */
   after(n: number): T[] | undefined;
   /** The number of the newest entry; 0: there has been none. */
@@ -31,6 +33,11 @@ export function createBacklog<T>(maxEntries: number, maxSize: number): Backlog<T
       sizes[newest % maxEntries] = size;
       totalSize += size;
       while (totalSize > maxSize) dropOldest();
+    },
+    goOnBehind(n) {
+      while (oldest <= newest) dropOldest();
+      newest = n;
+      oldest = n + 1;
     },
     after(n) {
       if (n < oldest - 1 || n > newest) return undefined;

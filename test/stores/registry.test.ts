@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/stores/registry.ts";
 import { newTask } from "../../src/task.ts";
+import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "./folder.ts";
 
 test("memory: is the memory store, which writes no file", async () => {
@@ -27,6 +28,14 @@ test("sqlite: with a path is that file", async () => {
   expect(existsSync(join(folder, "data"))).toBe(false);
 });
 
+test.each(["postgres:", "postgresql:"])("%s is the database at that address", async (scheme) => {
+  const url = new URL(await openDatabase());
+  url.protocol = scheme;
+  const store = await open(url.href, makeFolder());
+  expect(store.name).toBe("postgres");
+  await store.ping();
+});
+
 test.each(["memory:", "sqlite:"])("%s goes by the clock that it is given", async (url) => {
   const now = () => new Date(Date.UTC(2031, 1, 2));
   const { store } = await openStore(url, { dataDir: makeFolder(), now });
@@ -43,13 +52,16 @@ test.each([
   ["C:\\data\\tasks.db", "C"],
 ])("%j is refused by name, rule and value", async (url, scheme) => {
   await expect(open(url, makeFolder())).rejects.toThrow(
-    `STORE_URL must begin with one of memory:, sqlite:; it begins with "${scheme}"`,
+    `STORE_URL must begin with one of memory:, sqlite:, postgres:, postgresql:; it begins with "${scheme}"`,
   );
 });
 
-test("the password of an address that is refused stays out of the message", async () => {
-  await expect(open("redis://user:secret@127.0.0.1", makeFolder())).rejects.not.toThrow("secret");
-});
+test.each(["redis://user:secret@127.0.0.1", "postgres://user:secret@127.0.0.1"])(
+  "the password of %s, which is refused, stays out of the message",
+  async (url) => {
+    await expect(open(url, makeFolder())).rejects.not.toThrow("secret");
+  },
+);
 
 async function open(url: string, dataDir: string) {
   const { store } = await openStore(url, { dataDir });

@@ -1,0 +1,178 @@
+import { randomUUID } from "node:crypto";
+import type { BaseLogger } from "pino";
+import type { ConstructorOptions } from "pg-boss";
+import { changeTask, type Task } from "../task.ts";
+import type { TaskEvents } from "../task-events.ts";
+import { createTurns } from "../turns.ts";
+import { copyJson } from "./copy.ts";
+import { claimNext } from "./postgres/claim.ts";
+import { connectionTo } from "./postgres/connection.ts";
+import { createCreates } from "./postgres/creates.ts";
+import type { Sql } from "./postgres/database.ts";
+import { storeFailure } from "./postgres/failure.ts";
+import { clear, isClearanceDue } from "./postgres/clearance.ts";
+import { probe } from "./postgres/migrations.ts";
+import { openParts } from "./postgres/opening.ts";
+import {
+  holds,
+  lockRow,
+  readDocument,
+  readPage,
+  removeRow,
+  saveRow,
+  type TaskRow,
+} from "./postgres/task-rows.ts";
+import { closedStore, deathsAfter, defaultMaxQueued, lostLease } from "./rules.ts";
+import type { TaskStore } from "./store.ts";
+
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
+  url: string;
+  /** Tasks that are queued at most; default 100,000. */
+  maxQueued?: number;
+  /** Seconds without a heartbeat after which a worker counts as dead, at least 10; default 10. */
+  heartbeatS?: number;
+  /** Default: the system's clock. */
+  now?: () => Date;
+  /** Of the jobs, as `now` is of the tasks; default: the database's clock. */
+  clock?: ConstructorOptions["clock"];
+  logger?: Pick<BaseLogger, "info" | "warn" | "error">;
+}
+
+/** A store that any number of processes share, and the feed of what all of them change. */
+export interface PostgresStore {
+  store: TaskStore;
+  events: TaskEvents;
+  leaseMs: number;
+}
+
+/**
+ * Opens the store in the database that `url` names, its tables brought up to date. Leases are
+ * `heartbeatS` long, whatever a claim asks for. pg-boss delivers the tasks: each that is queued or
+ * claimed has one job, written in the same transaction.
+ *
+ * @throws Error that names STORE_URL where it is no address of a database; ServiceError `unavailable`
+ * where the database cannot be used. No message holds the password.
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
+  const { clock, logger } = options;
+  const note = ({ message }: { message: string }) =>
+    logger?.warn({ reason: message }, "the database or its jobs need a look");
+  const connection = connectionTo(url);
+  const parts = await openParts({ connection, heartbeatS, clock, note, logger });
+  const { database, jobs, feed } = parts;
+  const turns = createTurns();
+  const create = createCreates({ database, jobs, maxQueued, now, written });
+  let closing: Promise<void> | undefined;
+
+  /** Runs behind what was asked for before under the same name. */
+  async function write<T>(name: string, job: () => Promise<T>): Promise<T> {
+    return read(() => turns.take(name, job));
+  }
+
+  async function read<T>(job: () => Promise<T>): Promise<T> {
+    if (closing !== undefined) throw closedStore("postgres");
+    try {
+      return await job();
+    } catch (error) {
+      throw storeFailure(error);
+    }
+  }
+
+  function written(number: number, count: number): void {
+    if (!isClearanceDue(number, count)) return;
+    turns.take("clearance", () => clear(database, number, now())).catch(note);
+  }
+
+  /** Of a task that has moved: its job, a new one or none, and no lease. */
+  async function place(sql: Sql, row: TaskRow, { state }: Task, runAfter: Date | undefined) {
+    if (row.job !== null) await jobs.remove(sql, row.job);
+    if (state !== "queued") return { job: null, lease: null };
+    const job = randomUUID();
+    await jobs.add(sql, [{ ...row, job, runAfter }]);
+    return { job, lease: null };
+  }
+
+  const store: TaskStore = {
+    name: "postgres",
+
+    async create(task, idempotency) {
+      const accepted = copyJson(task);
+      const key = idempotency && { ...idempotency };
+      return parseTask(await write(accepted.id, () => create(accepted, key)));
+    },
+
+    get: (id) =>
+      read(async () => {
+        const document = await readDocument(database, id);
+        return document === undefined ? undefined : parseTask(document);
+      }),
+
+    list: ({ limit, ...query }) =>
+      read(async () => {
+        const found = await readPage(database, { ...query, limit: limit + 1 });
+        const page = found.slice(0, limit);
+        const tasks = page.map(({ document }) => parseTask(document));
+        const last = page.at(-1);
+        return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
+      }),
+
+    async update(id, change, { lease, runAfter, gotFurther } = {}) {
+      const changes = copyJson(change);
+      const dueAt = runAfter && new Date(runAfter);
+      return write(id, async () => {
+        const [task, number] = await database.transaction(async (sql) => {
+          const row = await lockRow(sql, id);
+          if (lease !== undefined && lease !== row.lease) throw lostLease(id);
+          const changed = changeTask(parseTask(row.document), changes, now());
+          const isMoved = changes.state !== undefined;
+          const held = isMoved ? await place(sql, row, changed, dueAt) : row;
+          const deaths = deathsAfter(row.deaths, changes, gotFurther);
+          const document = JSON.stringify(changed);
+          const after = { ...row, ...held, deaths, state: changed.state, document };
+          return [changed, await saveRow(sql, row, after)] as const;
+        });
+        written(number, 1);
+        return task;
+      });
+    },
+
+    delete: (id) =>
+      write(id, async () => {
+        const [document, number] = await database.transaction(async (sql) => {
+          const row = await lockRow(sql, id);
+          if (row.job !== null) await jobs.remove(sql, row.job);
+          return [row.document, await removeRow(sql, row)] as const;
+        });
+        written(number, 1);
+        return parseTask(document);
+      }),
+
+    async claim({ exceptHosts = [] }) {
+      const passedOver = [...exceptHosts];
+      return write("claims", async () => {
+        const claimed = await claimNext({ database, jobs, now }, passedOver);
+        if (claimed === undefined) return undefined;
+        const { number, ...claim } = claimed;
+        written(number, 1);
+        return claim;
+      });
+    },
+
+    heartbeat: (id, lease) =>
+      write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
+
+    ping: () => read(() => probe(database)),
+
+    close() {
+      closing ??= turns.settled().then(parts.close);
+      return closing;
+    },
+  };
+  return { store, events: feed.events, leaseMs: heartbeatS * 1_000 };
+}
+
+function parseTask(document: string): Task {
+  return JSON.parse(document);
+}

@@ -1,0 +1,118 @@
+import { ServiceError } from "../../errors.ts";
+import type { Database, Sql } from "./database.ts";
+
+/** Made here, empty, for the jobs' own tables. */
+export const jobsSchema = "unreel_jobs";
+
+/** Postgres 15, as `server_version_num`. */
+const oldestServer = 150_000;
+
+/** Any number, the same in all processes. */
+const lock = 7_261_983_450;
+
+/** In order; a database's version is the number of those it has had. Only ever added to. */
+const migrations: readonly string[] = [
+  `
+  CREATE TABLE unreel.tasks (
+    seq bigint PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    state text NOT NULL,
+    host text NOT NULL,
+    document text NOT NULL,
+    lease text,
+    deaths integer NOT NULL,
+    job uuid
+  );
+  CREATE INDEX tasks_by_state ON unreel.tasks (state, seq DESC);
+  CREATE TABLE unreel.idempotency_keys (
+    key text COLLATE "C" PRIMARY KEY,
+    fingerprint text NOT NULL,
+    answer text NOT NULL,
+    ends_at timestamptz NOT NULL
+  );
+  CREATE INDEX idempotency_keys_by_end ON unreel.idempotency_keys (ends_at);
+  CREATE TABLE unreel.task_events (
+    number bigint PRIMARY KEY,
+    type text NOT NULL,
+    task_id text NOT NULL,
+    json text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE TABLE unreel.counters (
+    feed_id text NOT NULL,
+    seq bigint NOT NULL,
+    events bigint NOT NULL,
+    queued bigint NOT NULL
+  );
+  INSERT INTO unreel.counters VALUES (left(gen_random_uuid()::text, 8), 0, 0, 0);
+  `,
+];
+
+/**
+ * Brings the tables to what this version of the service works with; processes that start together
+ * wait for each other.
+ *
+ * @throws ServiceError `unavailable` where the server is too old, or a newer version has been here.
+ */
+export async function migrate(database: Database): Promise<void> {
+  await database.transaction(async (sql) => {
+    await requireServer(sql);
+    await sql.query("SELECT pg_advisory_xact_lock($1)", [lock]);
+    const version = await readVersion(sql);
+    if (version > migrations.length) throw newerTables(version);
+    for (const [index, statements] of migrations.entries()) {
+      if (index < version) continue;
+      await sql.query(statements);
+      await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
+    }
+  });
+}
+
+/** Takes a write that changes nothing. */
+export async function probe(sql: Sql): Promise<void> {
+  await sql.query("UPDATE unreel.migrations SET version = version WHERE version = $1", [
+    migrations.length,
+  ]);
+}
+
+async function requireServer(sql: Sql): Promise<void> {
+  const [row] = await sql.query<{ number: number; name: string }>(
+    `SELECT current_setting('server_version_num')::int AS number,
+            current_setting('server_version') AS name`,
+  );
+  if (row === undefined || row.number >= oldestServer) return;
+  throw new ServiceError(
+    "unavailable",
+    `Postgres must be version 15 or newer; the server is version ${row.name}`,
+  );
+}
+
+async function readVersion(sql: Sql): Promise<number> {
+  for (const schema of ["unreel", jobsSchema]) await makeSchema(sql, schema);
+  await sql.query(
+    `CREATE TABLE IF NOT EXISTS unreel.migrations (
+       version integer PRIMARY KEY,
+       applied_at timestamptz NOT NULL DEFAULT now()
+     )`,
+  );
+  const [row] = await sql.query<{ version: number }>(
+    "SELECT coalesce(max(version), 0) AS version FROM unreel.migrations",
+  );
+  return row?.version ?? 0;
+}
+
+/** `IF NOT EXISTS` would ask for the right to make it also where it is there. */
+async function makeSchema(sql: Sql, schema: string): Promise<void> {
+  const [row] = await sql.query<{ isThere: boolean }>(
+    'SELECT to_regnamespace($1) IS NOT NULL AS "isThere"',
+    [schema],
+  );
+  if (row?.isThere === false) await sql.query(`CREATE SCHEMA ${schema}`);
+}
+
+function newerTables(version: number): ServiceError {
+  return new ServiceError(
+    "unavailable",
+    `the database must be of version ${migrations.length} at most; a newer Unreel has made it version ${version}`,
+  );
+}

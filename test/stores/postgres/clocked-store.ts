@@ -1,0 +1,50 @@
+import { TestClock } from "pg-boss";
+import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
+
+export interface ClockedStoreOptions {
+  url: string;
+  now: () => Date;
+  maxQueued?: number;
+}
+
+/**
+ * A store with leases of a minute, whose jobs go by `now` as its tasks do: where time has passed since the
+ * last call, what the jobs do in the background is done before the call.
+ */
+export async function openClockedStore(options: ClockedStoreOptions): Promise<TaskStore> {
+  const { url, now } = options;
+  const clock = new TestClock(now());
+  const address = new URL(url);
+  // Connections that do not ask for it go by the server's clock.
+  address.searchParams.set("options", "-c pgboss.test_clock=on");
+  const opened = await openPostgresStore({ ...options, url: address.href, heartbeatS: 60, clock });
+  const { store } = opened;
+  let turning: Promise<void> | undefined;
+
+  async function turn(): Promise<void> {
+    await clock.setTime(now());
+    await clock.tick(0);
+    turning = undefined;
+  }
+
+  async function onTime<A extends unknown[], T>(call: (...args: A) => Promise<T>, ...args: A) {
+    if (turning === undefined && clock.now() === now().getTime()) return call(...args);
+    const given = structuredClone(args);
+    await (turning ??= turn());
+    return call(...given);
+  }
+
+  return {
+    name: store.name,
+    create: (task, idempotency) => onTime(store.create, task, idempotency),
+    get: (id) => onTime(store.get, id),
+    list: (query) => onTime(store.list, query),
+    update: (id, change, given) => onTime(store.update, id, change, given),
+    delete: (id) => onTime(store.delete, id),
+    claim: (query) => onTime(store.claim, query),
+    heartbeat: (id, lease, leaseMs) => onTime(store.heartbeat, id, lease, leaseMs),
+    ping: () => onTime(store.ping),
+    close: () => store.close(),
+  };
+}

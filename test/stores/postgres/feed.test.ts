@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { connectionTo } from "../../../src/stores/postgres/connection.ts";
+import { openEventFeed } from "../../../src/stores/postgres/feed.ts";
+import { openDatabase } from "../../postgres/database.ts";
+import {
+  connect,
+  follow,
+  idsBehind,
+  makeTables,
+  numbered,
+  patience,
+  write,
+  writeAll,
+} from "./feed-scene.ts";
+
+test("every feed of a database hears of each change, in order, as it was written", async () => {
+  const { url, pool } = await makeTables();
+  const feeds = [await follow(pool, url), await follow(pool, url)];
+  const changes: unknown[] = [];
+  feeds[0]?.events.subscribe((change) => changes.push(change));
+  await writeAll(pool, ["a", "b"]);
+  await write(pool, "a", "deleted");
+  for (const { heard } of feeds) await expect.poll(() => heard, patience).toEqual(["a", "b", "a"]);
+  expect(changes).toEqual([
+    { type: "task", task: { id: "a" } },
+    { type: "task", task: { id: "b" } },
+    { type: "deleted", task: { id: "a" } },
+  ]);
+});
+
+test("an id of one feed is answered by another, and by one that is opened later", async () => {
+  const { url, pool } = await makeTables();
+  const [one, other] = [await follow(pool, url), await follow(pool, url)];
+  const start = one.events.lastId;
+  await writeAll(pool, ["a", "b"]);
+  for (const { heard } of [one, other]) await expect.poll(() => heard, patience).toHaveLength(2);
+  const [first] = one.events.since(start) ?? [];
+  expect(other.events.since(start)).toEqual(one.events.since(start));
+  await Promise.all([one.close(), other.close()]);
+  await write(pool, "c");
+  const later = await follow(pool, url);
+  expect(idsBehind(later, start)).toEqual(["a", "b", "c"]);
+  expect(idsBehind(later, first?.id ?? "")).toEqual(["b", "c"]);
+  expect(later.heard).toEqual([]);
+  await write(pool, "d");
+  await expect.poll(() => later.heard, patience).toEqual(["d"]);
+});
+
+test("a feed does not answer to the id of another database's", async () => {
+  const [one, other] = [await makeTables(), await makeTables()];
+  const { events } = await follow(one.pool, one.url);
+  expect((await follow(other.pool, other.url)).events.since(events.lastId)).toBeUndefined();
+});
+
+test("a feed reaches back as far as there are rows", async () => {
+  const { url, pool } = await makeTables();
+  const start = (await follow(pool, url)).events.lastId;
+  await writeAll(pool, ["a", "b", "c"]);
+  await pool.query("DELETE FROM unreel.task_events WHERE number = 1");
+  const later = await follow(pool, url);
+  expect(later.events.since(start)).toBeUndefined();
+  expect(idsBehind(later, start.replace(/0$/, "1"))).toEqual(["b", "c"]);
+  await pool.query("DELETE FROM unreel.task_events");
+  const bare = await follow(pool, url);
+  const last = later.events.lastId;
+  expect([bare.events.lastId, bare.events.since(last)]).toEqual([last, []]);
+  await write(pool, "d");
+  await expect.poll(() => idsBehind(bare, last), patience).toEqual(["d"]);
+});
+
+test("a feed reads no more of the past than it remembers", async () => {
+  const { url, pool } = await makeTables();
+  const start = (await follow(pool, url)).events.lastId;
+  const large = JSON.stringify({ id: "large", text: "x".repeat(6 * 1024 * 1024) });
+  for (let n = 0; n < 4; n += 1) await write(pool, "large", "task", large);
+  const { events } = await follow(pool, url);
+  expect(events.since(start.replace(/0$/, "1"))).toBeUndefined();
+  expect(events.since(start.replace(/0$/, "2"))).toHaveLength(2);
+});
+
+test("1,000 changes by two writers at once arrive once and in their order", async () => {
+  const { url, pool } = await makeTables();
+  const feeds = [await follow(pool, url), await follow(connect(url), url)];
+  const start = feeds[0]?.events.lastId ?? "";
+  await Promise.all(["a", "b"].map((name) => writeAll(connect(url), numbered(name, 500))));
+  const { rows } = await pool.query("SELECT task_id FROM unreel.task_events ORDER BY number");
+  const written = rows.map(({ task_id: id }) => String(id));
+  expect(written).toHaveLength(1_000);
+  for (const feed of feeds) {
+    await expect.poll(() => feed.heard.length, patience).toBeGreaterThanOrEqual(1_000);
+    expect(feed.heard).toEqual(written);
+    expect(idsBehind(feed, start)).toEqual(written);
+  }
+});
+
+test("a change written in the notice of a listener is heard too", async () => {
+  const { url, pool } = await makeTables();
+  const { events, heard } = await follow(pool, url);
+  events.subscribe(({ task }) => void (task.id === "a" && write(pool, "b")));
+  await write(pool, "a");
+  await expect.poll(() => heard, patience).toEqual(["a", "b"]);
+});
+
+test("a feed of a database without its tables does not open", async () => {
+  const url = await openDatabase();
+  const opened = openEventFeed({ pool: connect(url), connection: connectionTo(url) });
+  await expect(opened).rejects.toThrow("unreel.counters");
+});

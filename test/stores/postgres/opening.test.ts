@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import { newTask } from "../../../src/task.ts";
+import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";
+import { query } from "./query.ts";
+
+test.each([
+  ["postgres:", "STORE_URL must name a database, as in postgres://user@host/database"],
+  ["postgres://", "STORE_URL must name a database"],
+  ["postgres://u:secret@db.test", "STORE_URL must name a database"],
+  ["postgres://u:secret@db.test/", "STORE_URL must name a database"],
+  ["postgres://u:secret@db.test:99999/name", "STORE_URL must name a database"],
+  [
+    "postgres://u:secret@db.test/name?sslcert=/none",
+    "STORE_URL must be an address of a database: ENOENT",
+  ],
+])("%j is refused by the name of its variable", async (url, message) => {
+  const failure = await failureOf(url);
+  expect(failure).toMatch(message);
+  expect(failure).not.toMatch("secret");
+});
+
+test("a server that is not there is named with its address, not with the password", async () => {
+  const port = await closedPort();
+  const failure = await failureOf(`postgres://u:secret@127.0.0.1:${port}/name`);
+  expect(failure).toBe(
+    `the Postgres store cannot be opened, name at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
+  );
+});
+
+test("a host that nobody knows is named", async () => {
+  const failure = await failureOf("postgres://u:secret@nowhere.invalid/name");
+  expect(failure).toMatch(
+    /^the Postgres store cannot be opened, name at nowhere\.invalid:5432: get/,
+  );
+  expect(failure).not.toMatch("secret");
+});
+
+test("a database that is not there is named", async () => {
+  const url = new URL(inject("postgresUrl"));
+  url.pathname = "nowhere";
+  expect(await failureOf(url.href)).toMatch(
+    'STORE_URL must name a database that is there (database "nowhere" does not exist)',
+  );
+});
+
+test("a wrong password is called that, and stays unsaid", async () => {
+  const server = await startOwnPostgres();
+  await query(server.url(), "CREATE ROLE guest LOGIN PASSWORD 'right'");
+  const access = join(server.folder, "data", "pg_hba.conf");
+  const others = await readFile(access, "utf8");
+  await writeFile(access, `local all guest scram-sha-256\n${others}`);
+  await query(server.url(), "SELECT pg_reload_conf()");
+  const url = new URL(server.url());
+  url.username = "guest";
+  url.password = "secret";
+  const failure = await failureOf(url.href);
+  expect(failure).toMatch("STORE_URL must have the right user and password");
+  expect(failure).not.toMatch("secret");
+});
+
+test("a user without the right to make tables is told so", async () => {
+  const url = new URL(await openDatabase());
+  const role = `guest${url.pathname.slice(1)}`;
+  await query(url.href, `CREATE ROLE ${role} LOGIN`);
+  onTestFinished(async () => {
+    await query(inject("postgresUrl"), `DROP ROLE ${role}`);
+  });
+  url.username = role;
+  expect(await failureOf(url.href)).toMatch(
+    "its user must have the right to make schemas and tables (permission denied for database",
+  );
+});
+
+test("tables of a newer version are left alone", async () => {
+  const url = await openDatabase();
+  const { store } = await openPostgresStore({ url });
+  await store.close();
+  await query(url, "INSERT INTO unreel.migrations (version) VALUES (99)");
+  expect(await failureOf(url)).toMatch(
+    /the database must be of version \d+ at most; a newer Unreel has made it version 99$/,
+  );
+});
+
+test("a database opened again has its tasks", async () => {
+  const url = await openDatabase();
+  const before = await openPostgresStore({ url });
+  const task = await before.store.create(newTask("https://a.test/", {}, new Date()));
+  await before.store.close();
+  const { store } = await openPostgresStore({ url });
+  onTestFinished(() => store.close());
+  expect(await store.get(task.id)).toEqual(task);
+});
+
+/** The message, which is one line. */
+async function failureOf(url: string): Promise<string> {
+  const opening = openPostgresStore({ url });
+  const { message } = await opening.then(
+    () => new Error("it was opened"),
+    (error: Error) => error,
+  );
+  expect(message).not.toMatch("\n");
+  return message;
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

@@ -1,0 +1,15 @@
+import { Client, type QueryResultRow } from "pg";
+
+/** Runs one statement on a connection of its own. */
+export async function query<Row extends QueryResultRow>(
+  url: string,
+  statement: string,
+): Promise<Row[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Row>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}

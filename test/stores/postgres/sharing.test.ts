@@ -1,0 +1,134 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
+import { newTask, type Task } from "../../../src/task.ts";
+import { idsOf, minuteMs, times } from "../../contracts/task-store/trial.ts";
+import { openDatabase } from "../../postgres/database.ts";
+import { query } from "./query.ts";
+
+describe("two processes with one database", () => {
+  test("never get the same task, and all tasks are got", async () => {
+    const { first, second } = await openTwo();
+    const created = await Promise.all(times(150, () => add(first)));
+    const claims = await Promise.all(
+      times(200, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })),
+    );
+    const claimed = claims.filter((claim) => claim !== undefined);
+    const ids = claimed.map(({ task }) => task.id);
+    expect(ids.toSorted()).toEqual(idsOf(created).toSorted());
+    expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(150);
+  });
+
+  test("hand out the oldest first, whichever of them has stored it", async () => {
+    const { first, second } = await openTwo();
+    const created: Task[] = [];
+    for (const n of times(20, (each) => each)) created.push(await add(n % 3 ? first : second));
+    const claimed: string[] = [];
+    for (const n of times(20, (each) => each)) {
+      const claim = await (n % 2 ? first : second).claim({ leaseMs: minuteMs });
+      claimed.push(claim?.task.id ?? "");
+    }
+    expect(claimed).toEqual(idsOf(created));
+    expect(idsOf((await second.list({ limit: 50 })).tasks)).toEqual(idsOf(created).toReversed());
+  });
+
+  test("store one task for one key, however many requests come to both at once", async () => {
+    const { first, second } = await openTwo();
+    const key = { key: "key", fingerprint: "f" };
+    const answers = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
+    expect(new Set(idsOf(answers)).size).toBe(1);
+    expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([answers[0]?.id]);
+  });
+
+  test("bound their queue together, to the task", async () => {
+    const { first, second } = await openTwo({ maxQueued: 50 });
+    const outcomes = await Promise.allSettled(times(120, (n) => add(n % 2 ? first : second)));
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(50);
+    expect((await first.list({ limit: 200 })).tasks).toHaveLength(50);
+    await second.claim({ leaseMs: minuteMs });
+    await add(first);
+    await expect(add(second)).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("know a lease from each other", async () => {
+    const { first, second } = await openTwo();
+    const { id } = await add(first);
+    const { lease = "" } = (await second.claim({ leaseMs: minuteMs })) ?? {};
+    expect(await first.heartbeat(id, lease, minuteMs)).toBe(true);
+    await first.update(id, { state: "canceled" });
+    expect(await second.heartbeat(id, lease, minuteMs)).toBe(false);
+    const late = second.update(id, { attempts: 2 }, { lease });
+    await expect(late).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("hear of each other's changes in the order in which they took effect", async () => {
+    const url = await openDatabase();
+    const [first, second] = [await openStore(url), await openStore(url)];
+    const heard: string[] = [];
+    const isOver = Promise.withResolvers<void>();
+    second.events.subscribe(({ type, task }) => {
+      heard.push("state" in task ? `${task.id} ${task.state}` : `${task.id} ${type}`);
+      if (type === "deleted") isOver.resolve();
+    });
+    const { id } = await add(first.store);
+    await second.store.claim({ leaseMs: minuteMs });
+    await first.store.update(id, { state: "failed" });
+    await second.store.delete(id);
+    await isOver.promise;
+    expect(heard).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
+  });
+
+  test("can be opened at the same time on an empty database", async () => {
+    const url = await openDatabase();
+    const [first, second] = await Promise.all(times(4, () => openStore(url)));
+    const { id } = await add(first!.store);
+    expect((await second?.store.get(id))?.id).toBe(id);
+  });
+
+  test("keep one job for each task that is queued or claimed, and none for others", async () => {
+    const { url, first, second } = await openTwo();
+    const stores = [first, second];
+    const created = await Promise.all(times(40, (n) => add(stores[n % 2]!)));
+    const moves = ["canceled", "queued", "running", "failed", "queued", "succeeded"] as const;
+    // Refused moves are part of it.
+    await Promise.allSettled([
+      ...created.flatMap(({ id }, n) =>
+        times(4, (k) => stores[k % 2]!.update(id, { state: moves[(n + k) % moves.length]! })),
+      ),
+      ...times(30, (n) => stores[n % 2]!.claim({ leaseMs: minuteMs })),
+      ...created.slice(30).map(({ id }, n) => stores[n % 2]!.delete(id)),
+    ]);
+    const strays = await query(
+      url,
+      `SELECT tasks.id, tasks.state, tasks.job, jobs.id AS stray
+       FROM unreel.tasks FULL JOIN unreel_jobs.job AS jobs ON jobs.id = tasks.job
+       WHERE (tasks.job IS NULL) <> (jobs.id IS NULL)
+         OR (tasks.job IS NULL AND tasks.state = 'queued')
+         OR (tasks.job IS NOT NULL AND tasks.state NOT IN ('queued', 'running'))
+         OR jobs.data ->> 'id' <> tasks.id`,
+    );
+    expect(strays).toEqual([]);
+    const [counted] = await query(
+      url,
+      `SELECT queued::int, (SELECT count(*)::int FROM unreel.tasks WHERE state = 'queued') AS really
+       FROM unreel.counters`,
+    );
+    expect(counted?.["queued"]).toBe(counted?.["really"]);
+  });
+});
+
+async function openTwo(options: Omit<PostgresStoreOptions, "url"> = {}) {
+  const url = await openDatabase();
+  const [first, second] = [await openStore(url, options), await openStore(url, options)];
+  return { url, first: first.store, second: second.store };
+}
+
+async function openStore(url: string, options: Omit<PostgresStoreOptions, "url"> = {}) {
+  const opened = await openPostgresStore({ ...options, url });
+  onTestFinished(() => opened.store.close());
+  return opened;
+}
+
+function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }): Promise<Task> {
+  return store.create(newTask("https://video.example.com/", {}, new Date()), idempotency);
+}
