@@ -32,7 +32,22 @@ export const Config = Type.Object({
   }),
   STORE_URL: Type.String({
     default: "sqlite:",
-    description: "where tasks are kept: `sqlite:` (DATA_DIR/tasks.db), `sqlite:<path>`, `memory:`",
+    description:
+      "where tasks are kept: `sqlite:` (DATA_DIR/tasks.db), `sqlite:<path>`, `memory:`, or `postgres://user:password@host/database`, which several processes share",
+  }),
+  ROLE: {
+    ...oneOf(
+      ["all", "api", "worker"],
+      "what the process does: `api` answers requests, `worker` runs tasks and answers `/health/` alone, `all` both",
+    ),
+    default: "all",
+  },
+  HEARTBEAT_S: Type.Integer({
+    default: 10,
+    minimum: 10,
+    maximum: 3_600,
+    description:
+      "how long a worker may be out of reach before another takes over its tasks, seconds; the same for all",
   }),
   RESOLVER: Type.String({
     default: "page",
@@ -167,10 +182,12 @@ export function readConfig(
     .filter(([, value]) => value !== undefined && value !== "");
   const config = Value.Default(Config, withIntegers(Config, Object.fromEntries(given)));
   const fault = Value.Errors(Config, config).First();
-  if (fault === undefined) return config as Config;
-  throw new Error(
-    `${fault.path.slice(1)} must be ${ruleOf(fault.schema)}, got ${JSON.stringify(fault.value)}`,
-  );
+  if (fault !== undefined) {
+    const { path, schema, value } = fault;
+    throw new Error(`${path.slice(1)} must be ${ruleOf(schema)}, got ${JSON.stringify(value)}`);
+  }
+  assertShared(config as Config);
+  return config as Config;
 }
 
 function ruleOf(schema: TSchema): string {
@@ -178,4 +195,10 @@ function ruleOf(schema: TSchema): string {
   if (schema["type"] === "integer")
     return `an integer from ${schema["minimum"]} to ${schema["maximum"]}`;
   return `at least ${schema["minLength"]} characters long`;
+}
+
+/** Alone in its store, a process would only queue tasks up, or wait for ones that nobody can make. */
+function assertShared({ ROLE, STORE_URL }: Config): void {
+  if (ROLE === "all" || /^postgres(ql)?:/.test(STORE_URL)) return;
+  throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${ROLE}"`);
 }

@@ -3,7 +3,7 @@ import { type Logger, pino } from "pino";
 import { type Config, readConfig } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
-import { buildApp } from "./http/app.ts";
+import { buildApp, buildWorkerApp } from "./http/app.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner } from "./runner.ts";
@@ -19,21 +19,22 @@ async function start(): Promise<void> {
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
   const parts = await openParts(config, logger);
-  const app = await buildApp({ ...parts, logger });
+  const { runner, engine } = parts;
+  const app = await (config.ROLE === "worker" ? buildWorkerApp(parts) : buildApp(parts));
   try {
     await app.listen({ host: config.HOST, port: config.PORT });
   } catch (cause) {
     await app.close();
-    await parts.engine.close();
+    await engine.close();
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
   }
-  parts.runner.start();
+  if (config.ROLE !== "api") runner.start();
   closeWithGrace({ logger, delay: 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an error nobody handled");
     else logger.info({ signal }, "stopping; requests in flight may finish");
     await app.close();
-    await parts.engine.close();
+    await engine.close();
   });
 }
 
@@ -50,9 +51,10 @@ async function openParts(config: Config, logger: Logger) {
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
-  const { store, events } = await openStore(config.STORE_URL, {
+  const { store, events, leaseMs } = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
+    heartbeatS: config.HEARTBEAT_S,
     logger,
   });
   const files = openDiskFiles({ folder: config.DATA_DIR });
@@ -65,6 +67,7 @@ async function openParts(config: Config, logger: Logger) {
     logger,
     concurrency: config.CONCURRENCY,
     perHost: config.CONCURRENCY_PER_HOST,
+    leaseMs,
     maxAttempts: config.MAX_ATTEMPTS,
     backoffMs: config.RETRY_BACKOFF_MS,
     runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,
@@ -80,6 +83,7 @@ async function openParts(config: Config, logger: Logger) {
     runner,
     engine,
     resolver,
+    logger,
     infoTimeoutMs: config.INFO_TIMEOUT_MS,
     infoCacheTtlS: config.INFO_CACHE_TTL_S,
     infoConcurrency: config.INFO_CONCURRENCY,

@@ -1,13 +1,16 @@
-import type { Claim } from "./stores/store.ts";
+import type { TaskStore } from "./stores/store.ts";
 import { hostOf } from "./stores/rules.ts";
 import type { TaskChanged, TaskEvents } from "./task-events.ts";
+import { holdTask } from "./runner/held-task.ts";
 import { Interruption } from "./runner/interruption.ts";
 import { createLeftovers } from "./runner/leftovers.ts";
+import { logOutages } from "./runner/outage.ts";
 import { deleteExpired } from "./runner/retention.ts";
-import { type RunParts, runTask } from "./runner/run.ts";
+import { type Run, type RunParts, runTask } from "./runner/run.ts";
 import { createTurns } from "./turns.ts";
 
-export interface RunnerOptions extends Omit<RunParts, "leaseMs" | "now" | "random"> {
+export interface RunnerOptions extends Omit<RunParts, "now" | "random"> {
+  store: TaskStore;
   /** The feed to which `store` publishes its changes. */
   events: TaskEvents;
   /** Tasks that run at a time; 0: none. */
@@ -37,24 +40,23 @@ export interface Runner {
 /** A task that waits is looked for at least so often. */
 const pollMs = 1_000;
 
-interface ActiveRun {
-  id: string;
-  host: string;
-  controller: AbortController;
-}
-
 /**
  * Runs the tasks of the store: the oldest first, as many at a time as `concurrency` and `perHost` allow,
  * each as soon as it is queued. What a failure means is judged by `judgeFailure`, what stays on the disk
- * by `createLeftovers`. A store that fails is asked again; nothing is thrown.
+ * by `removeLeft`. A store that fails is asked again; nothing is thrown. Other processes may run tasks of the
+ * same store, on the same files.
  */
 export function createRunner(options: RunnerOptions): Runner {
   const { store, events, files, logger, concurrency, perHost, retentionS = 0 } = options;
   const { leaseMs = 30_000, now = () => new Date(), random = Math.random } = options;
-  const parts: RunParts = { ...options, leaseMs, now, random };
+  const parts: RunParts = { ...options, now, random };
   const turns = createTurns();
   const leftovers = createLeftovers({ store, files, turns, logger });
-  const runs = new Set<ActiveRun>();
+  const runs = new Set<Run>();
+  const attemptClaim = logOutages(logger, {
+    failed: "no task can be claimed; it is tried again each second",
+    restored: "tasks can be claimed again",
+  });
   const life = new AbortController();
   let end = async () => {};
   let isStarted = false;
@@ -75,21 +77,23 @@ export function createRunner(options: RunnerOptions): Runner {
     while (isWanted && !life.signal.aborted) {
       isWanted = false;
       while (runs.size < concurrency && !life.signal.aborted) {
-        const claim = await claimNext();
-        if (claim === undefined) break;
-        launch(claim);
+        if (!(await launchNext())) break;
       }
     }
     isFilling = false;
   }
 
-  async function claimNext(): Promise<Claim | undefined> {
-    try {
-      return await store.claim({ leaseMs, exceptHosts: fullHosts() });
-    } catch (err) {
-      logger.error({ err }, "no task could be claimed");
-      return undefined;
-    }
+  /** `false` where there is no task to run. */
+  async function launchNext(): Promise<boolean> {
+    const sinceMs = performance.now();
+    const claim = await attemptClaim(() => store.claim({ leaseMs, exceptHosts: fullHosts() }));
+    if (claim === undefined) return false;
+    const { id, url } = claim.task;
+    for (const run of runsOf(id)) run.controller.abort(new Interruption("taken"));
+    const controller = new AbortController();
+    const held = holdTask({ claim, store, leaseMs, sinceMs, run: controller });
+    launch({ claim, host: hostOf(url), held, controller });
+    return true;
   }
 
   function fullHosts(): string[] {
@@ -97,39 +101,35 @@ export function createRunner(options: RunnerOptions): Runner {
     return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= perHost);
   }
 
-  function launch(claim: Claim): void {
-    const { id, url } = claim.task;
-    interrupt(id, "taken");
-    const run = { id, host: hostOf(url), controller: new AbortController() };
+  function runsOf(id: string): Run[] {
+    return [...runs].filter(({ claim }) => claim.task.id === id);
+  }
+
+  function launch(run: Run): void {
+    const { id } = run.claim.task;
     runs.add(run);
-    if (life.signal.aborted) interrupt(id, "stopping");
+    if (life.signal.aborted) run.controller.abort(new Interruption("stopping"));
     void turns
-      .take(id, () => runTask(claim, run.host, parts, run.controller))
+      .take(id, () => runTask(run, parts))
       .catch((err: unknown) => logger.error({ task: id, err }, "a run broke off"))
       .finally(() => {
+        run.held.release();
         runs.delete(run);
         wake();
       });
   }
 
-  /** Ends the runs of the task, or all. */
-  function interrupt(id: string | undefined, kind: Interruption["kind"]): void {
-    for (const run of runs) {
-      if (id === undefined || run.id === id) run.controller.abort(new Interruption(kind));
-    }
-  }
-
-  function follow(change: TaskChanged): void {
-    const { id } = change.task;
-    const state = change.type === "task" ? change.task.state : "deleted";
-    if (state === "queued") wake();
-    if (state === "canceled" || state === "deleted") interrupt(id, "taken");
-    if (state === "canceled" || state === "deleted" || state === "failed") void leftovers.tidy(id);
+  function follow({ type, task }: TaskChanged): void {
+    if (type === "task" && task.state === "queued") wake();
+    if (type === "task" && task.state !== "canceled") return;
+    // The news may be older than the run: only the store knows whether the task is taken from it.
+    for (const { held } of runsOf(task.id)) void held.verify();
+    void leftovers.tidy(task.id);
   }
 
   async function halt(finish: () => Promise<void>): Promise<void> {
     life.abort();
-    interrupt(undefined, "stopping");
+    for (const { controller } of runs) controller.abort(new Interruption("stopping"));
     await filling;
     await finish();
     await turns.settled();

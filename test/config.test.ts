@@ -18,6 +18,13 @@ describe("readConfig", () => {
     [{ PORT: "http" }, 'PORT must be an integer from 0 to 65535, got "http"'],
     [{ PORT: "70000" }, "PORT must be an integer from 0 to 65535, got 70000"],
     [{ PORT: "30.5" }, 'PORT must be an integer from 0 to 65535, got "30.5"'],
+    [{ HEARTBEAT_S: "9" }, "HEARTBEAT_S must be an integer from 10 to 3600, got 9"],
+    [{ ROLE: "boss" }, 'ROLE must be one of all, api, worker, got "boss"'],
+    [{ ROLE: "api" }, 'ROLE must be all unless STORE_URL begins with postgres:, got "api"'],
+    [
+      { ROLE: "worker", STORE_URL: "memory:" },
+      'ROLE must be all unless STORE_URL begins with postgres:, got "worker"',
+    ],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
     [
       { LOG_LEVEL: "loud" },
@@ -25,6 +32,13 @@ describe("readConfig", () => {
     ],
   ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
     expect(() => readConfig(env)).toThrow(new Error(message));
+  });
+
+  it.each(["postgres", "postgresql"])("lets a %s: store be shared between roles", (scheme) => {
+    const STORE_URL = `${scheme}://user:secret@db.test/unreel`;
+    for (const ROLE of ["all", "api", "worker"]) {
+      expect(readConfig({ ROLE, STORE_URL })).toMatchObject({ ROLE, STORE_URL });
+    }
   });
 
   it("is told in README, each setting with its default", () => {

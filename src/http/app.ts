@@ -6,6 +6,7 @@ import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openDiskFiles } from "../files/disk.ts";
 import type { Files } from "../files/files.ts";
+import { ServiceError } from "../errors.ts";
 import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
@@ -74,27 +75,10 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     timeoutMs: options.infoTimeoutMs ?? 15_000,
     concurrency: options.infoConcurrency ?? 64,
   });
-  const app: FastifyInstance = Fastify({
-    ...(options.logger && { loggerInstance: options.logger }),
-    ...serverLimits,
-    return503OnClosing: false,
-    logController: new LogController({ disableRequestLogging: true }),
-    clientErrorHandler: handleClientError,
-    frameworkErrors: handleError,
-  }).withTypeProvider<TypeBoxTypeProvider>();
-
-  app.setValidatorCompiler(validatorCompiler);
-  app.setErrorHandler(handleError);
+  const app = createServer({ ...options, store, resolver }, () => infoCache.stop());
   app.setNotFoundHandler(handleNotFound);
-  ignoreBodies(app);
-  app.addSchema({ ...Task, $id: "Task" });
-  app.addSchema(Problem);
-  if (options.logger) logRequests(app);
-  drainOnClose(app, options.drainMs ?? 7_000, () => infoCache.stop());
-  closeParts(app, { runner: options.runner, resolver, store });
-
   const methods = registerMethods(app);
-  await app.register(accepts);
+  app.addSchema({ ...Task, $id: "Task" });
   await registerDocs(app);
   await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
@@ -105,8 +89,47 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store });
   methods.refuseOthers();
-
   await app.ready();
+  return app;
+}
+
+export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "drainMs"> &
+  Required<Pick<AppOptions, "store" | "resolver">>;
+
+/** The same for a process that runs tasks and answers `/health/` alone. */
+export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
+  const app = createServer(options, () => {});
+  app.setNotFoundHandler((request) => {
+    const [path = ""] = request.url.split("?", 1);
+    const there = path.slice(0, 200);
+    throw new ServiceError("not_found", `there is nothing at ${there}: this process runs tasks`);
+  });
+  const methods = registerMethods(app);
+  await app.register(healthRoutes, { store: options.store });
+  methods.refuseOthers();
+  await app.ready();
+  return app;
+}
+
+/** What every role has alike; `stop` ends what requests in flight wait for. */
+function createServer(options: WorkerOptions, stop: () => void): App {
+  const { runner, resolver, store, logger, drainMs = 7_000 } = options;
+  const app: FastifyInstance = Fastify({
+    ...(logger && { loggerInstance: logger }),
+    ...serverLimits,
+    return503OnClosing: false,
+    logController: new LogController({ disableRequestLogging: true }),
+    clientErrorHandler: handleClientError,
+    frameworkErrors: handleError,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.setValidatorCompiler(validatorCompiler);
+  app.setErrorHandler(handleError);
+  ignoreBodies(app);
+  app.addSchema(Problem);
+  if (logger) logRequests(app);
+  drainOnClose(app, drainMs, stop);
+  closeParts(app, { runner, resolver, store });
+  app.register(accepts);
   return app;
 }
 

@@ -15,9 +15,11 @@ export interface HeldTask {
   update(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
   /**
    * The same; a store that cannot take it (`unavailable`) is asked again while the lease lasts, and no
-   * longer than two seconds once the service stops.
+   * longer than two seconds once the run is interrupted.
    */
   insist(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
+  /** Sends a heartbeat now; `false` where the task is no longer this run's, or may not be. */
+  verify(): Promise<boolean>;
   /** Ends the heartbeats; the lease then runs out, unless a move has ended it. */
   release(): void;
 }
@@ -25,31 +27,45 @@ export interface HeldTask {
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
+/** Of the lease; the rest is for the run to come to its end in before another worker may begin. */
+const heldShare = 0.9;
+
 /**
  * Keeps the lease of `claim` alive by a heartbeat each third of `leaseMs`. Aborts `run` with an
- * `Interruption` when it is lost: another claim has the task, or the store was out of reach for `leaseMs`.
+ * `Interruption`: `taken` when the store says that the lease is no longer held, `unheld` before it can
+ * run out, counted from when the last heartbeat that arrived was sent, whatever became of later ones.
  */
 export function holdTask(options: {
   claim: Claim;
   store: TaskStore;
   leaseMs: number;
+  /** When the claim was asked for, by `performance.now()`. */
+  sinceMs: number;
   run: AbortController;
-  now: () => Date;
 }): HeldTask {
-  const { claim, store, leaseMs, run, now } = options;
+  const { claim, store, leaseMs, sinceMs, run } = options;
   const { lease } = claim;
   const { id } = claim.task;
-  let endsMs = now().getTime() + leaseMs;
+  let endsMs = sinceMs + leaseMs * heldShare;
+  let end: NodeJS.Timeout | undefined;
 
-  async function beat(): Promise<void> {
-    const sentMs = now().getTime();
+  async function verify(): Promise<boolean> {
+    const sentMs = performance.now();
     try {
-      if (await store.heartbeat(id, lease, leaseMs)) endsMs = sentMs + leaseMs;
+      const isHeld = await store.heartbeat(id, lease, leaseMs);
+      if (isHeld) endsMs = Math.max(endsMs, sentMs + leaseMs * heldShare);
       else run.abort(new Interruption("taken"));
+      return isHeld;
     } catch {
       // The store is out of reach; its own calls say so. The next heartbeat may arrive.
-      if (now().getTime() >= endsMs) run.abort(new Interruption("taken"));
+      return performance.now() < endsMs;
     }
+  }
+
+  function endInTime(): void {
+    const leftMs = endsMs - performance.now();
+    if (leftMs > 0) end = setTimeout(endInTime, leftMs);
+    else run.abort(new Interruption("unheld"));
   }
 
   async function update(change: TaskChange, given: UpdateOptions = {}): Promise<void> {
@@ -64,28 +80,34 @@ export function holdTask(options: {
   }
 
   async function insist(change: TaskChange, given?: UpdateOptions): Promise<void> {
-    const firstMs = now().getTime();
+    const firstMs = performance.now();
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
         await update(change, given);
         return;
       } catch (error) {
         if (!isServiceError(error, "unavailable")) throw error;
-        const lastMs = isStopping(run.signal) ? firstMs + longestPauseMs : endsMs;
-        if (now().getTime() + pauseMs >= lastMs) throw error;
+        const isInterrupted = run.signal.reason instanceof Interruption;
+        const lastMs = isInterrupted ? firstMs + longestPauseMs : endsMs;
+        if (performance.now() + pauseMs >= lastMs) throw error;
       }
       await sleep(pauseMs);
     }
   }
 
-  const beats = setInterval(() => void beat(), leaseMs / 3);
-  return { update, insist, release: () => clearInterval(beats) };
+  endInTime();
+  const beats = setInterval(() => void verify(), leaseMs / 3);
+  return {
+    update,
+    insist,
+    verify,
+    release() {
+      clearInterval(beats);
+      clearTimeout(end);
+    },
+  };
 }
 
 function isServiceError(error: unknown, code: ServiceError["code"]): boolean {
   return error instanceof ServiceError && error.code === code;
-}
-
-function isStopping({ reason }: AbortSignal): boolean {
-  return reason instanceof Interruption && reason.kind === "stopping";
 }

@@ -1,14 +1,21 @@
 /**
  * Why a run is ended from outside, as its signal's reason. `taken`: the task is no longer this run's
- * (canceled, deleted, or another claim has it), which touches nothing more. `stopping`: the service
- * stops, and the task goes back to the queue.
+ * (canceled, deleted, or another claim has it), which touches nothing more. `unheld`: the store was out of
+ * reach for too long to be sure of that. `stopping`: the service stops. In both the task goes back to the
+ * queue, if it is still this run's.
  */
 export class Interruption extends Error {
   override readonly name = "Interruption";
-  readonly kind: "taken" | "stopping";
+  readonly kind: keyof typeof messages;
 
-  constructor(kind: "taken" | "stopping") {
-    super(kind === "taken" ? "the task is no longer this run's" : "the service is stopping");
+  constructor(kind: keyof typeof messages) {
+    super(messages[kind]);
     this.kind = kind;
   }
 }
+
+const messages = {
+  taken: "the task is no longer this run's",
+  unheld: "the store was out of reach for as long as the task was held",
+  stopping: "the service is stopping",
+};

@@ -14,13 +14,7 @@ export interface Leftovers {
   sweep(signal: AbortSignal): Promise<void>;
 }
 
-/**
- * What runs leave behind, by what their task is now:
- * - it is gone or canceled: nothing is kept;
- * - it has failed: the parts are kept where a retry may go on from them;
- * - it has succeeded: the result is kept, no parts;
- * - it waits or runs: everything is kept.
- */
+/** Clears up behind tasks that somebody else has ended: a run that fails has done so itself. */
 export function createLeftovers(parts: {
   store: TaskStore;
   files: Files;
@@ -29,23 +23,9 @@ export function createLeftovers(parts: {
 }): Leftovers {
   const { store, files, turns, logger } = parts;
 
-  async function clear(id: string): Promise<void> {
-    const task = await store.get(id);
-    if (isUnfinished(task)) return;
-    if (task?.state === "succeeded") await files.removeParts(id);
-    else if (!mayGoOn(task) || (await hasResult(id))) await files.remove(id);
-  }
-
-  /** One that has been kept, but which its task does not know of. */
-  async function hasResult(id: string): Promise<boolean> {
-    const result = await files.open(id);
-    await result?.handle.close();
-    return result !== undefined;
-  }
-
   async function tidy(id: string): Promise<void> {
     try {
-      await turns.take(id, () => clear(id));
+      await turns.take(id, async () => removeLeft(id, await store.get(id), files));
     } catch (err) {
       logger.error({ task: id, err }, "files of a task could not be removed");
     }
@@ -57,9 +37,10 @@ export function createLeftovers(parts: {
       for (const id of await files.ids()) {
         if (signal.aborted) return;
         const task = await store.get(id);
+        // Before it had files it was in the store: one that is not there now has been deleted since.
         if (task === undefined) {
           await files.removeParts(id);
-          if (await hasResult(id)) strangers += 1;
+          if (await hasResult(id, files)) strangers += 1;
         } else if (!isUnfinished(task)) await tidy(id);
       }
       if (strangers > 0)
@@ -72,10 +53,30 @@ export function createLeftovers(parts: {
   return { tidy, sweep };
 }
 
+/**
+ * Removes what runs of the task have left behind, by what it is now:
+ * - it is gone (`undefined`) or canceled: nothing is kept;
+ * - it has failed: the parts are kept where a retry may go on from them;
+ * - it has succeeded: the result is kept, no parts;
+ * - it waits or runs: everything is kept.
+ */
+export async function removeLeft(id: string, task: Task | undefined, files: Files): Promise<void> {
+  if (isUnfinished(task)) return;
+  if (task?.state === "succeeded") await files.removeParts(id);
+  else if (!mayGoOn(task) || (await hasResult(id, files))) await files.remove(id);
+}
+
 function isUnfinished(task: Task | undefined): boolean {
   return task?.state === "queued" || task?.state === "running";
 }
 
 function mayGoOn(task: Task | undefined): boolean {
   return task?.state === "failed" && task.error?.retryable === true;
+}
+
+/** One that has been kept, but which its task does not know of. */
+async function hasResult(id: string, files: Files): Promise<boolean> {
+  const result = await files.open(id);
+  await result?.handle.close();
+  return result !== undefined;
 }

@@ -4,6 +4,7 @@ import { ServiceError } from "../errors.ts";
 import type { Files } from "../files/files.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
+import { logOutages } from "./outage.ts";
 
 /** Records read at a time: a record may be large, and everything else waits meanwhile. */
 const batchSize = 50;
@@ -15,14 +16,14 @@ const longestPauseMs = 60_000;
 
 /**
  * Deletes what ended more than `retentionS` ago, again and again until `signal` is aborted, a minute
- * or a tenth of `retentionS` after it has been through with all. Never rejects.
+ * or a tenth of `retentionS` after it has been through with all. Several may do so at a time. Never rejects.
  */
 export async function deleteExpired(options: {
   store: TaskStore;
   files: Files;
   retentionS: number;
   signal: AbortSignal;
-  logger: Pick<BaseLogger, "error">;
+  logger: Pick<BaseLogger, "error" | "info">;
   now: () => Date;
 }): Promise<void> {
   const { store, files, retentionS, signal, logger, now } = options;
@@ -45,19 +46,25 @@ export async function deleteExpired(options: {
     try {
       // First: a file that no record tells of would stay for ever.
       if (state === "succeeded") await files.remove(id);
-      await store.delete(id);
     } catch (err) {
-      if (err instanceof ServiceError && err.code === "not_found") return;
-      logger.error({ task: id, err }, "a task past its retention could not be deleted");
+      logger.error({ task: id, err }, "the file of a task past its retention could not be removed");
+      return;
+    }
+    try {
+      await store.delete(id);
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== "not_found") throw error;
     }
   }
 
+  const attempt = logOutages(logger, {
+    failed: "tasks past their retention cannot be deleted",
+    restored: "tasks past their retention can be deleted again",
+  });
   while (!signal.aborted) {
-    try {
+    await attempt(async () => {
       for (const state of ["succeeded", "failed", "canceled"] as const) await pass(state);
-    } catch (err) {
-      logger.error({ err }, "tasks past their retention could not be looked for");
-    }
+    });
     await pause(Math.min(retentionS * 100, longestPauseMs));
   }
 }

@@ -8,6 +8,9 @@ import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { setScene, type Scene } from "./scene.ts";
 
+/** No heartbeat that is not asked for comes within a test. */
+const leaseMs = 600_000;
+
 const ways: [string, (scene: Scene, id: string) => Promise<unknown>][] = [
   ["canceled", ({ store }, id) => store.update(id, { state: "canceled" })],
   ["deleted", ({ store }, id) => store.delete(id)],
@@ -17,6 +20,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
   test("while it is downloaded stops at once, and leaves no parts", async () => {
     const ended = Promise.withResolvers<unknown>();
     const scene = setScene({
+      leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(undefined)),
     });
     const { id } = await scene.add();
@@ -37,6 +41,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     const resolving = Promise.withResolvers<void>();
     let downloads = 0;
     const scene = setScene({
+      leaseMs,
       resolver: createTestResolver(
         (_url, signal) =>
           new Promise((_resolve, reject) => {

@@ -83,6 +83,20 @@ test("a task whose file cannot be removed stays until it can, and holds up no ot
   inner.destroy();
 });
 
+test("several services may delete what is past its retention at a time", async () => {
+  const trial = await startTrial((now) => createMemoryStore({ now }));
+  const { store, clock } = trial;
+  for (const state of times(60, (n) => (["succeeded", "failed"] as const)[n % 2]!)) {
+    await bringTo(trial, state);
+  }
+  clock.advance(2000);
+  const scenes = times(3, () => setScene({ store, now: clock.now, concurrency: 0, retentionS: 1 }));
+  for (const { runner } of scenes) runner.start();
+  await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0);
+  for (const { runner } of scenes) await runner.stop();
+  expect(scenes.flatMap(({ log }) => log)).toEqual([]);
+});
+
 test("a list that cannot be read is read again, and is in the log", async () => {
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
@@ -105,7 +119,11 @@ test("a list that cannot be read is read again, and is in the log", async () => 
   clock.advance(2000);
   runner.start();
   await vi.waitUntil(async () => (await store.get(id)) === undefined);
-  expect(log).toMatchObject([{ err: { code: "unavailable" } }]);
+  await vi.waitUntil(() => log.length > 1);
+  expect(log).toMatchObject([
+    { err: { code: "unavailable" }, msg: "tasks past their retention cannot be deleted" },
+    { msg: "tasks past their retention can be deleted again" },
+  ]);
 });
 
 test("the start removes parts of tasks that have ended or are gone, and no result of another store's task", async () => {

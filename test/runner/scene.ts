@@ -5,7 +5,7 @@ import { createRunner, type Runner, type RunnerOptions } from "../../src/runner.
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { publishChanges } from "../../src/stores/publish-changes.ts";
-import { createTaskEvents, type TaskChanged } from "../../src/task-events.ts";
+import { createTaskEvents, type TaskChanged, type TaskEvents } from "../../src/task-events.ts";
 import { newTask, type Task, type TaskOptions } from "../../src/task.ts";
 import { createTestEngine, type Downloads } from "./engine.ts";
 import { createTestFiles, type TestFiles } from "./files.ts";
@@ -13,6 +13,8 @@ import { createTestResolver } from "./resolver.ts";
 
 export interface Scene {
   store: TaskStore;
+  /** The runner's feed. */
+  events: TaskEvents;
   runner: Runner;
   files: TestFiles;
   engine: Engine;
@@ -94,6 +96,7 @@ export function setScene({ store: given, downloads, ...options }: SceneOptions =
 
   return {
     store,
+    events,
     runner,
     files,
     engine,

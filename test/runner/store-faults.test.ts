@@ -3,25 +3,28 @@ import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { TaskChange } from "../../src/task.ts";
-import { times } from "../contracts/task-store/trial.ts";
 import { neverEnd } from "./engine.ts";
 import { setScene } from "./scene.ts";
 
 const down = new ServiceError("unavailable", "the task store failed: disk I/O error");
 
-test("claims that fail are made again, and are in the log", async () => {
-  let failures = 2;
+test("claims that fail are made again; the log says once that they do, and once that it is over", async () => {
+  let failures = 3;
   const { runner, log, add, until } = setScene({
     store: faulty((call) => call === "claim" && failures-- > 0),
   });
   const { id } = await add();
   runner.start();
-  for (const count of [1, 2]) {
-    await vi.waitUntil(() => log.length === count);
+  for (const left of [2, 1]) {
+    await vi.waitUntil(() => failures === left);
     await add();
   }
   await until(id, "succeeded");
-  expect(log.slice(0, 2)).toEqual(times(2, () => ({ err: down, msg: "no task could be claimed" })));
+  expect(log.slice(0, 3)).toEqual([
+    { err: down, msg: "no task can be claimed; it is tried again each second" },
+    { ms: expect.any(Number), msg: "tasks can be claimed again" },
+    expect.objectContaining({ task: id, msg: "run started" }),
+  ]);
 });
 
 test.each(["succeeded", "failed", "queued"] as const)(

@@ -1,0 +1,26 @@
+import type { BaseLogger } from "pino";
+
+/**
+ * Gives what `work` gives, or `undefined` where it fails. The log has one line when it begins to fail, and
+ * one when it works again.
+ */
+export function logOutages(
+  logger: Pick<BaseLogger, "error" | "info">,
+  messages: { failed: string; restored: string },
+): <T>(work: () => Promise<T>) => Promise<T | undefined> {
+  let sinceMs: number | undefined;
+  return async (work) => {
+    try {
+      const result = await work();
+      if (sinceMs !== undefined) {
+        logger.info({ ms: Math.round(performance.now() - sinceMs) }, messages.restored);
+      }
+      sinceMs = undefined;
+      return result;
+    } catch (err) {
+      if (sinceMs === undefined) logger.error({ err }, messages.failed);
+      sinceMs ??= performance.now();
+      return undefined;
+    }
+  };
+}
