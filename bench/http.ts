@@ -5,10 +5,12 @@ import { parseArgs } from "node:util";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
 import { describeDisk } from "./http/disk.ts";
 import { fillStore } from "./http/fill.ts";
+import { fillPostgres } from "./http/postgres.ts";
 import type { RouteName } from "./http/routes.ts";
 import { type Effort, type Entry, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
 import { takeSample } from "./http/sample.ts";
 import { measureStart } from "./http/start.ts";
+import { type BenchPostgres, openBenchPostgres } from "./postgres.ts";
 import { format, median, printTable, printTargets, type Target } from "./table.ts";
 
 /**
@@ -26,12 +28,14 @@ async function main(): Promise<void> {
   });
   const effort = { seconds: Number(values.seconds), rounds: Number(values.rounds) };
   const folder = mkdtempSync(join(tmpdir(), "unreel-bench-"));
+  await using postgres = await openBenchPostgres();
   console.log(`Node ${process.version}, ${availableParallelism()} cores; ${describeDisk(folder)}`);
+  console.log(postgres.name);
   console.log(`${effort.rounds} rounds of ${effort.seconds} s, medians; × = ratio within a round`);
   try {
     const targets: Target[] = [];
     for (const [name, part] of Object.entries(parts)) {
-      if (values.only.includes(name)) targets.push(...(await part(folder, effort)));
+      if (values.only.includes(name)) targets.push(...(await part({ folder, postgres, effort })));
     }
     printTargets(targets);
   } finally {
@@ -39,14 +43,20 @@ async function main(): Promise<void> {
   }
 }
 
-const parts: Readonly<Record<string, (folder: string, effort: Effort) => Promise<Target[]>>> = {
+interface Bench {
+  folder: string;
+  postgres: BenchPostgres;
+  effort: Effort;
+}
+
+const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   create: measureCreate,
   list: measureList,
   info: measureInfo,
   start: measureStarts,
 };
 
-async function measureCreate(folder: string, effort: Effort): Promise<Target[]> {
+async function measureCreate({ folder, postgres, effort }: Bench): Promise<Target[]> {
   const connections = [64];
   const series = await runRounds(
     "create",
@@ -54,21 +64,49 @@ async function measureCreate(folder: string, effort: Effort): Promise<Target[]> 
       ...(await bareEntries("create")),
       { name: "fastify, fresh", spec: { kind: "fastify-fresh", keeps: false }, connections },
       { name: "fastify, Map", spec: { kind: "fastify-fresh", keeps: true }, connections },
-      { name: "memory", spec: { kind: "unreel" }, connections },
-      { name: "sqlite", spec: { kind: "unreel", file: join(folder, "create.db") }, connections },
+      {
+        name: "pg-boss",
+        spec: { kind: "fastify-pg-boss", storeUrl: await postgres.open() },
+        connections,
+      },
+      ...[
+        ["memory", "memory:"] as const,
+        ["sqlite", `sqlite:${join(folder, "create.db")}`] as const,
+        ["postgres", await postgres.open()] as const,
+      ].map(([name, storeUrl]): Entry => ({
+        name,
+        spec: { kind: "unreel", storeUrl },
+        connections,
+      })),
     ],
     effort,
   );
   printSeries("POST /tasks/", series);
-  const times = (name: string) =>
-    ratio(find(series, name), find(series, "fastify, Map"), perSecond);
+  const times = (name: string, base: string) =>
+    ratio(find(series, name), find(series, base), perSecond);
   return [
-    { name: "POST memory : bare Fastify, Map", value: times("memory"), unit: "×", atLeast: 0.8 },
-    { name: "POST sqlite : bare Fastify, Map", value: times("sqlite"), unit: "×", atLeast: 0.5 },
+    {
+      name: "POST memory : bare Fastify, Map",
+      value: times("memory", "fastify, Map"),
+      unit: "×",
+      atLeast: 0.8,
+    },
+    {
+      name: "POST sqlite : bare Fastify, Map",
+      value: times("sqlite", "fastify, Map"),
+      unit: "×",
+      atLeast: 0.5,
+    },
+    {
+      name: "POST postgres : bare Fastify, a row and pg-boss's send",
+      value: times("postgres", "pg-boss"),
+      unit: "×",
+      atLeast: 0.8,
+    },
   ];
 }
 
-async function measureList(folder: string, effort: Effort): Promise<Target[]> {
+async function measureList({ folder, postgres, effort }: Bench): Promise<Target[]> {
   const entries = await bareEntries("list");
   for (const [size, tasks] of [
     ["1k", 1e3],
@@ -76,13 +114,21 @@ async function measureList(folder: string, effort: Effort): Promise<Target[]> {
   ] as const) {
     const file = join(folder, `list-${size}.db`);
     await fillFile(file, tasks);
-    const connections = [64, 4];
-    entries.push({ name: `memory ${size}`, spec: { kind: "unreel", tasks }, connections });
-    entries.push({ name: `sqlite ${size}`, spec: { kind: "unreel", file }, connections });
+    const database = await postgres.open();
+    await fillPostgres(database, tasks);
+    const specs = {
+      memory: { kind: "unreel", storeUrl: "memory:", tasks },
+      sqlite: { kind: "unreel", storeUrl: `sqlite:${file}` },
+      postgres: { kind: "unreel", storeUrl: database },
+    } as const;
+    for (const [store, spec] of Object.entries(specs)) {
+      entries.push({ name: `${store} ${size}`, spec, connections: [64, 4] });
+    }
   }
   const series = await runRounds("list", entries, effort);
   printSeries("GET /tasks/ (50 tasks a page)", series);
-  return ["memory", "sqlite"].flatMap((store) =>
+  const most = { memory: 1.3, sqlite: 1.3, postgres: 1.5 };
+  return Object.entries(most).flatMap(([store, atMost]) =>
     [64, 4].map((connections) => ({
       name: `GET p99, 1M : 1k tasks, ${store}, ${connections} connections`,
       value: ratio(
@@ -91,19 +137,23 @@ async function measureList(folder: string, effort: Effort): Promise<Target[]> {
         ({ p99Ms }) => p99Ms,
       ),
       unit: "×",
-      atMost: 1.3,
+      atMost,
     })),
   );
 }
 
-async function measureInfo(_folder: string, effort: Effort): Promise<Target[]> {
+async function measureInfo({ effort }: Bench): Promise<Target[]> {
   const connections = [64];
   const series = await runRounds(
     "info",
     [
       ...(await bareEntries("info")),
-      { name: "remembered", spec: { kind: "unreel" }, connections },
-      { name: "not remembered", spec: { kind: "unreel", infoCacheTtlS: 0 }, connections },
+      { name: "remembered", spec: { kind: "unreel", storeUrl: "memory:" }, connections },
+      {
+        name: "not remembered",
+        spec: { kind: "unreel", storeUrl: "memory:", infoCacheTtlS: 0 },
+        connections,
+      },
     ],
     effort,
   );
@@ -111,7 +161,7 @@ async function measureInfo(_folder: string, effort: Effort): Promise<Target[]> {
   return [];
 }
 
-async function measureStarts(folder: string): Promise<Target[]> {
+async function measureStarts({ folder }: Bench): Promise<Target[]> {
   await fillFile(join(folder, "tasks.db"), 100_000);
   const starts = [];
   for (let run = 0; run < 5; run++) starts.push(await measureStart(folder));

@@ -2,11 +2,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import { openStore } from "../../src/stores/registry.ts";
 import { newTask, type Task, type TaskOptions } from "../../src/task.ts";
 import { answerParent } from "../child.ts";
 import { fillStore } from "./fill.ts";
+import { enqueueApp } from "./postgres.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
 
 /** What one server process serves. */
@@ -15,8 +15,10 @@ export type ServerSpec =
   | { kind: "fastify"; route: RouteName; sample: Sample }
   /** The route that creates, making the task that it answers; `keeps`: and keeping it in a Map. */
   | { kind: "fastify-fresh"; keeps: boolean }
-  /** `file`: the SQLite store in that file; else `tasks` tasks in the memory store. */
-  | { kind: "unreel"; file?: string; tasks?: number; infoCacheTtlS?: number };
+  /** The same, putting it into Postgres together with a job of pg-boss. */
+  | { kind: "fastify-pg-boss"; storeUrl: string }
+  /** `tasks` are put into the store first. */
+  | { kind: "unreel"; storeUrl: string; tasks?: number; infoCacheTtlS?: number };
 
 /** An answer that the service gave, to be given again by the bare servers. */
 export interface Sample {
@@ -55,18 +57,15 @@ async function listen(wanted: ServerSpec): Promise<Server> {
 async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   if (wanted.kind === "fastify") return bareApp(routes[wanted.route], wanted.sample);
   if (wanted.kind === "fastify-fresh") return freshApp(routes.create, wanted.keeps);
+  if (wanted.kind === "fastify-pg-boss") return enqueueApp(routes.create, wanted.storeUrl);
+  const { storeUrl, tasks = 0 } = wanted;
+  const opened = await openStore(storeUrl, { dataDir: "", maxQueued });
+  await fillStore(opened.store, tasks);
   return buildApp({
-    store: await openStore(wanted),
+    ...opened,
     resolver: createReadyResolver(),
     infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
   });
-}
-
-async function openStore({ file, tasks = 0 }: { file?: string; tasks?: number }) {
-  if (file !== undefined) return openSqliteStore({ path: file, maxQueued });
-  const store = createMemoryStore({ maxQueued });
-  await fillStore(store, tasks);
-  return store;
 }
 
 /** Reads the request and writes the same bytes as the service, with nothing in between. */

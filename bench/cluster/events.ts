@@ -1,0 +1,124 @@
+import type { Task } from "../../src/task.ts";
+import { readEvents } from "../../src/watch/event-stream.ts";
+import { readMedium } from "../../test/media/rendition.ts";
+import { resource } from "../../test/media/resources.ts";
+import { type Site, startSite } from "../../test/media/site.ts";
+import { openCluster } from "../../test/process/cluster.ts";
+import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
+import { quantiles } from "../download/service-meanwhile.ts";
+import { format, printTable, type Target } from "../table.ts";
+import type { Bench } from "./part.ts";
+
+/** Downloads that last as long as the measurement, and tell how far they are. */
+const running = 8;
+
+const film = resource("video/mp4", readMedium("index-first.mp4"));
+
+/** Changes made through one API process, heard from the stream of another one. */
+export async function measureEvents({ postgres, isQuick }: Bench): Promise<Target[]> {
+  await using site = await startSite(new Map(), { bytesPerSecond: film.body.length / 300 });
+  await using cluster = openCluster(await postgres.open(), {
+    CONCURRENCY: `${running}`,
+    CONCURRENCY_PER_HOST: `${running}`,
+  });
+  const [here, there] = [await cluster.start("api"), await cluster.start("api")];
+  await cluster.start("worker");
+  const client = await openTaskClient(here.url);
+  await runSlowly(client, site);
+  await using ear = await openEar(there.url);
+  const delays = await changeTasks(client, ear, isQuick ? 100 : 1_000);
+  client.close();
+  const rows = Object.entries(delays).map(([name, { sinceRequest, sinceAnswer }]) => {
+    const shown = [sinceRequest, sinceAnswer].flatMap((values) => Object.values(quantiles(values)));
+    return [name, `${sinceRequest.length}`, ...shown.map(format)];
+  });
+  const head = ["", "changes", "p50 ms", "p99 ms", "since its answer, p50", "p99"];
+  printTable(`request here until heard there, ${running} downloads running`, head, rows);
+  const all = Object.values(delays).flatMap(({ sinceRequest }) => sinceRequest);
+  const value = quantiles(all).p99Ms;
+  return [{ name: "event latency across processes, p99", value, unit: "ms", atMost: 250 }];
+}
+
+async function runSlowly(client: TaskClient, site: Site): Promise<void> {
+  for (let i = 0; i < running; i++) {
+    site.resources.set(`film-${i}.mp4`, film);
+    const { id } = await client.post(site.url(`film-${i}.mp4`));
+    await client.until(id, ({ state }) => state === "running");
+  }
+}
+
+/** Milliseconds, of each change. */
+interface Delays {
+  sinceRequest: number[];
+  /** Negative where the event was faster. */
+  sinceAnswer: number[];
+}
+
+async function changeTasks(client: TaskClient, ear: Ear, count: number) {
+  const delays: Record<"POST" | "cancel" | "DELETE", Delays> = {
+    POST: { sinceRequest: [], sinceAnswer: [] },
+    cancel: { sinceRequest: [], sinceAnswer: [] },
+    DELETE: { sinceRequest: [], sinceAnswer: [] },
+  };
+  const time = async (name: keyof typeof delays, state: string, order: () => Promise<string>) => {
+    const sentMs = performance.now();
+    const id = await order();
+    const answeredMs = performance.now();
+    const heardMs = await ear.heard(id, state);
+    delays[name].sinceRequest.push(heardMs - sentMs);
+    delays[name].sinceAnswer.push(heardMs - answeredMs);
+    return id;
+  };
+  for (let i = 0; i < count; i++) {
+    const page = `https://video.example.test/watch/${i}`;
+    const id = await time("POST", "queued", async () => (await client.post(page)).id);
+    await time("cancel", "canceled", async () => {
+      await client.order("POST", id, "/cancel");
+      return id;
+    });
+    await time("DELETE", "deleted", async () => {
+      await client.order("DELETE", id);
+      return id;
+    });
+  }
+  return delays;
+}
+
+/** Hears what a process tells on GET /tasks/events. */
+interface Ear extends AsyncDisposable {
+  /** `performance.now()` of the first event that told of this. */
+  heard(id: string, state: string): Promise<number>;
+}
+
+async function openEar(base: string): Promise<Ear> {
+  const times = new Map<string, PromiseWithResolvers<number>>();
+  const timeOf = (id: string, state: string) => {
+    const key = `${id} ${state}`;
+    const time = times.get(key) ?? Promise.withResolvers<number>();
+    times.set(key, time);
+    return time;
+  };
+  const closing = new AbortController();
+  const { body } = await fetch(`${base}/tasks/events`, { signal: closing.signal });
+  if (body === null) throw new Error("GET /tasks/events answered without a body");
+  const listening = (async () => {
+    for await (const events of readEvents(body)) {
+      for (const { type, data } of events) {
+        if (data === "") continue;
+        const { id, state } = JSON.parse(data) as Task;
+        timeOf(id, type === "deleted" ? type : state).resolve(performance.now());
+      }
+    }
+  })().catch((error: unknown) => {
+    if (!closing.signal.aborted) throw error;
+  });
+  const ended = listening.then(() => Promise.reject(new Error("the stream of events has ended")));
+  ended.catch(() => {});
+  return {
+    heard: (id, state) => Promise.race([timeOf(id, state).promise, ended]),
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await listening;
+    },
+  };
+}

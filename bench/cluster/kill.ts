@@ -1,0 +1,39 @@
+import { createRandom } from "../../test/process/crash-download.ts";
+import { killWorkers } from "../../test/process/kill-workers.ts";
+import { format, median, printTable, type Target } from "../table.ts";
+import type { Bench } from "./part.ts";
+
+/** Services that wait for their dead workers side by side, each on a database of its own. */
+const lanes = 4;
+
+/** 20 times: one of two workers is killed in a download, and the other goes on with it. */
+export async function measureKills({ postgres, isQuick }: Bench): Promise<Target[]> {
+  const kills = isQuick ? 1 : 5;
+  const urls = await Promise.all(Array.from({ length: lanes }, () => postgres.open()));
+  const all = urls.map((storeUrl, lane) =>
+    killWorkers({ storeUrl, kills, random: createRandom(lane + 1) }),
+  );
+  const reports = (await Promise.all(all)).flat();
+  const seconds = reports.map((report) => report.seconds);
+  const longest = Math.max(...seconds);
+  const wrong = reports.filter(({ isRight }) => !isRight).length;
+  const mostAtOnce = Math.max(...reports.map((report) => report.mostAtOnce));
+  printTable(
+    "a worker killed in a download",
+    ["", "kills", "s, shortest", "median", "longest", "wrong files", "at once"],
+    [
+      [
+        "until it runs on the other",
+        `${reports.length}`,
+        ...[Math.min(...seconds), median(seconds), longest].map(format),
+        `${wrong}`,
+        `${mostAtOnce}`,
+      ],
+    ],
+  );
+  return [
+    { name: "SIGKILL until it runs on the other, longest", value: longest, unit: "s", atMost: 15 },
+    { name: "files that came out wrong", value: wrong, unit: "", atMost: 0 },
+    { name: "workers at a time for a task, most", value: mostAtOnce, unit: "", atMost: 1 },
+  ];
+}
