@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Config } from "../src/config.ts";
+import { startService } from "./process/service.ts";
+
+const top = new URL("../", import.meta.url);
+const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
+const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
+
+describe("the image", () => {
+  it("is built from files that are there", () => {
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(
+      ([, sources = ""]) => sources.split(" "),
+    );
+    expect(copied).toContain("src");
+    expect(copied.filter((source) => !existsSync(new URL(source, top)))).toEqual([]);
+  });
+
+  it("starts a file that it has", () => {
+    const [, program = ""] = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
+    expect(existsSync(new URL(program, top))).toBe(true);
+  });
+
+  it("sets only what the service reads", () => {
+    const [, assignments = ""] = /^ENV (.* HOST=.*)$/m.exec(dockerfile) ?? [];
+    const names = [...assignments.matchAll(/(\w+)=/g)].map(([, name]) => name);
+    expect(names.filter((name) => name !== "PATH")).toEqual(["HOST", "PORT", "DATA_DIR"]);
+    expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(names.slice(1)));
+  });
+
+  it("is healthy while the service answers", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
+    const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
+    expect(await checkHealth(new URL(service.url).port)).toBe(0);
+    await service.end("SIGTERM");
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it("is not healthy while nothing listens", async () => {
+    expect(await checkHealth(await deadPort())).toBe(1);
+  });
+});
+
+describe("the composition", () => {
+  it("sets only what the service or Postgres reads", () => {
+    const names = [...compose.replaceAll(/#.*$/gm, "").matchAll(/\b([A-Z][A-Z_]+): /g)].map(
+      ([, name = ""]) => name,
+    );
+    expect(names).toEqual(expect.arrayContaining(["STORE_URL", "ROLE", "POSTGRES_PASSWORD"]));
+    const settings = names.filter((name) => !name.startsWith("POSTGRES_"));
+    expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
+  });
+
+  it("publishes as many ports as there are processes that answer", () => {
+    const [, first, last] = /ports: \["127\.0\.0\.1:(\d+)-(\d+):3000"\]/.exec(compose) ?? [];
+    const [, replicas] = /^ {2}api:\n(?:.*\n)*?.*replicas: (\d+)/m.exec(compose) ?? [];
+    expect(Number(last) - Number(first) + 1).toBe(Number(replicas));
+  });
+});
+
+/** Runs the image's health check for the service on `port`; gives its exit code. */
+async function checkHealth(port: string): Promise<number | null> {
+  const [, command = ""] = /^HEALTHCHECK .*?CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+  const [program, ...args] = JSON.parse(command) as string[];
+  expect(program).toBe("node");
+  const check = execFile(process.execPath, args, { env: { PORT: port } });
+  const [code] = await once(check, "exit");
+  return code as number | null;
+}
+
+async function deadPort(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return String(port);
+}
