@@ -1,7 +1,7 @@
 import type { Task } from "../../task.ts";
 import { startRun } from "../rules.ts";
 import type { Claim } from "../store.ts";
-import type { Database, Sql } from "./database.ts";
+import type { Database, Transaction } from "./database.ts";
 import { isLocked } from "./failure.ts";
 import type { Delivered, Jobs } from "./jobs.ts";
 import { awaitRow, saveRow, seizeRow } from "./task-rows.ts";
@@ -42,7 +42,7 @@ export async function claimNext(
 /** A job whose task is gone or has another one is taken away. */
 async function start(
   { jobs, now }: ClaimOptions,
-  sql: Sql,
+  sql: Transaction,
   { job, taskId, lease }: Delivered,
 ): Promise<Claimed | "stray"> {
   const row = await seizeRow(sql, taskId);

@@ -90,7 +90,7 @@ export function createCreates(options: CreatesOptions): Create {
         const deliveries = arrivals.flatMap(({ job, id, host }, index) =>
           job === null ? [] : { job, id, host, seq: stored.firstSeq + index },
         );
-        await jobs.add(sql, deliveries);
+        await jobs.add({ query: sql.finish }, deliveries);
         return stored.number;
       });
       written(number, arrivals.length);

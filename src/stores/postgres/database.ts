@@ -6,6 +6,12 @@ export interface Sql {
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
 }
 
+/** A transaction under way. */
+export interface Transaction extends Sql {
+  /** Runs the last statement and commits right behind it, in one message to the server. */
+  finish<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+}
+
 /** The database behind a few connections. */
 export interface Database extends Sql {
   readonly pool: Pool;
@@ -13,7 +19,7 @@ export interface Database extends Sql {
    * Runs `work` in a transaction, which is undone where it throws. May run it again from the start,
    * where the transaction stood in another one's way.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  transaction<T>(work: (sql: Transaction) => Promise<T>): Promise<T>;
   /** Ends the connections once they are free. */
   close(): Promise<void>;
 }
@@ -23,7 +29,7 @@ const attempts = 3;
 
 /** Connects when the first statement comes. `note` is told of connections that were lost unused. */
 export function createDatabase(config: ClientConfig, note: (error: Error) => void): Database {
-  const pool = new Pool({ ...config, max: connections });
+  const pool = new Pool({ ...config, max: connections, pipeline: true });
   pool.on("error", note);
   return {
     pool,
@@ -44,15 +50,15 @@ export function createDatabase(config: ClientConfig, note: (error: Error) => voi
   };
 }
 
-async function transact<T>(client: PoolClient, work: (sql: Sql) => Promise<T>): Promise<T> {
+async function transact<T>(client: PoolClient, work: (sql: Transaction) => Promise<T>): Promise<T> {
   let lost: Error | undefined;
   const lose = (error: Error) => void (lost = error);
   // A client that is in use is nobody's to listen to but ours; the next statement on it fails.
   client.on("error", lose);
   try {
-    await client.query("BEGIN");
-    const result = await work(statementsOf(client));
-    await client.query("COMMIT");
+    const transaction = begin(client);
+    const result = await work(transaction);
+    await transaction.commit();
     return result;
   } catch (error) {
     lost ??= await rollBack(client, error);
@@ -63,10 +69,32 @@ async function transact<T>(client: PoolClient, work: (sql: Sql) => Promise<T>): 
   }
 }
 
-function statementsOf(client: PoolClient): Sql {
+/** What is sent before the answer to what is before it has come saves others a wait for our locks. */
+function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
+  let begun: Promise<unknown> | undefined = client.query("BEGIN");
+  // Its failure is thrown with the first statement's.
+  begun.catch(() => {});
+  let isCommitted = false;
+
+  async function query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+    const beginning = begun;
+    begun = undefined;
+    const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), beginning]);
+    return rows;
+  }
+
+  async function commit(): Promise<void> {
+    if (isCommitted) return;
+    isCommitted = true;
+    await client.query("COMMIT");
+  }
+
   return {
-    async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
-      const { rows } = await client.query<Row>(prepared(text, values));
+    query,
+    commit,
+    async finish<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+      // A COMMIT behind a statement that has failed undoes the transaction.
+      const [rows] = await Promise.all([query<Row>(text, values), commit()]);
       return rows;
     },
   };

@@ -1,7 +1,7 @@
 import type { Task } from "../../task.ts";
 import { unknownTask } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
-import type { Sql } from "./database.ts";
+import type { Sql, Transaction } from "./database.ts";
 
 /** What changes of a row. */
 export interface Place {
@@ -77,12 +77,12 @@ export async function awaitRow(sql: Sql, id: string): Promise<void> {
 }
 
 /**
- * Writes a locked row and its event. As with every write the counters come last: other writes wait
- * from here on until the transaction is over, so the order of events is that of the commits.
+ * Writes a locked row and its event, and commits. As with every write the counters come last: other writes
+ * wait from here on until the transaction is over, so the order of events is that of the commits.
  *
  * @returns the event's number.
  */
-export async function saveRow(sql: Sql, row: TaskRow, place: Place): Promise<number> {
+export async function saveRow(sql: Transaction, row: TaskRow, place: Place): Promise<number> {
   const queued = Number(place.state === "queued") - Number(row.state === "queued");
   const { state, document, lease, deaths, job } = place;
   const values = [row.seq, state, document, lease, deaths, job];
@@ -92,7 +92,7 @@ export async function saveRow(sql: Sql, row: TaskRow, place: Place): Promise<num
 }
 
 /** Removes a locked row; otherwise as `saveRow`. */
-export async function removeRow(sql: Sql, { seq, id, state }: TaskRow): Promise<number> {
+export async function removeRow(sql: Transaction, { seq, id, state }: TaskRow): Promise<number> {
   const queued = -Number(state === "queued");
   const write = "DELETE FROM unreel.tasks WHERE seq = $5";
   const json = JSON.stringify({ id });
@@ -110,8 +110,11 @@ interface Write {
   json: string;
 }
 
-async function count(sql: Sql, { write, values, queued, type, id, json }: Write): Promise<number> {
-  const [row] = await sql.query<{ number: string }>(
+async function count(
+  sql: Transaction,
+  { write, values, queued, type, id, json }: Write,
+): Promise<number> {
+  const [row] = await sql.finish<{ number: string }>(
     `WITH written AS (${write}),
      counted AS (
        UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
