@@ -42,6 +42,13 @@ export const Config = Type.Object({
     ),
     default: "all",
   },
+  DRAIN_MS: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 60_000,
+    description:
+      "how long a process that was told to stop still answers, while `/health/ready` says 503, so that a load balancer can turn away, milliseconds",
+  }),
   HEARTBEAT_S: Type.Integer({
     default: 10,
     minimum: 10,

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import { type Logger, pino } from "pino";
 import { type Config, readConfig } from "./config.ts";
@@ -20,7 +21,9 @@ async function start(): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL });
   const parts = await openParts(config, logger);
   const { runner, engine } = parts;
-  const app = await (config.ROLE === "worker" ? buildWorkerApp(parts) : buildApp(parts));
+  const leaving = new AbortController();
+  const options = { ...parts, leaving: leaving.signal };
+  const app = await (config.ROLE === "worker" ? buildWorkerApp(options) : buildApp(options));
   try {
     await app.listen({ host: config.HOST, port: config.PORT });
   } catch (cause) {
@@ -30,9 +33,13 @@ async function start(): Promise<void> {
     throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
   }
   if (config.ROLE !== "api") runner.start();
-  closeWithGrace({ logger, delay: 9_500 }, async ({ signal, err }) => {
+  closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an error nobody handled");
-    else logger.info({ signal }, "stopping; requests in flight may finish");
+    else {
+      logger.info({ signal }, "stopping; requests in flight may finish");
+      leaving.abort();
+      await wait(config.DRAIN_MS);
+    }
     await app.close();
     await engine.close();
   });

@@ -18,7 +18,7 @@ export async function measureRolling({ postgres, isQuick }: Bench): Promise<Targ
   });
   const balancer = openBalancer();
   const startApi = async () => {
-    const api = await cluster.start("api");
+    const api = await cluster.start("api", { DRAIN_MS: `${15 * checkMs}` });
     await balancer.add(api.url);
     return api;
   };

@@ -17,7 +17,7 @@ import { createTaskEvents, type TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
-import { drainOnClose } from "./drain.ts";
+import { drainOnClose, partWithClients } from "./drain.ts";
 import { handleError, handleNotFound } from "./error-handler.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
@@ -54,14 +54,19 @@ export interface AppOptions {
   /** Clients that watch the tasks at a time; default 1,000. */
   maxEventStreams?: number;
   /** How long `close` waits for requests in flight before it ends them; default 7,000. */
-  drainMs?: number;
+  finishMs?: number;
+  /**
+   * Aborted some time before `close`: everything is still answered, but it is not ready any more, each
+   * answer ends its connection, and `runner` stops. Default: never.
+   */
+  leaving?: AbortSignal;
 }
 
 export type App = FastifyInstance;
 
 /**
  * The service without its process: routes, schemas, limits. Ready for `inject` or `listen` when the
- * promise resolves; `close` lets requests in flight finish for `drainMs`, then ends them.
+ * promise resolves; `close` lets requests in flight finish for `finishMs`, then ends them.
  */
 export async function buildApp(options: AppOptions = {}): Promise<App> {
   const { store, events } = openTasks(options);
@@ -87,13 +92,13 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(fileRoutes, { store, files });
   await app.register(eventRoutes, { events, maxStreams: options.maxEventStreams ?? 1_000 });
   await app.register(infoRoutes, { infoCache, resolver });
-  await app.register(healthRoutes, { store });
+  await app.register(healthRoutes, { store, leaving: options.leaving });
   methods.refuseOthers();
   await app.ready();
   return app;
 }
 
-export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "drainMs"> &
+export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "finishMs" | "leaving"> &
   Required<Pick<AppOptions, "store" | "resolver">>;
 
 /** The same for a process that runs tasks and answers `/health/` alone. */
@@ -105,7 +110,7 @@ export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
     throw new ServiceError("not_found", `there is nothing at ${there}: this process runs tasks`);
   });
   const methods = registerMethods(app);
-  await app.register(healthRoutes, { store: options.store });
+  await app.register(healthRoutes, { store: options.store, leaving: options.leaving });
   methods.refuseOthers();
   await app.ready();
   return app;
@@ -113,7 +118,7 @@ export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
 
 /** What every role has alike; `stop` ends what requests in flight wait for. */
 function createServer(options: WorkerOptions, stop: () => void): App {
-  const { runner, resolver, store, logger, drainMs = 7_000 } = options;
+  const { runner, resolver, store, logger, leaving, finishMs = 7_000 } = options;
   const app: FastifyInstance = Fastify({
     ...(logger && { loggerInstance: logger }),
     ...serverLimits,
@@ -127,8 +132,9 @@ function createServer(options: WorkerOptions, stop: () => void): App {
   ignoreBodies(app);
   app.addSchema(Problem);
   if (logger) logRequests(app);
-  drainOnClose(app, drainMs, stop);
-  closeParts(app, { runner, resolver, store });
+  partWithClients(app, leaving);
+  drainOnClose(app, finishMs, stop);
+  closeParts(app, { runner, resolver, store, leaving });
   app.register(accepts);
   return app;
 }
@@ -143,16 +149,20 @@ interface ClosedParts {
   runner: AppOptions["runner"];
   resolver: Resolver;
   store: TaskStore;
+  leaving: AbortSignal | undefined;
 }
 
 /** The runner stops while the last requests are answered, and goes before what it uses. */
-function closeParts(app: FastifyInstance, { runner, resolver, store }: ClosedParts): void {
+function closeParts(app: FastifyInstance, parts: ClosedParts): void {
+  const { runner, resolver, store, leaving } = parts;
   let stopped: Promise<void> | undefined;
-  app.addHook("preClose", async () => {
-    stopped = runner?.stop();
+  function stop(): void {
+    stopped ??= runner?.stop();
     // Awaited below; until then a failure is nobody's yet.
     stopped?.catch(() => {});
-  });
+  }
+  leaving?.addEventListener("abort", stop, { once: true });
+  app.addHook("preClose", async () => stop());
   app.addHook("onClose", async () => {
     try {
       await stopped;

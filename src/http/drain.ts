@@ -3,11 +3,24 @@ import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
+/** The answer to a request that comes after `leaving` is the last one of its connection. */
+export function partWithClients(app: FastifyInstance, leaving: AbortSignal | undefined): void {
+  app.addHook("onRequest", (_request, { raw }, done) => {
+    if (leaving?.aborted) raw.setHeader("connection", "close");
+    done();
+  });
+}
+
+/** What is answered while the service stops. */
+export function stoppingError(): ServiceError {
+  return new ServiceError("unavailable", "the service is shutting down");
+}
+
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`,
- * connections are closed as they fall idle, and after `drainMs` the rest is stopped and cut off.
+ * connections are closed as they fall idle, and after `finishMs` the rest is stopped and cut off.
  */
-export function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => void): void {
+export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
   let sweep: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   app.addHook("preClose", async () => {
@@ -17,7 +30,7 @@ export function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => 
     timer = setTimeout(() => {
       stop();
       setImmediate(() => app.server.closeAllConnections());
-    }, drainMs);
+    }, finishMs);
   });
   app.addHook("onClose", async () => {
     clearInterval(sweep);
@@ -26,7 +39,7 @@ export function drainOnClose(app: FastifyInstance, drainMs: number, stop: () => 
 }
 
 function refuse(_request: IncomingMessage, response: ServerResponse): void {
-  const problem = problemOf(new ServiceError("unavailable", "the service is shutting down"));
+  const problem = problemOf(stoppingError());
   response
     .writeHead(problem.status, {
       connection: "close",

@@ -210,7 +210,7 @@ describe("GET /tasks/events", () => {
   });
 
   it("ends when the service stops, which does not wait for its clients", async () => {
-    const app = await listen({ drainMs: 60_000 });
+    const app = await listen({ finishMs: 60_000 });
     const client = await watch(app);
     await post(app);
     const closed = app.close();

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 
 it("is live and ready while its store takes writes", async () => {
@@ -16,5 +17,24 @@ it("is live but not ready when its store is gone", async () => {
   expect(ready.statusCode).toBe(503);
   expect(ready.json()).toMatchObject({ code: "unavailable", retryable: true });
   expect(ready.headers["retry-after"]).toBeDefined();
+  expect((await app.inject("/health/live")).statusCode).toBe(200);
+});
+
+it.each([
+  ["an api", buildApp],
+  ["a worker", buildWorkerApp],
+])("is live but not ready once it is to leave, as %s", async (_role, build) => {
+  const leaving = new AbortController();
+  const parts = { store: createMemoryStore(), resolver: createStubResolver() };
+  await using app = await build({ ...parts, leaving: leaving.signal });
+  expect((await app.inject("/health/ready")).statusCode).toBe(200);
+  leaving.abort();
+  const ready = await app.inject("/health/ready");
+  expect([ready.statusCode, ready.headers["retry-after"]]).toEqual([503, "5"]);
+  expect(ready.json()).toMatchObject({
+    code: "unavailable",
+    detail: "the service is shutting down",
+    retryable: true,
+  });
   expect((await app.inject("/health/live")).statusCode).toBe(200);
 });

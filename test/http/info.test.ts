@@ -207,7 +207,7 @@ describe("GET /info", () => {
 
   it("ends readings with 503 when the service stops before they are done", async () => {
     const { resolver, readings } = createHeldResolver();
-    await build({ resolver, drainMs: 20 });
+    await build({ resolver, finishMs: 20 });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     const asked = fetch(`${url}/info?url=${encodeURIComponent(pageUrl)}`);
     await vi.waitUntil(() => readings.length > 0);

@@ -2,13 +2,20 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { TaskStore } from "../../stores/store.ts";
 import { answerJson } from "../accept.ts";
+import { stoppingError } from "../drain.ts";
 import { problems } from "../problem.ts";
 
 const Health = Type.Object({ status: Type.Literal("ok") });
 
-export const healthRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
+interface HealthRoutesOptions {
+  store: TaskStore;
+  /** Not ready once it is aborted. */
+  leaving: AbortSignal | undefined;
+}
+
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async (
   app,
-  { store },
+  { store, leaving },
 ) => {
   app.addHook("onRequest", answerJson);
 
@@ -36,6 +43,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = asy
       },
     },
     async () => {
+      if (leaving?.aborted) throw stoppingError();
       await store.ping();
       return { status: "ok" as const };
     },

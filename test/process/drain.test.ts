@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { readMedium } from "../media/rendition.ts";
+import { resource } from "../media/resources.ts";
+import { startSite } from "../media/site.ts";
+import { openDatabase } from "../postgres/database.ts";
+import { openCluster } from "./cluster.ts";
+import { openTaskClient } from "./download-client.ts";
+import { type ServiceProcess, startService } from "./service.ts";
+import { watchVisits } from "./visits.ts";
+
+const longMs = "60000";
+
+async function start(dataDir: string, DRAIN_MS: string): Promise<ServiceProcess> {
+  const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0", DRAIN_MS });
+  onTestFinished(async () => void (await service.end("SIGKILL")));
+  return service;
+}
+
+function openFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-drain-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function post({ url }: ServiceProcess): Promise<Response> {
+  return fetch(`${url}/tasks/`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ url: "https://example.com/watch" }),
+  });
+}
+
+async function readiness({ url }: ServiceProcess): Promise<number> {
+  const answer = await fetch(`${url}/health/ready`);
+  await answer.bytes();
+  return answer.status;
+}
+
+it("takes tasks after SIGTERM while it says that it is not ready; a second one ends it", async () => {
+  const service = await start(openFolder(), longMs);
+  expect(await readiness(service)).toBe(200);
+  service.process.kill("SIGTERM");
+  await expect.poll(() => readiness(service)).toBe(503);
+  const created = await post(service);
+  expect([created.status, created.headers.get("connection")]).toEqual([201, "close"]);
+  expect(await service.end("SIGTERM")).toEqual({ code: 1, signal: null });
+});
+
+it("fails no request of clients that leave when it is not ready, and loses none of their tasks", async () => {
+  const drainMs = 2_000;
+  const dataDir = openFolder();
+  const service = await start(dataDir, `${drainMs}`);
+  const ids: string[] = [];
+  const underLoad = Promise.withResolvers<void>();
+  async function visit(): Promise<void> {
+    while ((await readiness(service)) === 200) {
+      const created = await post(service);
+      expect(created.status).toBe(201);
+      ids.push(((await created.json()) as { id: string }).id);
+      if (ids.length === 20) underLoad.resolve();
+    }
+  }
+  const visits = Promise.all(Array.from({ length: 8 }, visit));
+  await Promise.race([underLoad.promise, visits]);
+  const startMs = performance.now();
+  const ended = service.end("SIGTERM");
+  await visits;
+  expect(await ended).toEqual({ code: 0, signal: null });
+  expect(performance.now() - startMs).toBeGreaterThanOrEqual(drainMs);
+  await expect(post(service)).rejects.toThrow("fetch failed");
+  const client = await openTaskClient((await start(dataDir, "0")).url);
+  onTestFinished(() => client.close());
+  expect((await client.list()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+});
+
+it("gives its tasks to another process at once, while it still answers", async () => {
+  const film = readMedium("index-first.mp4");
+  const site = await startSite(new Map([["film.mp4", resource("video/mp4", film)]]));
+  onTestFinished(() => site.close());
+  const held = Promise.withResolvers<void>();
+  const visits = watchVisits(site, "film.mp4", () => held.promise);
+  await using cluster = openCluster(await openDatabase(), { DRAIN_MS: longMs });
+  const first = await cluster.start("all");
+  const client = await openTaskClient(first.url);
+  onTestFinished(() => client.close());
+  const { id } = await client.post(site.url("film.mp4"));
+  await expect.poll(() => visits.firsts.size, { timeout: 10_000 }).toBe(1);
+  const second = await cluster.start("all");
+  first.process.kill("SIGTERM");
+  await expect.poll(() => visits.firsts.size, { timeout: 10_000 }).toBe(2);
+  held.resolve();
+  expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+  expect([...visits.firsts.keys()]).toEqual([first.process.pid, second.process.pid]);
+  expect(visits.mostAtOnce).toBe(1);
+  expect(await readiness(first)).toBe(503);
+});
