@@ -9,7 +9,7 @@ import { claimNext } from "./postgres/claim.ts";
 import { connectionTo } from "./postgres/connection.ts";
 import { createCreates } from "./postgres/creates.ts";
 import type { Sql } from "./postgres/database.ts";
-import { storeFailure } from "./postgres/failure.ts";
+import { isLoss, storeFailure } from "./postgres/failure.ts";
 import { clear, isClearanceDue } from "./postgres/clearance.ts";
 import { probe } from "./postgres/migrations.ts";
 import { openParts } from "./postgres/opening.ts";
@@ -57,8 +57,7 @@ export interface PostgresStore {
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
   const { clock, logger } = options;
-  const note = ({ message }: { message: string }) =>
-    logger?.warn({ reason: message }, "the database or its jobs need a look");
+  const note = createNote(logger);
   const connection = connectionTo(url);
   const parts = await openParts({ connection, heartbeatS, clock, note, logger });
   const { database, jobs, feed } = parts;
@@ -171,6 +170,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
   };
   return { store, events: feed.events, leaseMs: heartbeatS * 1_000 };
+}
+
+const noteIntervalMs = 60_000;
+
+/**
+ * For what goes wrong behind the scenes: a line a minute at most, for it is tried again each few seconds.
+ * None for a lost connection, of which the feed tells when it begins and when it is over.
+ */
+function createNote(logger: PostgresStoreOptions["logger"]) {
+  let quietUntilMs = 0;
+  return (event: { message: string }) => {
+    if (event instanceof Error && isLoss(event)) return;
+    if (performance.now() < quietUntilMs) return;
+    quietUntilMs = performance.now() + noteIntervalMs;
+    logger?.warn({ reason: event.message }, "the database or its jobs need a look");
+  };
 }
 
 function parseTask(document: string): Task {

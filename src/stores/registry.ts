@@ -69,8 +69,10 @@ export async function openStore(storeUrl: string, options: StoreOptions): Promis
   const open = address.length === 0 ? undefined : openers.get(scheme);
   if (open === undefined) {
     const known = [...openers.keys()].map((name) => `${name}:`).join(", ");
+    // No more of it, for without a scheme it may hold a password anywhere.
+    const [beginning] = /^[\w+.-]*/.exec(scheme) ?? [];
     throw new Error(
-      `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(scheme)}`,
+      `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(beginning)}`,
     );
   }
   return open(address.join(":"), options);

@@ -37,9 +37,9 @@ export function placeOf(config: ClientConfig): string {
   return `${database} at ${host}:${port}`;
 }
 
+/** A `/` or `@` in the path is mostly one of a password that should have been percent-encoded. */
 function namesDatabase(url: string): boolean {
-  const { pathname = "/" } = URL.parse(url) ?? {};
-  return pathname.length > 1;
+  return /^\/[^/@]+$/.test(URL.parse(url)?.pathname ?? "");
 }
 
 function read(config: ClientConfig): Client {

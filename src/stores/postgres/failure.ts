@@ -26,6 +26,12 @@ export function isDisconnection(error: Error): boolean {
   return "code" in error && /^E(?!RR_)[A-Z_]+$/.test(String(error.code));
 }
 
+/** Whether a connection was lost, whichever side tells it: the server that ends or begins, or the driver. */
+export function isLoss(error: Error): boolean {
+  if (error instanceof DatabaseError) return /^(08|57P0)/.test(error.code ?? "");
+  return isDisconnection(error);
+}
+
 /** Whether the statement would have had to wait for a row. */
 export function isLocked(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "55P03";

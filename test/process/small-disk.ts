@@ -1,0 +1,73 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { startOwnPostgres } from "../postgres/database.ts";
+import { query } from "../stores/postgres/query.ts";
+
+/** A database on a disk that can be made full. */
+export interface SmallDisk {
+  url: string;
+  /** Leaves no room for one page more. */
+  fill(): Promise<void>;
+  makeRoom(): Promise<void>;
+}
+
+/**
+ * Where this process may mount, that is a disk of 32 MiB for the database alone; elsewhere the database
+ * says itself of each new event what it says when there is no room.
+ */
+export async function openSmallDisk(): Promise<SmallDisk> {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-small-disk-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", folder]);
+  return mount.status === 0 ? mounted(folder) : pretended();
+}
+
+async function mounted(folder: string): Promise<SmallDisk> {
+  onTestFinished(() => void execFileSync("umount", [folder]));
+  // Begun behind the mount, and so ended before the unmounting.
+  const server = await startOwnPostgres();
+  const nobody = 65_534;
+  chownSync(folder, nobody, nobody);
+  await query(server.url(), `CREATE TABLESPACE small LOCATION '${folder}'`);
+  await query(server.url(), "CREATE DATABASE small TABLESPACE small");
+  const ballast = join(folder, "ballast");
+  return {
+    url: server.url("small"),
+    async fill() {
+      for (let bytes = 1 << 20; bytes >= 1 << 12;) {
+        try {
+          writeFileSync(ballast, Buffer.alloc(bytes), { flag: "a" });
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+          bytes /= 2;
+        }
+      }
+    },
+    async makeRoom() {
+      rmSync(ballast);
+    },
+  };
+}
+
+async function pretended(): Promise<SmallDisk> {
+  const server = await startOwnPostgres();
+  const url = server.url();
+  return {
+    url,
+    async fill() {
+      await query(
+        url,
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100';
+         END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON unreel.task_events EXECUTE FUNCTION refuse();`,
+      );
+    },
+    async makeRoom() {
+      await query(url, "DROP FUNCTION refuse CASCADE");
+    },
+  };
+}
