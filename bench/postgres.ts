@@ -10,10 +10,10 @@ export interface BenchPostgres extends AsyncDisposable {
   open(): Promise<string>;
 }
 
-/** The server that TEST_POSTGRES_URL names, or one of our own, which does not wait for the disk. */
+/** The server that TEST_POSTGRES_URL names, or one of our own. */
 export async function openBenchPostgres(): Promise<BenchPostgres> {
   const given = process.env["TEST_POSTGRES_URL"];
-  const own = given === undefined ? await startPostgres() : undefined;
+  const own = given === undefined ? await startPostgres({ isDurable: true }) : undefined;
   const server = given ?? own?.url() ?? "";
   const opened: string[] = [];
   return {

@@ -26,16 +26,18 @@ const removal: RmOptions = { recursive: true, force: true };
 /**
  * Starts a server that ends with this process, however this process ends.
  *
+ * `isDurable`: it waits for the disk, which tests need not.
+ *
  * @throws with the words of Postgres when it does not come up.
  */
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres({ isDurable = false } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-postgres-"));
   const data = join(folder, "data");
   try {
     if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
     const bin = findBinaries(folder, user);
     await initialise(bin, folder, data);
-    let program = await start(bin, folder, data);
+    let program = await start(bin, folder, data, isDurable);
     const stop = async () => {
       await program.end();
       await rm(folder, removal);
@@ -49,7 +51,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       folder,
       async restart() {
         await program.end();
-        program = await start(bin, folder, data);
+        program = await start(bin, folder, data, isDurable);
       },
       stop,
       [Symbol.asyncDispose]: stop,
@@ -72,13 +74,17 @@ async function initialise(bin: string, folder: string, data: string): Promise<vo
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${program.log()}`);
 }
 
-async function start(bin: string, folder: string, data: string): Promise<GuardedProgram> {
+async function start(
+  bin: string,
+  folder: string,
+  data: string,
+  isDurable: boolean,
+): Promise<GuardedProgram> {
   const settings = [
     "listen_addresses=",
     `unix_socket_directories=${folder}`,
     "max_connections=200",
-    "fsync=off",
-    "full_page_writes=off",
+    ...(isDurable ? [] : ["fsync=off", "full_page_writes=off"]),
   ];
   const command = [join(bin, "postgres"), "-D", data, ...settings.flatMap((each) => ["-c", each])];
   const program = startGuarded(command, folder, user);
