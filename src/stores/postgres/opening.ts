@@ -45,20 +45,20 @@ function openingFailure(connection: ClientConfig, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   return new ServiceError(
     "unavailable",
-    `the Postgres store cannot be opened, ${placeOf(connection)}: ${ruleOf(error)}`,
+    `STORE_URL must lead to a database that can be used; cannot open ${placeOf(connection)}: ${ruleOf(error)}`,
     { cause: error },
   );
 }
 
-/** What must be otherwise, where that is known. */
+/** What is wrong, in our words where they are plainer. */
 function ruleOf(error: Error): string {
   const rule = error instanceof DatabaseError && rules.get(error.code ?? "");
   return rule ? `${rule} (${error.message})` : reasonOf(error);
 }
 
 const rules: ReadonlyMap<string, string> = new Map([
-  ["28P01", "STORE_URL must have the right user and password"],
-  ["28000", "STORE_URL must have a user whom the server lets in"],
-  ["3D000", "STORE_URL must name a database that is there"],
-  ["42501", "its user must have the right to make schemas and tables"],
+  ["28P01", "the user or the password is wrong"],
+  ["28000", "the server does not let this user in"],
+  ["3D000", "there is no such database"],
+  ["42501", "the user may not make schemas and tables"],
 ]);

@@ -28,14 +28,14 @@ test("a server that is not there is named with its address, not with the passwor
   const port = await closedPort();
   const failure = await failureOf(`postgres://u:secret@127.0.0.1:${port}/name`);
   expect(failure).toBe(
-    `the Postgres store cannot be opened, name at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
+    `STORE_URL must lead to a database that can be used; cannot open name at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
   );
 });
 
 test("a host that nobody knows is named", async () => {
   const failure = await failureOf("postgres://u:secret@nowhere.invalid/name");
   expect(failure).toMatch(
-    /^the Postgres store cannot be opened, name at nowhere\.invalid:5432: get/,
+    /^STORE_URL must lead to a database that can be used; cannot open name at nowhere\.invalid:5432: get/,
   );
   expect(failure).not.toMatch("secret");
 });
@@ -44,7 +44,7 @@ test("a database that is not there is named", async () => {
   const url = new URL(inject("postgresUrl"));
   url.pathname = "nowhere";
   expect(await failureOf(url.href)).toMatch(
-    'STORE_URL must name a database that is there (database "nowhere" does not exist)',
+    'there is no such database (database "nowhere" does not exist)',
   );
 });
 
@@ -59,7 +59,7 @@ test("a wrong password is called that, and stays unsaid", async () => {
   url.username = "guest";
   url.password = "secret";
   const failure = await failureOf(url.href);
-  expect(failure).toMatch("STORE_URL must have the right user and password");
+  expect(failure).toMatch("the user or the password is wrong");
   expect(failure).not.toMatch("secret");
 });
 
@@ -72,7 +72,7 @@ test("a user without the right to make tables is told so", async () => {
   });
   url.username = role;
   expect(await failureOf(url.href)).toMatch(
-    "its user must have the right to make schemas and tables (permission denied for database",
+    "the user may not make schemas and tables (permission denied for database",
   );
 });
 
