@@ -58,7 +58,7 @@ async function openParts(config: Config, logger: Logger) {
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
-  const { store, events, leaseMs } = await openStore(config.STORE_URL, {
+  const { store, events } = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
@@ -74,7 +74,6 @@ async function openParts(config: Config, logger: Logger) {
     logger,
     concurrency: config.CONCURRENCY,
     perHost: config.CONCURRENCY_PER_HOST,
-    leaseMs,
     maxAttempts: config.MAX_ATTEMPTS,
     backoffMs: config.RETRY_BACKOFF_MS,
     runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,

@@ -91,7 +91,8 @@ export function createRunner(options: RunnerOptions): Runner {
     const { id, url } = claim.task;
     for (const run of runsOf(id)) run.controller.abort(new Interruption("taken"));
     const controller = new AbortController();
-    const held = holdTask({ claim, store, leaseMs, sinceMs, run: controller });
+    const lasts = claim.leaseMs ?? leaseMs;
+    const held = holdTask({ claim, store, leaseMs: lasts, sinceMs, run: controller });
     launch({ claim, host: hostOf(url), held, controller });
     return true;
   }

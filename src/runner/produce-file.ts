@@ -9,6 +9,7 @@ import { nameInPath } from "../values/address.ts";
 import { chooseFormat } from "./choose-format.ts";
 import { fileName } from "./file-name.ts";
 import type { HeldTask } from "./held-task.ts";
+import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
 
 /** What makes a file of a task. */
@@ -51,6 +52,8 @@ export async function produceFile(
   signal.throwIfAborted();
   const job = { ...choice, folder, maxBytes: maxFileBytes, maxLiveS };
   const download = await engine.download(job, { signal, onProgress: progress.report });
+  // One that stood still for longer than its lease would take another run's parts away.
+  if (!(await held.verify())) throw signal.reason ?? new Interruption("unheld");
   signal.throwIfAborted();
   await files.keep(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;

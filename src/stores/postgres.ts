@@ -43,7 +43,6 @@ export interface PostgresStoreOptions {
 export interface PostgresStore {
   store: TaskStore;
   events: TaskEvents;
-  leaseMs: number;
 }
 
 /**
@@ -169,7 +168,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return closing;
     },
   };
-  return { store, events: feed.events, leaseMs: heartbeatS * 1_000 };
+  return { store, events: feed.events };
 }
 
 const noteIntervalMs = 60_000;

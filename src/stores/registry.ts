@@ -23,12 +23,7 @@ export interface StoreOptions {
 export interface OpenedStore {
   store: TaskStore;
   events: TaskEvents;
-  /** How long a claimed task is to be held without a heartbeat. */
-  leaseMs: number;
 }
-
-/** With nobody else to take over, a heartbeat may well wait for a busy disk. */
-const aloneLeaseMs = 30_000;
 
 type Opener = (address: string, options: StoreOptions) => OpenedStore | Promise<OpenedStore>;
 
@@ -81,5 +76,5 @@ export async function openStore(storeUrl: string, options: StoreOptions): Promis
 /** For a store whose changes are all made by this process. */
 function withFeed(store: TaskStore, { logger }: StoreOptions): OpenedStore {
   const events = createTaskEvents(logger && { logger });
-  return { store: publishChanges(store, events), events, leaseMs: aloneLeaseMs };
+  return { store: publishChanges(store, events), events };
 }

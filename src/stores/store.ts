@@ -18,7 +18,8 @@ import type { State, Task, TaskChange } from "../task.ts";
  * - **Moves.** `changeTask` in `task.ts` decides; what it refuses is refused with its `conflict` and
  *   changes nothing.
  * - **Errors.** `ServiceError` with the code named here. A store that cannot be reached, is full or
- *   is closed rejects with `unavailable` and the original error as `cause`.
+ *   is closed rejects with `unavailable` and the original error as `cause`. Where the server's or the
+ *   disk's last answer was lost, the write may have taken effect all the same.
  */
 export interface TaskStore {
   /** Registry key, for logs. */
@@ -118,6 +119,8 @@ export interface Claim {
   lease: string;
   /** Workers in a row that died with this task and got no further; 0 after every orderly move. */
   deaths: number;
+  /** How long the lease lasts without a heartbeat, where the store holds to a length of its own. */
+  leaseMs?: number;
 }
 
 /** How long an idempotency key is kept. */

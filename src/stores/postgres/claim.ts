@@ -43,7 +43,7 @@ export async function claimNext(
 async function start(
   { jobs, now }: ClaimOptions,
   sql: Transaction,
-  { job, taskId, lease }: Delivered,
+  { job, taskId, lease, leaseMs }: Delivered,
 ): Promise<Claimed | "stray"> {
   const row = await seizeRow(sql, taskId);
   if (row?.job !== job) {
@@ -55,5 +55,5 @@ async function start(
   const deaths = row.deaths + Number(row.state === "running");
   const place = { state: task.state, document: JSON.stringify(task), lease, deaths, job };
   const number = await saveRow(sql, row, place);
-  return { task, lease, deaths, number };
+  return { task, lease, deaths, leaseMs, number };
 }

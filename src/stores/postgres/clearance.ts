@@ -13,5 +13,9 @@ export function isClearanceDue(number: number, count: number): boolean {
 export async function clear(sql: Sql, newest: number, now: Date): Promise<void> {
   const oldest = newest - feedBounds.maxEvents;
   await sql.query("DELETE FROM unreel.task_events WHERE number <= $1", [oldest]);
-  await sql.query("DELETE FROM unreel.idempotency_keys WHERE ends_at <= $1", [now]);
+  await sql.query(
+    `DELETE FROM unreel.idempotency_keys WHERE key IN
+       (SELECT key FROM unreel.idempotency_keys WHERE ends_at <= $1 ORDER BY ends_at LIMIT 10000)`,
+    [now],
+  );
 }

@@ -48,7 +48,10 @@ export function createCreates(options: CreatesOptions): Create {
       for (let left = batch; left.length > 0;) left = await settleSome(left);
     } catch (error) {
       const failure = storeFailure(error);
-      if (batch.length === 1 || failure !== error) for (const { reject } of batch) reject(failure);
+      const isOutage = failure !== error;
+      // Each further batch would wait as long for nothing.
+      if (isOutage) for (const { reject } of [...batch, ...waiting.splice(0)]) reject(failure);
+      else if (batch.length === 1) for (const { reject } of batch) reject(failure);
       // What is wrong with one of them is not the others' misfortune. Who is settled stays so.
       else for (const one of batch) await settleAll([one]);
     }

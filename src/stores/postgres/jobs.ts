@@ -20,6 +20,8 @@ export interface Delivered {
   taskId: string;
   /** Names this delivery alone. */
   lease: string;
+  /** Ends after so long without a sign of life, as was said when the job was added. */
+  leaseMs: number;
 }
 
 /** The jobs of the tasks that are queued or claimed, one of each. */
@@ -98,7 +100,8 @@ export async function openJobs({
       const ignoreGroups = exceptHosts.map(groupOf);
       const [job] = await boss.fetch<{ id: string }>(queue, { ignoreGroups, db: executor(sql) });
       if (job === undefined) return undefined;
-      return { job: job.id, taskId: job.data.id, lease: `${job.id}/${job.retryCount}` };
+      const leaseMs = 1_000 * (job.heartbeatSeconds ?? heartbeatS);
+      return { job: job.id, taskId: job.data.id, lease: `${job.id}/${job.retryCount}`, leaseMs };
     },
     async touch(sql, lease) {
       const [id = "", retryCount] = lease.split("/");

@@ -6,6 +6,8 @@ export interface GroupCommit {
    * Runs `write` in the next transaction, after those that were asked for before it. Resolves with
    * what it gave once that transaction is on the disk.
    *
+   * Where flushing the log fails, its writes are rejected and yet stay: they may be lost with the power.
+   *
    * What `write` throws undoes `write` alone and rejects its promise; its neighbours are then run
    * again, so a `write` does nothing but read and write the database. Where the transaction itself
    * fails, everything in it is undone and rejected with `unavailable`; the next one starts afresh.

@@ -89,6 +89,30 @@ test("what is wrong with one of the tasks that arrive together is not the others
   expect(await store.get("\0")).toBeUndefined();
 });
 
+test("tasks that wait behind one that gets no answer are refused with it", async () => {
+  const url = await openDatabase();
+  await using proxy = await startCuttingProxy(url);
+  const store = await openStore(proxy.url(new URL(url).pathname.slice(1)));
+  await add(store);
+  proxy.stall();
+  const outcomes = await Promise.allSettled(times(400, () => add(store)));
+  proxy.restore();
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+  // Seven batches that each wait for themselves would take longer.
+}, 20_000);
+
+test("a task that was queued under another heartbeat is claimed for as long as its own", async () => {
+  const url = await openDatabase();
+  const { store: earlier } = await openPostgresStore({ url, heartbeatS: 10 });
+  await add(earlier);
+  await earlier.close();
+  const { store } = await openPostgresStore({ url, heartbeatS: 60 });
+  onTestFinished(() => store.close());
+  await add(store);
+  expect((await store.claim({ leaseMs: minuteMs }))?.leaseMs).toBe(10_000);
+  expect((await store.claim({ leaseMs: minuteMs }))?.leaseMs).toBe(60_000);
+});
+
 async function openStore(url: string): Promise<TaskStore> {
   const { store } = await openPostgresStore({ url });
   onTestFinished(() => store.close());
