@@ -12,8 +12,8 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
-import { publishChanges } from "../stores/publish-changes.ts";
-import { createTaskEvents, type TaskEvents } from "../task-events.ts";
+import { withFeed } from "../stores/publish-changes.ts";
+import type { TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
@@ -141,8 +141,7 @@ function createServer(options: WorkerOptions, stop: () => void): App {
 
 function openTasks({ store, events, logger }: AppOptions) {
   if (store !== undefined && events !== undefined) return { store, events };
-  const feed = events ?? createTaskEvents(logger && { logger });
-  return { store: publishChanges(store ?? createMemoryStore(), feed), events: feed };
+  return withFeed(store ?? createMemoryStore(), logger, events);
 }
 
 interface ClosedParts {

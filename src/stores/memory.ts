@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { changeTask, type Task } from "../task.ts";
+import { changeTask } from "../task.ts";
 import { copyJson } from "./copy.ts";
+import { parseTask, toPage } from "./documents.ts";
 import { KeyMemory } from "./memory/key-memory.ts";
 import { Shelf } from "./memory/shelf.ts";
 import {
@@ -50,11 +51,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
     },
 
     async list({ limit, state, before }) {
-      const found = opened().shelf.newest(limit + 1, state, before);
-      const page = found.slice(0, limit);
-      const tasks = page.map(({ document }) => parseTask(document));
-      const last = page.at(-1);
-      return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
+      return toPage(opened().shelf.newest(limit + 1, state, before), limit);
     },
 
     async update(id, change, given = {}) {
@@ -115,8 +112,4 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
 interface Contents {
   shelf: Shelf;
   keys: KeyMemory<string>;
-}
-
-function parseTask(document: string): Task {
-  return JSON.parse(document);
 }

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
 import { changeTask, type Task } from "../task.ts";
-import type { TaskEvents } from "../task-events.ts";
 import { createTurns } from "../turns.ts";
 import { copyJson } from "./copy.ts";
+import { parseTask, toPage } from "./documents.ts";
 import { claimNext } from "./postgres/claim.ts";
 import { connectionTo } from "./postgres/connection.ts";
 import { createCreates } from "./postgres/creates.ts";
@@ -23,7 +23,7 @@ import {
   type TaskRow,
 } from "./postgres/task-rows.ts";
 import { closedStore, deathsAfter, defaultMaxQueued, lostLease } from "./rules.ts";
-import type { TaskStore } from "./store.ts";
+import type { OpenedStore, TaskStore } from "./store.ts";
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
@@ -39,21 +39,15 @@ export interface PostgresStoreOptions {
   logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
-/** A store that any number of processes share, and the feed of what all of them change. */
-export interface PostgresStore {
-  store: TaskStore;
-  events: TaskEvents;
-}
-
 /**
- * Opens the store in the database that `url` names, its tables brought up to date. Leases are
+ * Opens the store, which any number of processes share, in the database that `url` names, its tables brought up to date. Leases are
  * `heartbeatS` long, whatever a claim asks for. pg-boss delivers the tasks: each that is queued or
  * claimed has one job, written in the same transaction.
  *
  * @throws Error that names STORE_URL where it is no address of a database; ServiceError `unavailable`
  * where the database cannot be used. No message holds the password.
  */
-export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
   const { clock, logger } = options;
   const note = createNote(logger);
@@ -108,13 +102,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       }),
 
     list: ({ limit, ...query }) =>
-      read(async () => {
-        const found = await readPage(database, { ...query, limit: limit + 1 });
-        const page = found.slice(0, limit);
-        const tasks = page.map(({ document }) => parseTask(document));
-        const last = page.at(-1);
-        return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
-      }),
+      read(async () => toPage(await readPage(database, { ...query, limit: limit + 1 }), limit)),
 
     async update(id, change, { lease, runAfter, gotFurther } = {}) {
       const changes = copyJson(change);
@@ -185,8 +173,4 @@ function createNote(logger: PostgresStoreOptions["logger"]) {
     quietUntilMs = performance.now() + noteIntervalMs;
     logger?.warn({ reason: event.message }, "the database or its jobs need a look");
   };
-}
-
-function parseTask(document: string): Task {
-  return JSON.parse(document);
 }

@@ -1,7 +1,21 @@
-import type { TaskChanged, TaskEvents } from "../task-events.ts";
+import {
+  createTaskEvents,
+  type TaskChanged,
+  type TaskEvents,
+  type TaskEventsOptions,
+} from "../task-events.ts";
 import type { Task } from "../task.ts";
 import { createTurns } from "../turns.ts";
-import type { Claim, ClaimQuery, TaskStore } from "./store.ts";
+import type { Claim, ClaimQuery, OpenedStore, TaskStore } from "./store.ts";
+
+/** A store whose changes are all made by this process, with its feed; default: one of its own. */
+export function withFeed(
+  store: TaskStore,
+  logger: TaskEventsOptions["logger"],
+  events = createTaskEvents(logger && { logger }),
+): OpenedStore {
+  return { store: publishChanges(store, events), events };
+}
 
 /**
  * `store`, with every change that it has made published to `events`: once it is stored, before the

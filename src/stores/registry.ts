@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import type { BaseLogger } from "pino";
-import { createTaskEvents, type TaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
 import { openPostgresStore } from "./postgres.ts";
-import { publishChanges } from "./publish-changes.ts";
+import { withFeed } from "./publish-changes.ts";
 import { openSqliteStore } from "./sqlite.ts";
-import type { TaskStore } from "./store.ts";
+import type { OpenedStore } from "./store.ts";
 
 export interface StoreOptions {
   /** Folder of the stores that keep files and are not told where. */
@@ -19,12 +18,6 @@ export interface StoreOptions {
   logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
-/** A store and the feed to which all of its changes are published. */
-export interface OpenedStore {
-  store: TaskStore;
-  events: TaskEvents;
-}
-
 type Opener = (address: string, options: StoreOptions) => OpenedStore | Promise<OpenedStore>;
 
 /** Each store under its URL's scheme; an opener gets what follows the colon. */
@@ -33,7 +26,7 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
     "memory",
     (address, options) => {
       if (address !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
-      return withFeed(createMemoryStore(options), options);
+      return withFeed(createMemoryStore(options), options.logger);
     },
   ],
   [
@@ -43,7 +36,7 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
         throw new Error("STORE_URL must have a path after sqlite:, not a host");
       }
       const path = address || join(options.dataDir, "tasks.db");
-      return withFeed(openSqliteStore({ ...options, path }), options);
+      return withFeed(openSqliteStore({ ...options, path }), options.logger);
     },
   ],
   ...["postgres", "postgresql"].map((scheme): [string, Opener] => [
@@ -71,10 +64,4 @@ export async function openStore(storeUrl: string, options: StoreOptions): Promis
     );
   }
   return open(address.join(":"), options);
-}
-
-/** For a store whose changes are all made by this process. */
-function withFeed(store: TaskStore, { logger }: StoreOptions): OpenedStore {
-  const events = createTaskEvents(logger && { logger });
-  return { store: publishChanges(store, events), events };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { changeTask, type Task } from "../task.ts";
 import { copyJson } from "./copy.ts";
+import { parseTask, toPage } from "./documents.ts";
 import {
   assertRoom,
   closedStore,
@@ -91,14 +92,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       }),
 
     list: ({ limit, state, before }) =>
-      read(() => {
-        const found = tasks.page(limit + 1, state, before);
-        const page = found.slice(0, limit);
-        const listed = page.map(({ document }) => parseTask(document));
-        const last = page.at(-1);
-        const isLast = found.length <= limit || last === undefined;
-        return isLast ? { tasks: listed } : { tasks: listed, next: last.seq };
-      }),
+      read(() => toPage(tasks.page(limit + 1, state, before), limit)),
 
     async update(id, change, { lease, runAfter, gotFurther } = {}) {
       const changes = copyJson(change);
@@ -158,8 +152,4 @@ function placeAfterMove({ state }: Task, dueAtMs: number | null): Place {
   const place = { lease: null, deaths: 0 };
   if (state !== "queued") return { ...place, isClaimable: false, dueAtMs: null };
   return { ...place, isClaimable: dueAtMs === null, dueAtMs };
-}
-
-function parseTask(document: string): Task {
-  return JSON.parse(document);
 }

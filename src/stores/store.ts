@@ -1,3 +1,4 @@
+import type { TaskEvents } from "../task-events.ts";
 import type { State, Task, TaskChange } from "../task.ts";
 
 /**
@@ -77,6 +78,12 @@ export interface TaskStore {
 
   /** Lets accepted writes finish, then frees everything; safe to call twice. */
   close(): Promise<void>;
+}
+
+/** A store and the feed to which all of its changes are published, whichever process makes them. */
+export interface OpenedStore {
+  store: TaskStore;
+  events: TaskEvents;
 }
 
 export interface Idempotency {

@@ -22,19 +22,21 @@ function recordedParts(stop: () => Promise<void>) {
   };
 }
 
+const oneAfterTheOther = [
+  "runner",
+  "runner done",
+  "resolver",
+  "resolver done",
+  "store",
+  "store done",
+];
+
 describe("closing the app", () => {
   it("stops the runner first, and closes what it uses when it has stopped", async () => {
     const { order, parts } = recordedParts(() => new Promise((resolve) => setImmediate(resolve)));
     const app = await buildApp(parts);
     await app.close();
-    expect(order).toEqual([
-      "runner",
-      "runner done",
-      "resolver",
-      "resolver done",
-      "store",
-      "store done",
-    ]);
+    expect(order).toEqual(oneAfterTheOther);
   });
 
   it("closes everything else too when the runner cannot be stopped, and says so", async () => {
@@ -90,14 +92,7 @@ describe("an app that is to close soon", () => {
     await app.inject("/tasks/");
     expect(order).toEqual(["runner", "runner done"]);
     await app.close();
-    expect(order).toEqual([
-      "runner",
-      "runner done",
-      "resolver",
-      "resolver done",
-      "store",
-      "store done",
-    ]);
+    expect(order).toEqual(oneAfterTheOther);
   });
 
   it("closes everything all the same when the runner could not be stopped, and says so", async () => {

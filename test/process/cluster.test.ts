@@ -1,11 +1,9 @@
 import { expect, it, onTestFinished } from "vitest";
-import { readMedium } from "../media/rendition.ts";
-import { resource, type Resources } from "../media/resources.ts";
-import { type Site, type SiteOptions, startSite } from "../media/site.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { type Cluster, openCluster, type Role } from "./cluster.ts";
 import { createRandom } from "./crash-download.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { film, openSite } from "./film-site.ts";
 import { killWorkers } from "./kill-workers.ts";
 import { watchVisits } from "./visits.ts";
 
@@ -15,15 +13,6 @@ it("goes on with a killed worker's download on another one within 15 s", async (
   expect(report).toMatchObject({ isRight: true, mostAtOnce: 1 });
   expect(report?.seconds).toBeLessThan(15);
 }, 60_000);
-
-const film = readMedium("index-first.mp4");
-const films: Resources = new Map([["film.mp4", resource("video/mp4", film)]]);
-
-async function openSite(options: SiteOptions = {}): Promise<Site> {
-  const site = await startSite(films, options);
-  onTestFinished(() => site.close());
-  return site;
-}
 
 async function openService(): Promise<Cluster> {
   const cluster = openCluster(await openDatabase());

@@ -2,24 +2,13 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { readMedium } from "../media/rendition.ts";
-import { resource, type Resources } from "../media/resources.ts";
-import { type Site, type SiteOptions, startSite } from "../media/site.ts";
 import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { film, openSite } from "./film-site.ts";
 import { type ServiceProcess, startRefused } from "./service.ts";
 import { watchVisits } from "./visits.ts";
-
-const film = readMedium("index-first.mp4");
-const films: Resources = new Map([["film.mp4", resource("video/mp4", film)]]);
-
-async function openSite(options: SiteOptions = {}): Promise<Site> {
-  const site = await startSite(films, options);
-  onTestFinished(() => site.close());
-  return site;
-}
 
 interface Place extends Cluster {
   storeUrl: string;

@@ -1,0 +1,14 @@
+import { onTestFinished } from "vitest";
+import { readMedium } from "../media/rendition.ts";
+import { resource, type Resources } from "../media/resources.ts";
+import { type Site, type SiteOptions, startSite } from "../media/site.ts";
+
+export const film = readMedium("index-first.mp4");
+const films: Resources = new Map([["film.mp4", resource("video/mp4", film)]]);
+
+/** A site with `film` at `film.mp4`, for one test. */
+export async function openSite(options: SiteOptions = {}): Promise<Site> {
+  const site = await startSite(films, options);
+  onTestFinished(() => site.close());
+  return site;
+}
