@@ -40,9 +40,10 @@ export interface PostgresStoreOptions {
 }
 
 /**
- * Opens the store, which any number of processes share, in the database that `url` names, its tables brought up to date. Leases are
- * `heartbeatS` long, whatever a claim asks for. pg-boss delivers the tasks: each that is queued or
- * claimed has one job, written in the same transaction.
+ * Opens the store in the database that `url` names, its tables brought up to date; any number of
+ * processes share it. A lease lasts as long as `heartbeatS` was when its task was queued, whatever a
+ * claim asks for. pg-boss delivers the tasks: each that is queued or claimed has one job, written in
+ * the same transaction.
  *
  * @throws Error that names STORE_URL where it is no address of a database; ServiceError `unavailable`
  * where the database cannot be used. No message holds the password.
