@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ServiceError } from "../src/errors.ts";
-import type { HttpAnswer, HttpClient } from "../src/net/client.ts";
+import type { HttpResponse, HttpClient } from "../src/net/client.ts";
 import { createPageResolver } from "../src/resolvers/page.ts";
 
 /**
@@ -65,7 +65,7 @@ function createSavedClient({ url: address, encoding, bytes }: Page): HttpClient 
   const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
   const headers = new Map([["content-type", `text/html; charset=${charset}`]]);
   return {
-    async get(url): Promise<HttpAnswer> {
+    async get(url): Promise<HttpResponse> {
       if (url.href !== page.href) {
         throw new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
       }

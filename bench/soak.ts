@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "../test/process/crash-download.ts";
 import { openBenchService } from "./download/service.ts";
-import { type Deeds, startVisitors } from "./soak/visitors.ts";
+import { type Counters, startVisitors } from "./soak/clients.ts";
 import { openFaultySite } from "./soak/site.ts";
 import { format, median, printTable, printTargets } from "./table.ts";
 
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   print(samples, { residentMiB: service.residentMiB(), ...service.counts() }, visitors.deeds);
 }
 
-function print(samples: readonly Sample[], end: Sample, deeds: Deeds): void {
+function print(samples: readonly Sample[], end: Sample, deeds: Counters): void {
   const third = Math.ceil(samples.length / 3);
   const thirds = [0, 1, 2].map((i) => samples.slice(i * third, (i + 1) * third));
   const row = (name: keyof Sample) => [

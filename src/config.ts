@@ -28,7 +28,7 @@ export const Config = Type.Object({
   DATA_DIR: Type.String({
     default: "./data",
     minLength: 1,
-    description: "folder for everything that is kept; made where it is missing",
+    description: "directory for all persistent data; created if missing",
   }),
   STORE_URL: Type.String({
     default: "sqlite:",
@@ -47,14 +47,14 @@ export const Config = Type.Object({
     minimum: 0,
     maximum: 60_000,
     description:
-      "how long a process that was told to stop still answers, while `/health/ready` says 503, so that a load balancer can turn away, milliseconds",
+      "how long to keep serving after SIGTERM, while `/health/ready` says 503 so that a load balancer can turn away, milliseconds",
   }),
   HEARTBEAT_S: Type.Integer({
     default: 10,
     minimum: 10,
     maximum: 3_600,
     description:
-      "how long a worker may be out of reach before another takes over its tasks, seconds; the same for all",
+      "how long a worker may go without a heartbeat before its tasks are requeued, seconds; the same for all processes",
   }),
   RESOLVER: Type.String({
     default: "page",
@@ -69,7 +69,7 @@ export const Config = Type.Object({
     default: 4,
     minimum: 1,
     maximum: 256,
-    description: "requests at a time to one host; more wait their turn",
+    description: "concurrent requests per host; others wait",
   }),
   PAGE_MAX_BYTES: Type.Integer({
     default: 8 * MiB,
@@ -87,7 +87,7 @@ export const Config = Type.Object({
     default: 300,
     minimum: 0,
     maximum: 86_400,
-    description: "how long a page's information is answered from memory, seconds; 0: never",
+    description: "how long a page's information is cached, seconds; 0: not at all",
   }),
   INFO_CONCURRENCY: Type.Integer({
     default: 64,
@@ -121,8 +121,7 @@ export const Config = Type.Object({
     default: 5,
     minimum: 1,
     maximum: 1_000,
-    description:
-      "runs of a task before it fails for good; only errors worth a retry are tried again",
+    description: "attempts per task; only retryable errors are retried",
   }),
   RETRY_BACKOFF_MS: Type.Integer({
     default: 2_000,
@@ -153,7 +152,7 @@ export const Config = Type.Object({
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,
     description:
-      "room that downloads leave on the disk, bytes; beyond that tasks fail with `disk_full`",
+      "disk space to keep free, bytes; a download that would use it fails with `disk_full`",
   }),
   MAX_LIVE_S: Type.Integer({
     default: 14_400,
@@ -165,7 +164,7 @@ export const Config = Type.Object({
     default: 100_000,
     minimum: 1,
     maximum: 100_000_000,
-    description: "tasks that may wait; further ones are answered with 503",
+    description: "queue limit; further tasks get 503",
   }),
   RETENTION_S: Type.Integer({
     default: 0,

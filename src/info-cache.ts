@@ -42,7 +42,7 @@ export interface InfoCacheOptions {
 /** Matches the resolver's `output`. */
 type Info = Static<TObject>;
 
-interface Reading {
+interface InFlightRead {
   promise: Promise<Info>;
   abort: AbortController;
   waiting: number;
@@ -54,15 +54,15 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     maxSize,
     maxEntrySize: maxSize,
   });
-  const readings = new Map<string, Reading>();
+  const readings = new Map<string, InFlightRead>();
   let stopped = false;
 
-  function start(url: URL): Reading {
+  function start(url: URL): InFlightRead {
     if (stopped) throw new ServiceError("unavailable", "the service is shutting down");
     if (readings.size >= concurrency) {
       throw new ServiceError(
         "too_many_requests",
-        `${readings.size} pages are being read, and at most ${concurrency} may be at a time`,
+        `${readings.size} pages are being read, the limit is ${concurrency}`,
         { retryAfterS: 1 },
       );
     }
@@ -84,16 +84,16 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
         throw error;
       },
     );
-    const reading: Reading = { promise, abort, waiting: 0 };
+    const reading: InFlightRead = { promise, abort, waiting: 0 };
     readings.set(url.href, reading);
     return reading;
   }
 
-  function finish(key: string, reading: Reading): void {
+  function finish(key: string, reading: InFlightRead): void {
     if (readings.get(key) === reading) readings.delete(key);
   }
 
-  function leave(key: string, reading: Reading, reason: unknown): void {
+  function leave(key: string, reading: InFlightRead, reason: unknown): void {
     reading.waiting -= 1;
     if (reading.waiting > 0 || readings.get(key) !== reading) return;
     readings.delete(key);

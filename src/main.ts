@@ -19,10 +19,10 @@ await start().catch((error: unknown) => {
 async function start(): Promise<void> {
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
-  const parts = await openParts(config, logger);
+  const parts = await createServices(config, logger);
   const { runner, engine } = parts;
-  const leaving = new AbortController();
-  const options = { ...parts, leaving: leaving.signal };
+  const drainSignal = new AbortController();
+  const options = { ...parts, drainSignal: drainSignal.signal };
   const app = await (config.ROLE === "worker" ? buildWorkerApp(options) : buildApp(options));
   try {
     await app.listen({ host: config.HOST, port: config.PORT });
@@ -30,14 +30,14 @@ async function start(): Promise<void> {
     await app.close();
     await engine.close();
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`HOST and PORT must be free to listen on: ${reason}`, { cause });
+    throw new Error(`cannot listen on HOST and PORT: ${reason}`, { cause });
   }
   if (config.ROLE !== "api") runner.start();
   closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
-    if (err) logger.fatal({ err }, "stopping after an error nobody handled");
+    if (err) logger.fatal({ err }, "stopping after an unhandled error");
     else {
       logger.info({ signal }, "stopping; requests in flight may finish");
-      leaving.abort();
+      drainSignal.abort();
       await wait(config.DRAIN_MS);
     }
     await app.close();
@@ -45,7 +45,7 @@ async function start(): Promise<void> {
   });
 }
 
-async function openParts(config: Config, logger: Logger) {
+async function createServices(config: Config, logger: Logger) {
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,

@@ -1,15 +1,15 @@
 import type { TaskStore } from "./stores/store.ts";
 import { hostOf } from "./stores/rules.ts";
-import type { TaskChanged, TaskEvents } from "./task-events.ts";
-import { holdTask } from "./runner/held-task.ts";
+import type { TaskEvent, TaskEvents } from "./task-events.ts";
+import { startTaskLease } from "./runner/task-lease.ts";
 import { Interruption } from "./runner/interruption.ts";
-import { createLeftovers } from "./runner/leftovers.ts";
+import { createFileCleanup } from "./runner/file-cleanup.ts";
 import { logOutages } from "./runner/outage.ts";
 import { deleteExpired } from "./runner/retention.ts";
-import { type Run, type RunParts, runTask } from "./runner/run.ts";
-import { createTurns } from "./turns.ts";
+import { type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
+import { createKeyedMutex } from "./keyed-mutex.ts";
 
-export interface RunnerOptions extends Omit<RunParts, "now" | "random"> {
+export interface RunnerOptions extends Omit<RunDeps, "now" | "random"> {
   store: TaskStore;
   /** The feed to which `store` publishes its changes. */
   events: TaskEvents;
@@ -49,13 +49,13 @@ const pollMs = 1_000;
 export function createRunner(options: RunnerOptions): Runner {
   const { store, events, files, logger, concurrency, perHost, retentionS = 0 } = options;
   const { leaseMs = 30_000, now = () => new Date(), random = Math.random } = options;
-  const parts: RunParts = { ...options, now, random };
-  const turns = createTurns();
-  const leftovers = createLeftovers({ store, files, turns, logger });
-  const runs = new Set<Run>();
+  const parts: RunDeps = { ...options, now, random };
+  const mutex = createKeyedMutex();
+  const cleanup = createFileCleanup({ store, files, mutex, logger });
+  const runs = new Set<TaskRun>();
   const attemptClaim = logOutages(logger, {
-    failed: "no task can be claimed; it is tried again each second",
-    restored: "tasks can be claimed again",
+    failed: "claiming tasks failed; retrying every second",
+    restored: "claiming tasks works again",
   });
   const life = new AbortController();
   let end = async () => {};
@@ -89,11 +89,11 @@ export function createRunner(options: RunnerOptions): Runner {
     const claim = await attemptClaim(() => store.claim({ leaseMs, exceptHosts: fullHosts() }));
     if (claim === undefined) return false;
     const { id, url } = claim.task;
-    for (const run of runsOf(id)) run.controller.abort(new Interruption("taken"));
+    for (const run of runsOf(id)) run.controller.abort(new Interruption("leaseLost"));
     const controller = new AbortController();
     const lasts = claim.leaseMs ?? leaseMs;
-    const held = holdTask({ claim, store, leaseMs: lasts, sinceMs, run: controller });
-    launch({ claim, host: hostOf(url), held, controller });
+    const taskLease = startTaskLease({ claim, store, leaseMs: lasts, sinceMs, run: controller });
+    launch({ claim, host: hostOf(url), taskLease, controller });
     return true;
   }
 
@@ -102,38 +102,38 @@ export function createRunner(options: RunnerOptions): Runner {
     return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= perHost);
   }
 
-  function runsOf(id: string): Run[] {
+  function runsOf(id: string): TaskRun[] {
     return [...runs].filter(({ claim }) => claim.task.id === id);
   }
 
-  function launch(run: Run): void {
+  function launch(run: TaskRun): void {
     const { id } = run.claim.task;
     runs.add(run);
-    if (life.signal.aborted) run.controller.abort(new Interruption("stopping"));
-    void turns
-      .take(id, () => runTask(run, parts))
-      .catch((err: unknown) => logger.error({ task: id, err }, "a run broke off"))
+    if (life.signal.aborted) run.controller.abort(new Interruption("shutdown"));
+    void mutex
+      .runExclusive(id, () => runTask(run, parts))
+      .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
       .finally(() => {
-        run.held.release();
+        run.taskLease.release();
         runs.delete(run);
         wake();
       });
   }
 
-  function follow({ type, task }: TaskChanged): void {
+  function follow({ type, task }: TaskEvent): void {
     if (type === "task" && task.state === "queued") wake();
     if (type === "task" && task.state !== "canceled") return;
     // The news may be older than the run: only the store knows whether the task is taken from it.
-    for (const { held } of runsOf(task.id)) void held.verify();
-    void leftovers.tidy(task.id);
+    for (const { taskLease } of runsOf(task.id)) void taskLease.renew();
+    void cleanup.cleanUp(task.id);
   }
 
   async function halt(finish: () => Promise<void>): Promise<void> {
     life.abort();
-    for (const { controller } of runs) controller.abort(new Interruption("stopping"));
+    for (const { controller } of runs) controller.abort(new Interruption("shutdown"));
     await filling;
     await finish();
-    await turns.settled();
+    await mutex.onIdle();
   }
 
   return {
@@ -143,13 +143,13 @@ export function createRunner(options: RunnerOptions): Runner {
       const unsubscribe = events.subscribe(follow);
       const poll = setInterval(wake, pollMs);
       const { signal } = life;
-      const chores = [leftovers.sweep(signal)];
+      const chores = [cleanup.cleanUpAll(signal)];
       if (retentionS > 0)
         chores.push(deleteExpired({ store, files, retentionS, signal, logger, now }));
       end = async () => {
         clearInterval(poll);
         await Promise.all(chores);
-        await turns.settled();
+        await mutex.onIdle();
         unsubscribe();
       };
       wake();

@@ -54,9 +54,11 @@ export function oneOf<const T extends readonly string[]>(
   return schema as TUnsafe<T[number]>;
 }
 
-export const text = (description: string) => nullable(Type.String(), description);
-export const count = (description: string) => nullable(Type.Integer({ minimum: 0 }), description);
-export const amount = (description: string) => nullable(Type.Number({ minimum: 0 }), description);
+export const nullableText = (description: string) => nullable(Type.String(), description);
+export const nullableCount = (description: string) =>
+  nullable(Type.Integer({ minimum: 0 }), description);
+export const nullableNumber = (description: string) =>
+  nullable(Type.Number({ minimum: 0 }), description);
 export const time = (description: string) =>
   Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 

@@ -1,17 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { createBacklog } from "./task-events/backlog.ts";
+import { createReplayBuffer } from "./task-events/replay-buffer.ts";
 import type { Task } from "./task.ts";
 
 /** A change of a task: the task as it is now, or that it is gone. */
-export type TaskChanged =
-  | { type: "task"; task: Task }
-  | { type: "deleted"; task: Pick<Task, "id"> };
+export type TaskEvent = { type: "task"; task: Task } | { type: "deleted"; task: Pick<Task, "id"> };
 
 /** A change that was published before. */
 export interface PastEvent {
   /** Opaque, without line breaks; shows what to go on from. */
   id: string;
-  type: TaskChanged["type"];
+  type: TaskEvent["type"];
   taskId: string;
   /** The change's `task` as JSON. */
   json: string;
@@ -23,12 +21,12 @@ export interface TaskEvents {
    * `number`: the change's place in a sequence that is kept elsewhere; default the next one. After any
    * other than the next one the feed reaches back no further than to this change.
    */
-  publish(change: TaskChanged, number?: number): void;
+  publish(change: TaskEvent, number?: number): void;
   /**
    * Calls `listener` with every change from now on, in the turn in which it is published; gives the
    * function that ends it.
    */
-  subscribe(listener: (change: TaskChanged) => void): () => void;
+  subscribe(listener: (change: TaskEvent) => void): () => void;
   /**
    * What came after the event with this id, oldest first; `undefined` where the feed does not
    * reach back so far or has never had it.
@@ -71,21 +69,21 @@ export const feedBounds = { maxEvents: 10_000, maxLength: 16 * 1024 * 1024 };
 export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
   const { maxEvents, maxLength, origin, logger } = { ...feedBounds, ...options };
   const feedId = origin?.feedId ?? randomUUID().slice(0, 8);
-  const backlog = createBacklog<PastEvent>(maxEvents, maxLength);
+  const backlog = createReplayBuffer<PastEvent>(maxEvents, maxLength);
   const subscribers = new Set<Subscriber>();
-  const deliveries: { change: TaskChanged; to: readonly Subscriber[] }[] = [];
+  const deliveries: { change: TaskEvent; to: readonly Subscriber[] }[] = [];
   let isRemembering = origin !== undefined;
-  backlog.goOnBehind(origin?.number ?? 0);
+  backlog.resetTo(origin?.number ?? 0);
 
-  function remember({ type, task }: TaskChanged, number = backlog.newest + 1): void {
-    if (number !== backlog.newest + 1) backlog.goOnBehind(number - 1);
+  function remember({ type, task }: TaskEvent, number = backlog.newest + 1): void {
+    if (number !== backlog.newest + 1) backlog.resetTo(number - 1);
     // As text: a copy by nature, made once for all who ask for it.
     const json = JSON.stringify(task);
     const id = `${feedId}-${number}`;
     backlog.add({ id, type, taskId: task.id, json }, json.length);
   }
 
-  function deliver(change: TaskChanged, to: readonly Subscriber[]): void {
+  function deliver(change: TaskEvent, to: readonly Subscriber[]): void {
     for (const subscriber of to) {
       if (!subscribers.has(subscriber)) continue;
       try {
@@ -124,7 +122,7 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
 }
 
 interface Subscriber {
-  listener: (change: TaskChanged) => void;
+  listener: (change: TaskEvent) => void;
 }
 
 function throwUncaught(error: unknown): void {

@@ -2,13 +2,13 @@ import { randomUUIDv7 } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { ServiceError } from "./errors.ts";
 import { PageInfo } from "./page-info.ts";
-import { amount, count, nullable, oneOf, text, time } from "./schema.ts";
+import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 export const states = ["queued", "running", "succeeded", "failed", "canceled"] as const;
 export type State = (typeof states)[number];
 
 /** The moves a task may make; every store refuses all others with `conflict`. */
-export const moves: Readonly<Record<State, readonly State[]>> = {
+export const transitions: Readonly<Record<State, readonly State[]>> = {
   queued: ["running", "canceled"],
   running: ["queued", "succeeded", "failed", "canceled"],
   succeeded: [],
@@ -30,10 +30,10 @@ export type TaskOptions = Static<typeof TaskOptions>;
 
 export const Progress = Type.Object({
   stage: oneOf(["resolving", "downloading", "processing"], "what the service is doing"),
-  downloaded_bytes: count("bytes"),
-  total_bytes: count("bytes"),
-  speed: amount("bytes per second"),
-  eta: amount("seconds"),
+  downloaded_bytes: nullableCount("bytes"),
+  total_bytes: nullableCount("bytes"),
+  speed: nullableNumber("bytes per second"),
+  eta: nullableNumber("seconds"),
 });
 
 export type Progress = Static<typeof Progress>;
@@ -43,9 +43,9 @@ export const TaskFile = Type.Object({
   mime_type: Type.String(),
   size: Type.Integer({ minimum: 0, description: "bytes" }),
   sha256: Type.String({ description: "hexadecimal" }),
-  duration: amount("seconds"),
-  width: count("pixels"),
-  height: count("pixels"),
+  duration: nullableNumber("seconds"),
+  width: nullableCount("pixels"),
+  height: nullableCount("pixels"),
   url: Type.String({ description: "where to fetch it" }),
 });
 
@@ -67,8 +67,8 @@ export const Task = Type.Object(
     attempts: Type.Integer({ minimum: 0, description: "runs so far" }),
     created_at: time("when it was accepted"),
     updated_at: time("when it last changed"),
-    started_at: text("when its latest run began"),
-    finished_at: text("when it succeeded, failed or was canceled"),
+    started_at: nullableText("when its latest run began"),
+    finished_at: nullableText("when it succeeded, failed or was canceled"),
     progress: nullable(Progress, "while it runs"),
     info: nullable(PageInfo, "the page information that it worked from"),
     file: nullable(TaskFile, "once it has succeeded"),
@@ -113,8 +113,8 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   const at = now.toISOString();
   const changed: Task = { ...task, ...change, updated_at: at };
   if (change.state === undefined) return changed;
-  if (!moves[task.state].includes(change.state)) {
-    const allowed = moves[task.state].join(", ") || "no other state";
+  if (!transitions[task.state].includes(change.state)) {
+    const allowed = transitions[task.state].join(", ") || "no other state";
     throw new ServiceError(
       "conflict",
       `task ${task.id} is ${task.state} and cannot become ${change.state}; it may become ${allowed}`,

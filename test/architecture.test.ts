@@ -11,11 +11,12 @@ const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "
 /** Lower layers first; a file imports from its own layer or from one before it. */
 const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|schema)\.ts$/],
-  [/^(disk-error|turns)\.ts$/],
+  [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],
   [/^task\.ts$/],
-  [/^net\//, /^values\//],
+  [/^net\//, /^parsers\//],
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
+  [/^remux\//],
   [/^(stores|resolvers|engines)\//],
   [/^info-cache\.ts$/],
   [/^runner(\.ts|\/)/],

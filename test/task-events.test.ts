@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
-import { createTaskEvents, type TaskChanged, type TaskEvents } from "../src/task-events.ts";
+import { createTaskEvents, type TaskEvent, type TaskEvents } from "../src/task-events.ts";
 import { newTask, type Task } from "../src/task.ts";
 import { describeTaskStore } from "./contracts/task-store.ts";
 import { makeFolder } from "./stores/folder.ts";
@@ -16,11 +16,11 @@ function task(url = "https://example.com/watch"): Task {
   return newTask(url, {}, new Date());
 }
 
-function changeTo(url: string): TaskChanged {
+function changeTo(url: string): TaskEvent {
   return { type: "task", task: task(url) };
 }
 
-function urlsOf(changes: readonly TaskChanged[]): string[] {
+function urlsOf(changes: readonly TaskEvent[]): string[] {
   return changes.map(({ task: changed }) => ("url" in changed ? changed.url : "deleted"));
 }
 
@@ -28,8 +28,8 @@ function pastUrlsOf(events: TaskEvents, id: string): string[] | undefined {
   return events.since(id)?.map(({ json }) => JSON.parse(json).url);
 }
 
-function collect(events: TaskEvents): TaskChanged[] {
-  const seen: TaskChanged[] = [];
+function collect(events: TaskEvents): TaskEvent[] {
+  const seen: TaskEvent[] = [];
   events.subscribe((change) => seen.push(change));
   return seen;
 }
@@ -48,7 +48,7 @@ describe("the feed of changes", () => {
   it("gives nothing from before the subscription, nor after its end", () => {
     const events = createTaskEvents();
     events.publish(changeTo("a"));
-    const seen: TaskChanged[] = [];
+    const seen: TaskEvent[] = [];
     const end = events.subscribe((change) => seen.push(change));
     events.publish(changeTo("b"));
     end();
@@ -82,7 +82,7 @@ describe("the feed of changes", () => {
 
   it("ends a subscription also while an event is being given out", () => {
     const events = createTaskEvents();
-    const seen: TaskChanged[] = [];
+    const seen: TaskEvent[] = [];
     events.subscribe(() => end());
     const end = events.subscribe((change) => seen.push(change));
     events.publish(changeTo("a"));

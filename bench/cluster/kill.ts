@@ -4,14 +4,14 @@ import { format, median, printTable, type Target } from "../table.ts";
 import type { Bench } from "./part.ts";
 
 /** Services that wait for their dead workers side by side, each on a database of its own. */
-const lanes = 4;
+const streams = 4;
 
 /** 20 times: one of two workers is killed in a download, and the other goes on with it. */
 export async function measureKills({ postgres, isQuick }: Bench): Promise<Target[]> {
   const kills = isQuick ? 1 : 5;
-  const urls = await Promise.all(Array.from({ length: lanes }, () => postgres.open()));
-  const all = urls.map((storeUrl, lane) =>
-    killWorkers({ storeUrl, kills, random: createRandom(lane + 1) }),
+  const urls = await Promise.all(Array.from({ length: streams }, () => postgres.open()));
+  const all = urls.map((storeUrl, stream) =>
+    killWorkers({ storeUrl, kills, random: createRandom(stream + 1) }),
   );
   const reports = (await Promise.all(all)).flat();
   const seconds = reports.map((report) => report.seconds);

@@ -2,8 +2,8 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import type { PageInfo as PageInfoRecord } from "../../src/page-info.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
-import { InfoQuery } from "../../src/http/routes/info.ts";
-import { ListQuery, NewTaskBody, NewTaskHeaders } from "../../src/http/routes/tasks.ts";
+import { InfoQuerySchema } from "../../src/http/routes/info.ts";
+import { ListQuerySchema, NewTaskBody, NewTaskHeaders } from "../../src/http/routes/tasks.ts";
 import { nullable } from "../../src/schema.ts";
 import { Task } from "../../src/task.ts";
 
@@ -40,7 +40,7 @@ export const routes = {
     method: "GET",
     path: "/tasks/",
     schema: {
-      querystring: ListQuery,
+      querystring: ListQuerySchema,
       response: { 200: Type.Object({ tasks: Type.Array(Task), next: nullable(Type.String()) }) },
     },
   },
@@ -48,7 +48,7 @@ export const routes = {
     method: "GET",
     path: "/info",
     query: `?url=${encodeURIComponent(page)}`,
-    schema: { querystring: InfoQuery, response: { 200: PageInfo } },
+    schema: { querystring: InfoQuerySchema, response: { 200: PageInfo } },
   },
 } as const satisfies Record<string, Route>;
 

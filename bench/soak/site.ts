@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Exhibit, readExhibits } from "../../test/media/exhibits.ts";
+import { type MediaFixture, readExhibits } from "../../test/media/media-fixtures.ts";
 import { pageAbout } from "../../test/media/pages.ts";
 import type { Resources } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";
@@ -39,7 +39,7 @@ export async function openFaultySite(random: () => number): Promise<FaultySite> 
   };
 }
 
-function moved({ resources }: Exhibit, folder: number): Resources {
+function moved({ resources }: MediaFixture, folder: number): Resources {
   return new Map([...resources].map(([path, resource]) => [`${folder}/${path}`, resource]));
 }
 

@@ -1,5 +1,5 @@
 import type { Engine } from "./engine.ts";
-import { createWorkers } from "./native/workers.ts";
+import { createWorkerPool } from "./native/worker-pool.ts";
 
 export interface NativeEngineOptions {
   /** Networks that may be fetched although they are not public: CIDR blocks with commas between. */
@@ -20,7 +20,7 @@ export interface NativeEngineOptions {
  * elsewhere.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const workers = createWorkers({
+  const workers = createWorkerPool({
     data: {
       allowNetworks: options.allowNetworks ?? "",
       concurrentFragments: options.concurrentFragments ?? 6,

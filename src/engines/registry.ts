@@ -2,7 +2,7 @@ import type { Engine } from "./engine.ts";
 import { createNativeEngine } from "./native.ts";
 
 /** What an engine may be built from. */
-export interface EngineParts {
+export interface EngineDeps {
   /** As `ALLOW_NETWORKS`. */
   allowNetworks: string;
   /** Requests at a time of one download to one host. */
@@ -13,12 +13,12 @@ export interface EngineParts {
 }
 
 /** A new engine is one line here. */
-const engines: Readonly<Record<string, (parts: EngineParts) => Engine>> = {
+const engines: Readonly<Record<string, (parts: EngineDeps) => Engine>> = {
   native: createNativeEngine,
 };
 
 /** @throws Error that names ENGINE, the known names and the value. */
-export function openEngine(name: string, parts: EngineParts): Engine {
+export function openEngine(name: string, parts: EngineDeps): Engine {
   const create = Object.hasOwn(engines, name) ? engines[name] : undefined;
   if (create !== undefined) return create(parts);
   const known = Object.keys(engines).join(", ");

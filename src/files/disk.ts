@@ -1,32 +1,32 @@
 import { mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { diskError, isMissing } from "../disk-error.ts";
+import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../errors.ts";
-import type { Files } from "./files.ts";
+import type { FileStore } from "./files.ts";
 
 /**
  * A file store on the disk: results are `<folder>/files/<id>`, parts are in `<folder>/parts/<id>/`. Both
  * are on one file system, since a result is moved there by renaming it. Folders are made where they
  * are needed.
  */
-export function openDiskFiles({ folder }: { folder: string }): Files {
+export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
   const parts = join(folder, "parts");
 
   return {
-    openParts: (id) =>
+    openWorkFolder: (id) =>
       attempt(`make the parts folder of task ${id}`, async () => {
         const path = join(parts, knownId(id));
         await mkdir(path, { recursive: true });
         return path;
       }),
 
-    removeParts: (id) =>
+    removeWorkFolder: (id) =>
       attempt(`remove the parts of task ${id}`, async () => {
         if (isTaskId(id)) await removeAll(join(parts, id));
       }),
 
-    keep: (id, path) =>
+    saveResult: (id, path) =>
       attempt(`keep the file of task ${id}`, async () => {
         await makeFolder(results);
         await rename(path, join(results, knownId(id)));

@@ -9,13 +9,13 @@ import type { FileHandle } from "node:fs/promises";
  * `disk_full` where there is no room (ENOSPC, EDQUOT), else `unavailable` with the original error as
  * `cause`.
  */
-export interface Files {
+export interface FileStore {
   /** The folder in which the task's runs keep what they fetched; made where it is missing. */
-  openParts(id: string): Promise<string>;
+  openWorkFolder(id: string): Promise<string>;
   /** Removes that folder with all that is in it; no error where there is none. */
-  removeParts(id: string): Promise<void>;
+  removeWorkFolder(id: string): Promise<void>;
   /** Makes the file at `path`, which is complete, on the disk and in the parts folder, the task's result, and removes the parts. */
-  keep(id: string, path: string): Promise<void>;
+  saveResult(id: string, path: string): Promise<void>;
   /** The result for reading, or `undefined`; the caller closes the handle. It can be read to its end even if it is removed. */
   open(id: string): Promise<{ handle: FileHandle; size: number } | undefined>;
   /** Removes result and parts; no error where there are none. */

@@ -7,7 +7,7 @@ import { ServiceError } from "../errors.ts";
  *
  * Fails with ServiceError `not_acceptable`.
  */
-export function answerWith(mediaType: string) {
+export function requireAccept(mediaType: string) {
   return (request: FastifyRequest, _reply: FastifyReply, done: HookHandlerDoneFunction): void => {
     const { accept } = request.headers;
     if (accept === undefined || accept === "*/*" || accept === mediaType) return done();
@@ -17,4 +17,4 @@ export function answerWith(mediaType: string) {
   };
 }
 
-export const answerJson = answerWith("application/json");
+export const requireAcceptJson = requireAccept("application/json");

@@ -5,7 +5,7 @@ import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openDiskFiles } from "../files/disk.ts";
-import type { Files } from "../files/files.ts";
+import type { FileStore } from "../files/files.ts";
 import { ServiceError } from "../errors.ts";
 import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
@@ -17,7 +17,7 @@ import type { TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
-import { drainOnClose, partWithClients } from "./drain.ts";
+import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
 import { handleError, handleNotFound } from "./error-handler.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
@@ -27,7 +27,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
-import { taskMoveRoutes } from "./routes/task-moves.ts";
+import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { validatorCompiler } from "./validation.ts";
@@ -38,7 +38,7 @@ export interface AppOptions {
   /** Where `store` publishes its changes; default: a feed of the app, which then has it publish them. */
   events?: TaskEvents;
   /** Where the files of tasks are; default: a folder of their own for temporary files. */
-  files?: Files;
+  files?: FileStore;
   /** What runs the tasks; default: nothing does. Stopped with the app, before the store is closed. */
   runner?: { stop(): Promise<void> };
   /** What reads pages; default: the stub, which fetches nothing. Closed with the app. */
@@ -59,7 +59,7 @@ export interface AppOptions {
    * Aborted some time before `close`: everything is still answered, but it is not ready any more, each
    * answer ends its connection, and `runner` stops. Default: never.
    */
-  leaving?: AbortSignal;
+  drainSignal?: AbortSignal;
 }
 
 export type App = FastifyInstance;
@@ -88,17 +88,17 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
   await app.register(singleTaskRoutes, { store, files });
-  await app.register(taskMoveRoutes, { store });
+  await app.register(taskActionRoutes, { store });
   await app.register(fileRoutes, { store, files });
   await app.register(eventRoutes, { events, maxStreams: options.maxEventStreams ?? 1_000 });
   await app.register(infoRoutes, { infoCache, resolver });
-  await app.register(healthRoutes, { store, leaving: options.leaving });
+  await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
   methods.refuseOthers();
   await app.ready();
   return app;
 }
 
-export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "finishMs" | "leaving"> &
+export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "finishMs" | "drainSignal"> &
   Required<Pick<AppOptions, "store" | "resolver">>;
 
 /** The same for a process that runs tasks and answers `/health/` alone. */
@@ -107,10 +107,10 @@ export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
   app.setNotFoundHandler((request) => {
     const [path = ""] = request.url.split("?", 1);
     const there = path.slice(0, 200);
-    throw new ServiceError("not_found", `there is nothing at ${there}: this process runs tasks`);
+    throw new ServiceError("not_found", `no route ${there}: this process only runs tasks`);
   });
   const methods = registerMethods(app);
-  await app.register(healthRoutes, { store: options.store, leaving: options.leaving });
+  await app.register(healthRoutes, { store: options.store, drainSignal: options.drainSignal });
   methods.refuseOthers();
   await app.ready();
   return app;
@@ -118,7 +118,7 @@ export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
 
 /** What every role has alike; `stop` ends what requests in flight wait for. */
 function createServer(options: WorkerOptions, stop: () => void): App {
-  const { runner, resolver, store, logger, leaving, finishMs = 7_000 } = options;
+  const { runner, resolver, store, logger, drainSignal, finishMs = 7_000 } = options;
   const app: FastifyInstance = Fastify({
     ...(logger && { loggerInstance: logger }),
     ...serverLimits,
@@ -132,9 +132,9 @@ function createServer(options: WorkerOptions, stop: () => void): App {
   ignoreBodies(app);
   app.addSchema(Problem);
   if (logger) logRequests(app);
-  partWithClients(app, leaving);
+  closeConnectionsOnDrain(app, drainSignal);
   drainOnClose(app, finishMs, stop);
-  closeParts(app, { runner, resolver, store, leaving });
+  closeParts(app, { runner, resolver, store, drainSignal });
   app.register(accepts);
   return app;
 }
@@ -148,19 +148,19 @@ interface ClosedParts {
   runner: AppOptions["runner"];
   resolver: Resolver;
   store: TaskStore;
-  leaving: AbortSignal | undefined;
+  drainSignal: AbortSignal | undefined;
 }
 
 /** The runner stops while the last requests are answered, and goes before what it uses. */
 function closeParts(app: FastifyInstance, parts: ClosedParts): void {
-  const { runner, resolver, store, leaving } = parts;
+  const { runner, resolver, store, drainSignal } = parts;
   let stopped: Promise<void> | undefined;
   function stop(): void {
     stopped ??= runner?.stop();
     // Awaited below; until then a failure is nobody's yet.
     stopped?.catch(() => {});
   }
-  leaving?.addEventListener("abort", stop, { once: true });
+  drainSignal?.addEventListener("abort", stop, { once: true });
   app.addHook("preClose", async () => stop());
   app.addHook("onClose", async () => {
     try {

@@ -4,7 +4,10 @@ import { ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
 /** The answer to a request that comes after `leaving` is the last one of its connection. */
-export function partWithClients(app: FastifyInstance, leaving: AbortSignal | undefined): void {
+export function closeConnectionsOnDrain(
+  app: FastifyInstance,
+  leaving: AbortSignal | undefined,
+): void {
   app.addHook("onRequest", (_request, { raw }, done) => {
     if (leaving?.aborted) raw.setHeader("connection", "close");
     done();

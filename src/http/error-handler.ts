@@ -16,10 +16,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 
 export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {
   const [path = ""] = request.url.split("?", 1);
-  sendProblem(
-    reply,
-    new ServiceError("not_found", `there is nothing at ${path.slice(0, 200)}; see /docs`),
-  );
+  sendProblem(reply, new ServiceError("not_found", `no route ${path.slice(0, 200)}; see /docs`));
 }
 
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
@@ -45,7 +42,7 @@ function serviceErrorOf(error: unknown): ServiceError {
       cause: error,
     });
   }
-  return new ServiceError("internal", "the service failed; its log says why", { cause: error });
+  return new ServiceError("internal", "internal error; see the service log", { cause: error });
 }
 
 function codeOfStatus(status: number): ErrorCode {

@@ -76,21 +76,21 @@ function createEventStream(
   response: ServerResponse,
   { after = events.lastId, taskId }: StreamStart,
 ): EventStream {
-  let place = after;
+  let lastSentId = after;
   let isFull = !response.write(`retry: ${retryMs}\n\n`);
   let beatsWhileFull = 0;
   let isOver = false;
 
   function write(): void {
     if (isFull || isOver) return;
-    const missed = events.since(place);
+    const missed = events.since(lastSentId);
     if (missed === undefined) {
-      place = events.lastId;
-      isFull = !response.write(`event: reset\nid: ${place}\ndata: {}\n\n`);
+      lastSentId = events.lastId;
+      isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
       return;
     }
     for (const event of missed) {
-      place = event.id;
+      lastSentId = event.id;
       if (taskId !== undefined && event.taskId !== taskId) continue;
       isFull = !response.write(frameOf(event));
       if (isFull) return;
@@ -108,7 +108,7 @@ function createEventStream(
     beat() {
       if (isFull && ++beatsWhileFull === 2) response.destroy();
       // An id without data is no event, but a place to come back to.
-      if (!isFull) isFull = !response.write(`: still here\nid: ${place}\n\n`);
+      if (!isFull) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },
     close() {
       write();

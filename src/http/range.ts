@@ -1,5 +1,5 @@
 /** Bytes of a file from `start` to `end`, both included. */
-export interface ByteRange {
+export interface IntRange {
   start: number;
   end: number;
 }
@@ -9,7 +9,7 @@ export interface ByteRange {
  * whole is to be sent, which is the answer to a header that is not valid, to other units and to several
  * ranges (§14.2 lets a server pass over them); `"unsatisfiable"` where there is no such byte.
  */
-export function readRange(header: string, size: number): ByteRange | "unsatisfiable" | undefined {
+export function readRange(header: string, size: number): IntRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? [];
   if (first === "") {
     if (last === "") return undefined;

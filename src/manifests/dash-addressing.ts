@@ -1,6 +1,6 @@
-import type { Chain } from "./dash-tracks.ts";
+import type { Chain } from "./dash-representations.ts";
 import type { Addressing, Initialization, SegmentUrl, TimelineEntry } from "./dash-xml.ts";
-import { invalidManifest } from "./manifest.ts";
+import { invalidManifestError } from "./manifest.ts";
 import type { SegmentRange } from "./segments.ts";
 
 /** What applies to one Representation of what it and the elements around it say. */
@@ -36,7 +36,7 @@ export function addressingOf(chain: Chain, url: URL): TrackAddressing | null {
   const alike = found.filter((each) => each.name === name);
   const attribute = (key: string) =>
     alike.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
-  const whole = (key: string) => wholeOf(key, attribute(key), url);
+  const whole = (key: string) => parseUnsignedLong(key, attribute(key), url);
   return {
     name,
     initialization: alike.find((each) => each.initialization !== null)?.initialization ?? null,
@@ -58,12 +58,19 @@ export function addressingOf(chain: Chain, url: URL): TrackAddressing | null {
  *
  * @throws ServiceError `upstream_invalid`
  */
-export function wholeOf(name: string, value: string | undefined, url: URL): bigint | null {
+export function parseUnsignedLong(
+  name: string,
+  value: string | undefined,
+  url: URL,
+): bigint | null {
   const text = value?.trim() ?? "";
   if (text === "") return null;
   if (/^\d{1,20}$/.test(text)) return BigInt(text);
   const got = JSON.stringify(text.slice(0, 60));
-  throw invalidManifest(url, `${name} must be a whole number of at most 20 digits, got ${got}`);
+  throw invalidManifestError(
+    url,
+    `${name} must be a whole number of at most 20 digits, got ${got}`,
+  );
 }
 
 /**
@@ -77,7 +84,7 @@ export function readMediaRange(value: string, url: URL): SegmentRange | null {
   const length = Number(last) - Number(first) + 1;
   if (first !== undefined && length > 0) return { offset: Number(first), length };
   const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifest(url, `a byte range must be first-last, got ${got}`);
+  throw invalidManifestError(url, `a byte range must be first-last, got ${got}`);
 }
 
 function nullOr(value: bigint | null): number | null {

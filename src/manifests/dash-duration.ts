@@ -1,4 +1,4 @@
-import { duration } from "./manifest.ts";
+import { roundSeconds } from "./manifest.ts";
 
 const pattern =
   /^P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{0,12})?)S)?)?$/;
@@ -13,5 +13,5 @@ export function xsDuration(value: string | undefined): number | null {
   if (parts === null || parts.slice(1).every((part) => part === undefined)) return null;
   let seconds = 0;
   for (const [index, unitS] of unitsS.entries()) seconds += Number(parts[index + 1] ?? 0) * unitS;
-  return duration(seconds) ?? 0;
+  return roundSeconds(seconds) ?? 0;
 }

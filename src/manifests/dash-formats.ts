@@ -1,7 +1,11 @@
 import type { Format } from "../page-info.ts";
-import { readPixels } from "../values/count.ts";
-import { extensionOfMediaType } from "../values/media-type.ts";
-import { type Track, textExtensions, tracksOf } from "./dash-tracks.ts";
+import { readPixels } from "../parsers/count.ts";
+import { extensionOfMediaType } from "../parsers/media-type.ts";
+import {
+  type DashRepresentation,
+  textExtensions,
+  representationsOf,
+} from "./dash-representations.ts";
 import type { MpdElement } from "./dash-xml.ts";
 import {
   type Manifest,
@@ -15,7 +19,7 @@ import {
 /** A format and the Representations that it is made of, one a Period, in order. */
 export interface DashFormat {
   format: Format;
-  tracks: Track[];
+  tracks: DashRepresentation[];
 }
 
 /** The formats and subtitles of the MPD that was found at `url`. */
@@ -27,7 +31,7 @@ export function listDashFormats(
   const subtitles = createSubtitles();
   const listed: DashFormat[] = [];
   const place = createPeriodMerge();
-  for (const track of tracksOf(mpd, url)) {
+  for (const track of representationsOf(mpd, url)) {
     if (track.kind === "text") subtitles.add(track.language, subtitleOf(track, url));
     if (track.kind !== "video" && track.kind !== "audio") continue;
     const format = formatOf(track, url);
@@ -47,9 +51,9 @@ export function listDashFormats(
 function createPeriodMerge(): (
   format: Format,
   period: number,
-) => { tracks: Track[]; isNew: boolean } {
+) => { tracks: DashRepresentation[]; isNew: boolean } {
   const counts = new Map<string, number>();
-  const known = new Map<string, Track[]>();
+  const known = new Map<string, DashRepresentation[]>();
   return (format, period) => {
     // In more than one Period all have the MPD's address.
     const alike = JSON.stringify({ ...format, url: "", manifest_url: "" });
@@ -62,7 +66,7 @@ function createPeriodMerge(): (
 }
 
 /** `format_id` is left empty: it does not belong to what makes two of them alike. */
-function formatOf(track: Track, url: URL): Format {
+function formatOf(track: DashRepresentation, url: URL): Format {
   const { kind, codecs, attribute } = track;
   return {
     format_id: "",
@@ -88,7 +92,7 @@ function stated(codec: string | null): string | null {
   return codec === "none" ? null : codec;
 }
 
-function subtitleOf(track: Track, url: URL) {
+function subtitleOf(track: DashRepresentation, url: URL) {
   const codec = track.attribute("codecs")?.slice(0, 4) ?? "";
   const ext = textExtensions.get(track.mime_type ?? "") ?? textExtensions.get(codec) ?? null;
   return { url: (track.file ?? url).href, ext, name: track.label };

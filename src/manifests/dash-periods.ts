@@ -35,7 +35,7 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
  * Seconds of the whole: as stated, else up to the end of the last Period; of a live stream only as
  * stated.
  */
-export function durationOf(mpd: MpdElement, isLive: boolean): number | null {
+export function presentationDuration(mpd: MpdElement, isLive: boolean): number | null {
   const wholeS = xsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
   if (wholeS !== null || isLive) return wholeS;
   const last = timePeriods(mpd).at(-1);

@@ -1,15 +1,15 @@
 import { ServiceError } from "../errors.ts";
-import { nameOf, shorten } from "../net/http-url.ts";
-import { readAddress } from "../values/address.ts";
+import { urlForMessage, shorten } from "../net/http-url.ts";
+import { tryParseUrl } from "../parsers/url.ts";
 import { addressingOf, readMediaRange, type TrackAddressing } from "./dash-addressing.ts";
 import { listDashFormats } from "./dash-formats.ts";
 import { type PeriodTimes, timePeriods } from "./dash-periods.ts";
 import { compileTemplate } from "./dash-template.ts";
 import { placeSegments } from "./dash-timeline.ts";
-import type { Chain, Track } from "./dash-tracks.ts";
+import type { Chain, DashRepresentation } from "./dash-representations.ts";
 import { type Mpd, readMpd } from "./dash-xml.ts";
-import { findFormat, invalidManifest } from "./manifest.ts";
-import { resolveSegment } from "./segment-address.ts";
+import { findFormat, invalidManifestError } from "./manifest.ts";
+import { resolveSegmentUrl } from "./segment-url.ts";
 import { createSegmentCollector } from "./segment-collector.ts";
 import type { InitSection, Segment, SegmentList, SegmentRange } from "./segments.ts";
 
@@ -42,26 +42,28 @@ export function readDashSegments(text: string, url: URL, formatId: string): Segm
       add({ ...segment, sequence: segments.length, timeline: track.period });
     }
   }
-  if (segments.length === 0) throw invalidManifest(url, `${quote(formatId)} must have segments`);
-  return { segments, isOver: true, refreshS: 0 };
+  if (segments.length === 0)
+    throw invalidManifestError(url, `${quote(formatId)} must have segments`);
+  return { segments, hasEnded: true, refreshS: 0 };
 }
 
 function checkPresentation({ root, isCut }: Mpd, url: URL): void {
   if (root.attributes.get("type") === "dynamic") {
     throw refused("live_stream", url, "live DASH (type dynamic) is not recorded");
   }
-  if (isCut) throw invalidManifest(url, "it has more Representations than are read");
+  if (isCut) throw invalidManifestError(url, "it has more Representations than are read");
   const isRemote = root.children.some(
     ({ attributes, children }) =>
       children.length === 0 &&
       (attributes.get("xlink:href") ?? resolvesToNothing) !== resolvesToNothing,
   );
-  if (isRemote) throw invalidManifest(url, "its Periods must be in it, not linked to (xlink:href)");
+  if (isRemote)
+    throw invalidManifestError(url, "its Periods must be in it, not linked to (xlink:href)");
 }
 
 const resolvesToNothing = "urn:mpeg:dash:resolve-to-zero:2013";
 
-function findTracks({ root }: Mpd, url: URL, formatId: string): Track[] {
+function findTracks({ root }: Mpd, url: URL, formatId: string): DashRepresentation[] {
   const { listed } = listDashFormats(root, url);
   const format = findFormat(
     listed.map((entry) => entry.format),
@@ -75,7 +77,11 @@ function findTracks({ root }: Mpd, url: URL, formatId: string): Track[] {
 type TrackSegment = Omit<Segment, "sequence" | "timeline">;
 
 /** The segments of one Representation in its Period. */
-function* readTrack(track: Track, times: PeriodTimes, url: URL): Generator<TrackSegment> {
+function* readTrack(
+  track: DashRepresentation,
+  times: PeriodTimes,
+  url: URL,
+): Generator<TrackSegment> {
   const { chain } = track;
   const base = baseOf(chain, url);
   const addressing = addressingOf(chain, url);
@@ -83,7 +89,10 @@ function* readTrack(track: Track, times: PeriodTimes, url: URL): Generator<Track
   const { durationS } = times;
   if (addressing === null || addressing.name === "SegmentBase") {
     if (base.href === url.href) {
-      throw invalidManifest(url, `Representation ${quote(track.id ?? "")} must have an address`);
+      throw invalidManifestError(
+        url,
+        `Representation ${quote(track.id ?? "")} must have an address`,
+      );
     }
     const init = initOf(addressing, base, url);
     const apart = init?.url === base.href ? null : init;
@@ -91,7 +100,7 @@ function* readTrack(track: Track, times: PeriodTimes, url: URL): Generator<Track
   } else if (addressing.name === "SegmentList") {
     const init = initOf(addressing, base, url);
     for (const segment of listedSegments(addressing, durationS, url)) {
-      const address = segment.media === "" ? base : resolveSegment(segment.media, base, url);
+      const address = segment.media === "" ? base : resolveSegmentUrl(segment.media, base, url);
       const { range, durationS: ofSegmentS } = segment;
       yield { ...common, url: address.href, range, init, durationS: ofSegmentS };
     }
@@ -105,10 +114,14 @@ interface Template {
   common: Pick<TrackSegment, "key" | "offsetS">;
 }
 
-function* templateSegments(track: Track, template: Template, url: URL): Generator<TrackSegment> {
+function* templateSegments(
+  track: DashRepresentation,
+  template: Template,
+  url: URL,
+): Generator<TrackSegment> {
   const { addressing, base, durationS, common } = template;
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
-  if (media === undefined) throw invalidManifest(url, "a SegmentTemplate must have media");
+  if (media === undefined) throw invalidManifestError(url, "a SegmentTemplate must have media");
   const values = { id: track.id ?? "", bandwidth: track.attribute("bandwidth") ?? "" };
   const mediaOf = compileTemplate(media, values, url);
   const init =
@@ -116,12 +129,12 @@ function* templateSegments(track: Track, template: Template, url: URL): Generato
       ? initOf(addressing, base, url)
       : wholeInit(compileTemplate(initializationMedia, values, url)({ number: startNumber, time }));
   for (const place of placeSegments(addressing, durationS, url)) {
-    const address = resolveSegment(mediaOf(place), base, url).href;
+    const address = resolveSegmentUrl(mediaOf(place), base, url).href;
     yield { ...common, url: address, range: null, init, durationS: place.durationS };
   }
 
   function wholeInit(reference: string): InitSection {
-    return { url: resolveSegment(reference, base, url).href, range: null, key: null };
+    return { url: resolveSegmentUrl(reference, base, url).href, range: null, key: null };
   }
 }
 
@@ -155,7 +168,7 @@ function* listedSegments(
 function initOf(addressing: TrackAddressing | null, base: URL, url: URL): InitSection | null {
   if (addressing === null || addressing.initialization === null) return null;
   const { sourceURL, range } = addressing.initialization;
-  const address = sourceURL === "" ? base : resolveSegment(sourceURL, base, url);
+  const address = sourceURL === "" ? base : resolveSegmentUrl(sourceURL, base, url);
   return { url: address.href, range: readMediaRange(range, url), key: null };
 }
 
@@ -165,7 +178,7 @@ function baseOf(chain: Chain, url: URL): URL {
     (base, { baseUrl }) =>
       baseUrl === ""
         ? base
-        : (readAddress(baseUrl, base) ?? resolveSegment(baseUrl.trim(), base, url)),
+        : (tryParseUrl(baseUrl, base) ?? resolveSegmentUrl(baseUrl.trim(), base, url)),
     url,
   );
 }
@@ -181,7 +194,10 @@ function refused(
   url: URL,
   why: string,
 ) {
-  return new ServiceError(code, `cannot download from the manifest at ${nameOf(url)}: ${why}`);
+  return new ServiceError(
+    code,
+    `cannot download from the manifest at ${urlForMessage(url)}: ${why}`,
+  );
 }
 
 function quote(text: string): string {

@@ -1,5 +1,5 @@
 import { shorten } from "../net/http-url.ts";
-import { invalidManifest } from "./manifest.ts";
+import { invalidManifestError } from "./manifest.ts";
 
 /** A segment's place, from which its address is made. */
 export interface SegmentPlace {
@@ -33,7 +33,7 @@ export function compileTemplate(
       if (name === "Bandwidth") return () => pad(representation.bandwidth);
     }
     const got = JSON.stringify(shorten(template, 100));
-    throw invalidManifest(
+    throw invalidManifestError(
       url,
       `a template may only name $RepresentationID$, $Number$, $Time$, $Bandwidth$ and $$, got ${got}`,
     );

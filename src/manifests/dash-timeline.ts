@@ -1,7 +1,7 @@
-import { type TrackAddressing, wholeOf } from "./dash-addressing.ts";
+import { type TrackAddressing, parseUnsignedLong } from "./dash-addressing.ts";
 import type { SegmentPlace } from "./dash-template.ts";
 import type { TimelineEntry } from "./dash-xml.ts";
-import { invalidManifest } from "./manifest.ts";
+import { invalidManifestError } from "./manifest.ts";
 import { checkSegmentCount } from "./segment-collector.ts";
 
 /** One segment's place in its Period. */
@@ -40,14 +40,14 @@ function* placeEvenly(
 ): Generator<TimedPlace> {
   const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
   if (duration === null) {
-    throw invalidManifest(url, "its segments must have a duration or a SegmentTimeline");
+    throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
   }
   const segmentS = duration / timescale;
   const fitting = periodS === null ? Infinity : countFitting(periodS, segmentS);
   const numbered = endNumber === null ? Infinity : endNumber - startNumber + 1;
   const count = Math.min(fitting, numbered);
   if (count === Infinity) {
-    throw invalidManifest(url, "its segments need a Period of known duration or an endNumber");
+    throw invalidManifestError(url, "its segments need a Period of known duration or an endNumber");
   }
   checkSegmentCount(count, url);
   for (let index = 0; index < count; index += 1) {
@@ -72,10 +72,10 @@ function* placeEntries(
   let number = startNumber;
   let time = 0n;
   for (const [index, entry] of timeline.entries()) {
-    time = wholeOf("S@t", entry.t, url) ?? time;
-    const duration = wholeOf("S@d", entry.d, url) ?? 0n;
-    if (duration === 0n) throw invalidManifest(url, "S@d must be a whole number above 0");
-    const end = wholeOf("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
+    time = parseUnsignedLong("S@t", entry.t, url) ?? time;
+    const duration = parseUnsignedLong("S@d", entry.d, url) ?? 0n;
+    if (duration === 0n) throw invalidManifestError(url, "S@d must be a whole number above 0");
+    const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
     const count = countOf(entry, { time, duration, end }, url);
     checkSegmentCount(count, url);
     const durationS = Number(duration) / timescale;
@@ -99,9 +99,12 @@ interface Stretch {
  * end.
  */
 function countOf({ r }: TimelineEntry, { time, duration, end }: Stretch, url: URL): number {
-  if (!r.trim().startsWith("-")) return Number(wholeOf("S@r", r, url) ?? 0n) + 1;
+  if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
   if (end === null) {
-    throw invalidManifest(url, "a negative S@r needs a next S@t or a Period of known duration");
+    throw invalidManifestError(
+      url,
+      "a negative S@r needs a next S@t or a Period of known duration",
+    );
   }
   return countFitting(Number(end - time), Number(duration));
 }

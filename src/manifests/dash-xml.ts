@@ -1,5 +1,5 @@
 import { Parser } from "htmlparser2";
-import { checkLength, invalidManifest } from "./manifest.ts";
+import { checkLength, invalidManifestError } from "./manifest.ts";
 
 /** An element of an MPD that hands its attributes and base address down to its children. */
 export interface MpdElement {
@@ -77,7 +77,7 @@ export function readMpd(text: string, url: URL): Mpd {
   parser.write(text);
   const { root, isCut } = tree.mpd;
   if (root !== null && !isRefused) return { root, isCut };
-  throw invalidManifest(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
+  throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
 }
 
 /** An open element; of those that only have attributes, these. */

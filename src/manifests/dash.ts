@@ -1,5 +1,5 @@
 import { listDashFormats } from "./dash-formats.ts";
-import { durationOf } from "./dash-periods.ts";
+import { presentationDuration } from "./dash-periods.ts";
 import { readMpd } from "./dash-xml.ts";
 import type { Manifest } from "./manifest.ts";
 
@@ -22,7 +22,7 @@ export function readDash(text: string, url: URL): Manifest {
   return {
     formats: listed.map(({ format }) => format),
     subtitles,
-    duration: durationOf(root, isLive),
+    duration: presentationDuration(root, isLive),
     live_status: isLive ? "is_live" : "not_live",
   };
 }

@@ -1,8 +1,8 @@
 import { ServiceError } from "../errors.ts";
-import { nameOf, shorten } from "../net/http-url.ts";
+import { urlForMessage, shorten } from "../net/http-url.ts";
 import { readAttributes } from "./hls-lines.ts";
-import { invalidManifest } from "./manifest.ts";
-import { resolveSegment } from "./segment-address.ts";
+import { invalidManifestError } from "./manifest.ts";
+import { resolveSegmentUrl } from "./segment-url.ts";
 import type { SegmentKey } from "./segments.ts";
 
 /**
@@ -78,9 +78,9 @@ function readPlainKey(attributes: Attributes, url: URL): PlainKey {
   const method = attributes.get("METHOD")?.toUpperCase();
   const uri = attributes.get("URI") ?? "";
   if (method === undefined || uri === "") {
-    throw invalidManifest(url, "EXT-X-KEY must have METHOD and URI (RFC 8216 §4.3.2.4)");
+    throw invalidManifestError(url, "EXT-X-KEY must have METHOD and URI (RFC 8216 §4.3.2.4)");
   }
-  const address = resolveSegment(uri, url, url).href;
+  const address = resolveSegmentUrl(uri, url, url).href;
   return { method, url: address, iv: readIv(attributes.get("IV"), url) };
 }
 
@@ -89,7 +89,7 @@ function readIv(value: string | undefined, url: URL): string | null {
   const digits = /^0x([\da-f]{1,32})$/i.exec(value)?.[1];
   if (digits !== undefined) return digits.toLowerCase().padStart(32, "0");
   const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifest(url, `IV must be 0x and 1 to 32 hexadecimal digits, got ${got}`);
+  throw invalidManifestError(url, `IV must be 0x and 1 to 32 hexadecimal digits, got ${got}`);
 }
 
 function keyOf({ method, url: address, iv }: PlainKey, sequence: number | null, url: URL) {
@@ -97,7 +97,10 @@ function keyOf({ method, url: address, iv }: PlainKey, sequence: number | null, 
     throw locked(url, `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`);
   }
   if (iv === null && sequence === null) {
-    throw invalidManifest(url, "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)");
+    throw invalidManifestError(
+      url,
+      "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)",
+    );
   }
   return { url: address, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
 }
@@ -105,6 +108,6 @@ function keyOf({ method, url: address, iv }: PlainKey, sequence: number | null, 
 function locked(url: URL, reason: string): ServiceError {
   return new ServiceError(
     "drm_protected",
-    `cannot decrypt the stream at ${nameOf(url)}: ${reason}`,
+    `cannot decrypt the stream at ${urlForMessage(url)}: ${reason}`,
   );
 }

@@ -1,6 +1,6 @@
 import { isLicensedKey } from "./hls-key.ts";
 import { readLines } from "./hls-lines.ts";
-import { type Manifest, duration } from "./manifest.ts";
+import { type Manifest, roundSeconds } from "./manifest.ts";
 
 /**
  * A media playlist as one format: its own address. It is over, and so has a duration, with
@@ -10,7 +10,7 @@ import { type Manifest, duration } from "./manifest.ts";
 export function readMediaPlaylist(text: string, url: URL): Manifest {
   let seconds = 0;
   let isMedia = false;
-  let isOver = false;
+  let hasEnded = false;
   let has_drm = false;
   for (const { tag, value } of readLines(text)) {
     if (tag === "#EXTINF") {
@@ -18,8 +18,8 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
       const length = Number.parseFloat(value);
       if (length > 0) seconds += length;
     } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
-    else if (tag === "#EXT-X-ENDLIST") isOver = true;
-    else if (tag === "#EXT-X-PLAYLIST-TYPE") isOver ||= value.trim().toUpperCase() === "VOD";
+    else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
+    else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
     else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
     else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
   }
@@ -43,7 +43,7 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
   return {
     formats: isMedia ? [format] : [],
     subtitles: {},
-    duration: isOver ? duration(seconds) : null,
-    live_status: isMedia ? (isOver ? "not_live" : "is_live") : null,
+    duration: hasEnded ? roundSeconds(seconds) : null,
+    live_status: isMedia ? (hasEnded ? "not_live" : "is_live") : null,
   };
 }

@@ -1,4 +1,4 @@
-import { checkLength, invalidManifest } from "./manifest.ts";
+import { checkLength, invalidManifestError } from "./manifest.ts";
 
 /**
  * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (white space and a byte
@@ -8,7 +8,7 @@ export function checkPlaylist(text: string, url: URL): void {
   checkLength(text, url);
   const start = text.search(/\S/);
   if (start === -1 || text.slice(start, start + 7).toUpperCase() !== "#EXTM3U") {
-    throw invalidManifest(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
+    throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
   }
 }
 

@@ -1,4 +1,4 @@
-import { invalidManifest } from "./manifest.ts";
+import { invalidManifestError } from "./manifest.ts";
 import type { SegmentRange } from "./segments.ts";
 
 /** Reads the byte ranges of one playlist, each of which may go on where the one before ended. */
@@ -24,7 +24,7 @@ export function createByteRanges(url: URL): ByteRanges {
       const { length, offset } = readByteRange(value, url);
       const start = offset ?? (last?.address === address ? last.end : null);
       if (start === null) {
-        throw invalidManifest(
+        throw invalidManifestError(
           url,
           `the byte range ${value} must state an offset, since no range of the same resource is before it`,
         );
@@ -44,7 +44,10 @@ export function readByteRange(value: string, url: URL): { length: number; offset
   const [, length, offset] = /^\s*(\d{1,15})(?:\s*@\s*(\d{1,15}))?\s*$/.exec(value) ?? [];
   if (length === undefined || Number(length) === 0) {
     const got = JSON.stringify(value.slice(0, 60));
-    throw invalidManifest(url, `a byte range must be a length, perhaps with @offset, got ${got}`);
+    throw invalidManifestError(
+      url,
+      `a byte range must be a length, perhaps with @offset, got ${got}`,
+    );
   }
   return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }

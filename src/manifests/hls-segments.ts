@@ -2,8 +2,8 @@ import { createPlaylistKeys } from "./hls-key.ts";
 import { type PlaylistLine, createVariables, readAttributes, readLines } from "./hls-lines.ts";
 import { checkPlaylist, isMultivariant } from "./hls-playlist.ts";
 import { createByteRanges, readByteRange } from "./hls-range.ts";
-import { invalidManifest } from "./manifest.ts";
-import { resolveSegment } from "./segment-address.ts";
+import { invalidManifestError } from "./manifest.ts";
+import { resolveSegmentUrl } from "./segment-url.ts";
 import { createSegmentCollector } from "./segment-collector.ts";
 import type { InitSection, SegmentList } from "./segments.ts";
 
@@ -22,7 +22,7 @@ import type { InitSection, SegmentList } from "./segments.ts";
 export function readHlsSegments(text: string, url: URL): SegmentList {
   checkPlaylist(text, url);
   if (isMultivariant(text)) {
-    throw invalidManifest(url, "it must be a media playlist, but is a multivariant one");
+    throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   }
   const reader = createPlaylistReader(url);
   for (const line of readLines(text)) reader.take(line);
@@ -53,18 +53,21 @@ function createPlaylistReader(url: URL) {
   let timeline = 0;
   let longestS = 0;
   let targetS: number | null = null;
-  let isOver = false;
+  let hasEnded = false;
 
   /** `text` with its variables put in; one that is not there would lead elsewhere. */
   function substitute(text: string): string {
     const whole = variables.substitute(text);
     const [missing] = /\{\$[\w-]{1,60}/.exec(whole) ?? [];
     if (missing === undefined) return whole;
-    throw invalidManifest(url, `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`);
+    throw invalidManifestError(
+      url,
+      `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`,
+    );
   }
 
   function takeSegment(uri: string): void {
-    const address = resolveSegment(substitute(uri), url, url).href;
+    const address = resolveSegmentUrl(substitute(uri), url, url).href;
     const { durationS, byteRange, isGap } = pending;
     const range = ranges.next(byteRange, address);
     if (!isGap) {
@@ -88,17 +91,17 @@ function createPlaylistReader(url: URL) {
     "#EXT-X-FAXS-CM": () => keys.setLicensed(),
     "#EXT-X-DISCONTINUITY": () => (timeline += 1),
     "#EXT-X-DISCONTINUITY-SEQUENCE": (value) => {
-      if (!hasBegun) timeline = readWhole("EXT-X-DISCONTINUITY-SEQUENCE", value, url);
+      if (!hasBegun) timeline = parseDecimalInteger("EXT-X-DISCONTINUITY-SEQUENCE", value, url);
     },
     "#EXT-X-MEDIA-SEQUENCE": (value) => {
-      if (!hasBegun) sequence = readWhole("EXT-X-MEDIA-SEQUENCE", value, url);
+      if (!hasBegun) sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, url);
     },
     "#EXT-X-TARGETDURATION": (value) => (targetS = readSeconds(value)),
     "#EXT-X-DEFINE": (value) => variables.define(value),
-    "#EXT-X-ENDLIST": () => (isOver = true),
-    "#EXT-X-PLAYLIST-TYPE": (value) => (isOver ||= value.trim().toUpperCase() === "VOD"),
+    "#EXT-X-ENDLIST": () => (hasEnded = true),
+    "#EXT-X-PLAYLIST-TYPE": (value) => (hasEnded ||= value.trim().toUpperCase() === "VOD"),
     "#EXT-X-SKIP": () => {
-      throw invalidManifest(url, "it must be whole, but is a delta update (EXT-X-SKIP)");
+      throw invalidManifestError(url, "it must be whole, but is a delta update (EXT-X-SKIP)");
     },
   };
 
@@ -108,11 +111,11 @@ function createPlaylistReader(url: URL) {
       else if (Object.hasOwn(takeTag, tag)) takeTag[tag]?.(value);
     },
     finish(): SegmentList {
-      if (segments.length === 0 && (isOver || targetS === null)) {
-        throw invalidManifest(url, "an HLS media playlist must list segments");
+      if (segments.length === 0 && (hasEnded || targetS === null)) {
+        throw invalidManifestError(url, "an HLS media playlist must list segments");
       }
       const refreshS = Math.min(Math.max(targetS ?? longestS, minRefreshS), maxRefreshS);
-      return { segments, isOver, refreshS };
+      return { segments, hasEnded, refreshS };
     },
   };
 }
@@ -121,11 +124,11 @@ function createPlaylistReader(url: URL) {
 function readMap(list: string, url: URL, key: InitSection["key"]): InitSection {
   const attributes = readAttributes(list);
   const uri = attributes.get("URI") ?? "";
-  if (uri === "") throw invalidManifest(url, "EXT-X-MAP must have a URI (RFC 8216 §4.3.2.5)");
+  if (uri === "") throw invalidManifestError(url, "EXT-X-MAP must have a URI (RFC 8216 §4.3.2.5)");
   const stated = attributes.get("BYTERANGE");
   const range = stated === undefined ? null : readByteRange(stated, url);
   return {
-    url: resolveSegment(uri, url, url).href,
+    url: resolveSegmentUrl(uri, url, url).href,
     range: range && { offset: range.offset ?? 0, length: range.length },
     key,
   };
@@ -140,11 +143,11 @@ function readSeconds(value: string): number {
 }
 
 /** A decimal integer (RFC 8216 §4.2), small enough to be counted on. */
-function readWhole(tag: string, value: string, url: URL): number {
+function parseDecimalInteger(tag: string, value: string, url: URL): number {
   const whole = /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : Number.NaN;
   if (whole <= maxSequence) return whole;
   const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifest(url, `${tag} must be a whole number up to ${maxSequence}, got ${got}`);
+  throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}, got ${got}`);
 }
 
 const maxSequence = 9_000_000_000_000_000;

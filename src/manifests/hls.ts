@@ -1,6 +1,6 @@
 import type { Format } from "../page-info.ts";
-import { readAddress } from "../values/address.ts";
-import { readPixels } from "../values/count.ts";
+import { tryParseUrl } from "../parsers/url.ts";
+import { readPixels } from "../parsers/count.ts";
 import { createVariables, readAttributes, readLines } from "./hls-lines.ts";
 import { readMediaPlaylist } from "./hls-media.ts";
 import { isLicensedKey } from "./hls-key.ts";
@@ -16,7 +16,7 @@ import {
   maxFormats,
   splitCodecs,
 } from "./manifest.ts";
-import { readLine } from "../values/text.ts";
+import { readLine } from "../parsers/text.ts";
 
 /**
  * Reads an HLS playlist (RFC 8216, 8216bis) that was found at `url`.
@@ -58,7 +58,7 @@ interface AudioGroup {
   tbr: number;
 }
 
-interface Listing {
+interface MultivariantPlaylist {
   variants: Variant[];
   renditions: Rendition[];
   has_drm: boolean;
@@ -84,8 +84,8 @@ function readMultivariant(text: string, url: URL): Manifest {
   return { formats, subtitles: subtitlesOf(listing), duration: null, live_status: null };
 }
 
-function list(text: string, url: URL): Listing {
-  const listing: Listing = { variants: [], renditions: [], has_drm: false };
+function list(text: string, url: URL): MultivariantPlaylist {
+  const listing: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
   let pending: Attributes | null = null;
   let seen = 0;
@@ -99,12 +99,12 @@ function list(text: string, url: URL): Listing {
       seen += 1;
       const attributes = readAttributes(variables.substitute(value));
       const uri = attributes.get("URI");
-      listing.renditions.push({ attributes, url: readAddress(uri, url) });
+      listing.renditions.push({ attributes, url: tryParseUrl(uri, url) });
     } else if (tag === "#EXT-X-SESSION-KEY" || tag === "#EXT-X-KEY") {
       listing.has_drm ||= isLicensedKey(variables.substitute(value));
     } else if (tag === null && pending !== null) {
       seen += 1;
-      const address = readAddress(variables.substitute(value), url);
+      const address = tryParseUrl(variables.substitute(value), url);
       const codecs = splitCodecs(pending.get("CODECS"));
       if (address !== null) listing.variants.push({ attributes: pending, codecs, url: address });
       pending = null;
@@ -170,7 +170,7 @@ const blank = {
 } as const;
 
 /** By GROUP-ID. A variant's CODECS cover the renditions that it names (RFC 8216 §4.3.4.2). */
-function audioGroups({ variants, renditions }: Listing): Map<string, AudioGroup> {
+function audioGroups({ variants, renditions }: MultivariantPlaylist): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
   for (const rendition of renditions) {
     if (!isOfType(rendition.attributes, "AUDIO")) continue;
@@ -190,7 +190,7 @@ function audioGroups({ variants, renditions }: Listing): Map<string, AudioGroup>
 }
 
 /** Playlists of WebVTT segments. */
-function subtitlesOf({ renditions }: Listing): Manifest["subtitles"] {
+function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"] {
   const subtitles = createSubtitles();
   for (const { attributes, url } of renditions) {
     if (url === null || !isOfType(attributes, "SUBTITLES")) continue;

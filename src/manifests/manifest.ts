@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors.ts";
 import type { Format, PageInfo, Subtitle } from "../page-info.ts";
-import { nameOf } from "../net/http-url.ts";
-import { readLanguage } from "../values/language.ts";
+import { urlForMessage } from "../net/http-url.ts";
+import { readLanguage } from "../parsers/language.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
 export interface Manifest {
@@ -24,13 +24,13 @@ const maxLength = 4_194_304;
 /** @throws ServiceError `upstream_invalid` for a text of more than 4 Mi characters. */
 export function checkLength(text: string, url: URL): void {
   if (text.length <= maxLength) return;
-  throw invalidManifest(url, `it may have ${maxLength} characters, but has ${text.length}`);
+  throw invalidManifestError(url, `it has ${text.length} characters, the limit is ${maxLength}`);
 }
 
-export function invalidManifest(url: URL, rule: string): ServiceError {
+export function invalidManifestError(url: URL, rule: string): ServiceError {
   return new ServiceError(
     "upstream_invalid",
-    `cannot read the manifest at ${nameOf(url)}: ${rule}`,
+    `cannot read the manifest at ${urlForMessage(url)}: ${rule}`,
   );
 }
 
@@ -142,7 +142,7 @@ export function framesPerSecond(value: string | undefined): number | null {
 }
 
 /** Seconds without what binary fractions leave behind: microseconds, `null` for none at all. */
-export function duration(seconds: number): number | null {
+export function roundSeconds(seconds: number): number | null {
   return Number.isFinite(seconds) ? Math.round(seconds * 1e6) / 1e6 || null : null;
 }
 

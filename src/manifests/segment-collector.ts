@@ -1,4 +1,4 @@
-import { invalidManifest } from "./manifest.ts";
+import { invalidManifestError } from "./manifest.ts";
 import type { Segment } from "./segments.ts";
 
 /** A list with more segments is refused. */
@@ -26,7 +26,7 @@ export function createSegmentCollector(manifest: URL): SegmentCollector {
       checkSegmentCount(segments.length + 1, manifest);
       room -= segment.url.length;
       if (room < 0) {
-        throw invalidManifest(
+        throw invalidManifestError(
           manifest,
           `the addresses of its segments may have ${maxAddressLength} characters together`,
         );
@@ -42,5 +42,5 @@ export function createSegmentCollector(manifest: URL): SegmentCollector {
  */
 export function checkSegmentCount(count: number, manifest: URL): void {
   if (count <= maxSegments) return;
-  throw invalidManifest(manifest, `it may list ${maxSegments} segments, but lists ${count}`);
+  throw invalidManifestError(manifest, `it may list ${maxSegments} segments, but lists ${count}`);
 }

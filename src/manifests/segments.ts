@@ -5,7 +5,7 @@
 export interface SegmentList {
   segments: Segment[];
   /** The list is complete: no later reading of the manifest will show more. */
-  isOver: boolean;
+  hasEnded: boolean;
   /** How often a list that is not over may be read again, seconds. */
   refreshS: number;
 }

@@ -96,11 +96,11 @@ function blocked(host: string, what: string): ServiceError {
 }
 
 function unresolved(host: string, why: string, cause?: unknown): ServiceError {
-  const message = `could not find the address of ${shorten(host, 100)}: ${why}`;
+  const message = `could not resolve ${shorten(host, 100)}: ${why}`;
   return new ServiceError("upstream_unreachable", message, { cause });
 }
 
 function lookupTimeout(host: string, timeoutMs: number): ServiceError {
-  const message = `found no address of ${shorten(host, 100)} within ${timeoutMs} ms`;
+  const message = `DNS lookup of ${shorten(host, 100)} took over ${timeoutMs} ms`;
   return new ServiceError("upstream_timeout", message);
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors.ts";
-import type { ByteRange, HttpAnswer } from "./client.ts";
+import type { ByteRange, HttpResponse } from "./client.ts";
 
 /** Bytes `start` to `end`, both included, of a resource of `total` bytes; `null`: not known. */
 export interface ContentRange {
@@ -42,7 +42,7 @@ export function parseContentRange(value: string | undefined): ContentRange | und
  * @throws ServiceError `upstream_invalid`
  */
 export function checkPartial(
-  { status, headers }: Pick<HttpAnswer, "status" | "headers">,
+  { status, headers }: Pick<HttpResponse, "status" | "headers">,
   asked: ByteRange | undefined,
   what: string,
 ): void {

@@ -17,7 +17,7 @@ export interface HttpClient {
    * idle time, or the total time over all), `unavailable` (the client is closed).
    * When `signal` is aborted: with `signal.reason`.
    */
-  get(url: URL, options: GetOptions): Promise<HttpAnswer>;
+  get(url: URL, options: GetOptions): Promise<HttpResponse>;
   /** Closes all sockets; safe to call twice. */
   close(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export interface ByteRange {
   length?: number;
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   /** Address of the final answer, after redirects. */
   url: URL;
   status: number;

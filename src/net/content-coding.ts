@@ -69,7 +69,7 @@ export function decode(
 ): Decoding {
   let fault: ServiceError | undefined;
   const stages = coded.flatMap((createDecoder) => [
-    createMeter(2 * maxBytes + 1024, what),
+    createByteLimit(2 * maxBytes + 1024, what),
     createDecoder(),
   ]);
   for (const stage of stages) {
@@ -87,7 +87,7 @@ function codingFault(what: string, cause: Error): ServiceError {
   return new ServiceError("upstream_invalid", `${what}: ${rule}`, { cause });
 }
 
-function createMeter(maxBytes: number, what: string): Transform {
+function createByteLimit(maxBytes: number, what: string): Transform {
   let bytes = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {

@@ -22,7 +22,7 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   };
   const onAbort = () => abort(signal.reason);
   const onTimeout = () => {
-    abort(new ServiceError("upstream_timeout", `${what} was not over within ${timeoutMs} ms`));
+    abort(new ServiceError("upstream_timeout", `${what} did not complete within ${timeoutMs} ms`));
   };
   // A timer of Infinity would fire at once.
   const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);

@@ -4,7 +4,7 @@ import { callbackify } from "node:util";
 import { buildConnector } from "undici";
 import { ServiceError } from "../errors.ts";
 import type { AddressGuard } from "./address-guard.ts";
-import type { ReadMemory } from "./read-memory.ts";
+import type { ReadBufferPool } from "./read-buffer-pool.ts";
 
 /**
  * Connector for undici that opens sockets only to addresses that `guard` allows. The check comes
@@ -15,7 +15,7 @@ import type { ReadMemory } from "./read-memory.ts";
 export function createGuardedConnector(
   guard: AddressGuard,
   connectTimeoutMs: number,
-  { onread }: ReadMemory,
+  { onread }: ReadBufferPool,
 ): buildConnector.connector {
   async function openSocket(target: buildConnector.Options): Promise<Socket> {
     const addresses = await guard.resolve(target.hostname);

@@ -39,7 +39,7 @@ export function createHostSlots(perHost: number): HostSlots {
       const host = hosts.get(name) ?? { taken: 0, waiting: new Set() };
       hosts.set(name, host);
       if (host.taken < perHost) host.taken += 1;
-      else await turn(host.waiting, signal);
+      else await waitForSlot(host.waiting, signal);
       let held = true;
       return () => {
         if (held) giveBack(name, host);
@@ -49,7 +49,7 @@ export function createHostSlots(perHost: number): HostSlots {
   };
 }
 
-async function turn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+async function waitForSlot(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const leave = () => {
     waiting.delete(resolve);

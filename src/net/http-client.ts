@@ -2,20 +2,20 @@ import packageJson from "../../package.json" with { type: "json" };
 import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
 import { createAddressGuard, type Lookup } from "./address-guard.ts";
-import { createAnswerBody } from "./answer-body.ts";
+import { createResponseBody } from "./response-body.ts";
 import { checkPartial } from "./byte-range.ts";
-import type { GetOptions, HttpAnswer, HttpClient } from "./client.ts";
+import type { GetOptions, HttpResponse, HttpClient } from "./client.ts";
 import { decode, decodersOf } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "./deadline.ts";
 import { discard, type Exchange, exchange } from "./exchange.ts";
 import { createGuardedConnector } from "./guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { httpUrlFault, nameOf } from "./http-url.ts";
+import { httpUrlProblem, urlForMessage } from "./http-url.ts";
 import { afterRedirects, isRedirect, redirectTarget } from "./redirect.ts";
 import { requestFields } from "./request-fields.ts";
-import { createReadMemory, type ReadMemory } from "./read-memory.ts";
+import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { type UpstreamLimits, upstreamError } from "./upstream-error.ts";
+import { type UpstreamLimits, toUpstreamError } from "./upstream-error.ts";
 
 export interface HttpClientOptions {
   /**
@@ -57,7 +57,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     lookupTimeoutMs: idleTimeoutMs,
     ...(lookup !== undefined && { lookup }),
   });
-  const memory = createReadMemory();
+  const memory = createReadBufferPool();
   const agent = new Agent({
     connect: createGuardedConnector(guard, idleTimeoutMs, memory),
     allowH2: false,
@@ -72,7 +72,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     async get(start, request) {
       const { signal } = request;
       signal.throwIfAborted();
-      const fault = httpUrlFault(start);
+      const fault = httpUrlProblem(start);
       if (fault !== undefined) throw fault;
       const fields = requestFields(request, userAgent, whatOf(start));
       const deadline = startDeadline(signal, totalTimeoutMs, whatOf(start));
@@ -92,7 +92,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       } catch (error) {
         deadline.end();
         if (deadline.signal.aborted) throw deadline.reason;
-        const failure = upstreamError(error, whatOf(url), limits);
+        const failure = toUpstreamError(error, whatOf(url), limits);
         throw redirects > 0 ? afterRedirects(failure, start, redirects) : failure;
       }
     },
@@ -114,8 +114,8 @@ async function openAnswer(
   { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
   limits: UpstreamLimits,
-  memory: ReadMemory,
-): Promise<HttpAnswer> {
+  memory: ReadBufferPool,
+): Promise<HttpResponse> {
   const what = whatOf(url);
   try {
     if (status < 200 || status > 299) throw refused(what, status, headers.get("retry-after"));
@@ -123,14 +123,14 @@ async function openAnswer(
     const isEmpty = headers.get("content-length") === "0";
     const decoders = isEmpty ? [] : decodersOf(headers.get("content-encoding"), what);
     if (decoders.length > 0 && (identity === true || range !== undefined)) throw encoded(what);
-    const answerBody = createAnswerBody({
+    const answerBody = createResponseBody({
       raw: body,
       decoding: decode(body, decoders, maxBytes, what),
       maxBytes,
       deadline,
       what,
       translate: (error) =>
-        deadline.signal.aborted ? deadline.reason : upstreamError(error, what, limits),
+        deadline.signal.aborted ? deadline.reason : toUpstreamError(error, what, limits),
     });
     return { url, status, headers, body: answerBody, release: memory.release };
   } catch (error) {
@@ -139,7 +139,7 @@ async function openAnswer(
   }
 }
 
-const whatOf = (url: URL): string => `GET ${nameOf(url)}`;
+const whatOf = (url: URL): string => `GET ${urlForMessage(url)}`;
 
 /** What may be over soon is worth another try (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4). */
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
@@ -154,7 +154,7 @@ function refused(what: string, status: number, retryAfter: string | undefined): 
 }
 
 function encoded(what: string): ServiceError {
-  const rule = "the bytes were asked for as they are, the answer has a content coding";
+  const rule = "identity was requested, but the response has a content coding";
   return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }
 

@@ -17,7 +17,7 @@ export function parseHttpUrl(text: string): URL {
     throw invalid(`must not contain control characters`, text);
   const url = URL.parse(text);
   if (url !== null) {
-    const fault = httpUrlFault(url);
+    const fault = httpUrlProblem(url);
     if (fault === undefined) return url;
     throw fault;
   }
@@ -26,7 +26,7 @@ export function parseHttpUrl(text: string): URL {
 }
 
 /** The `invalid_url` of a parsed URL that breaks one of these rules. */
-export function httpUrlFault(url: URL): ServiceError | undefined {
+export function httpUrlProblem(url: URL): ServiceError | undefined {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     return invalid(
       `must have the scheme http or https, not ${shorten(url.protocol, 40)}`,
@@ -40,7 +40,7 @@ export function httpUrlFault(url: URL): ServiceError | undefined {
 }
 
 /** A URL for messages: without query and fragment, which may hold secrets, and not too long. */
-export function nameOf(url: URL): string {
+export function urlForMessage(url: URL): string {
   return shorten(url.origin + url.pathname, 200);
 }
 

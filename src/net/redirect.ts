@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors.ts";
-import { httpUrlFault, nameOf } from "./http-url.ts";
+import { httpUrlProblem, urlForMessage } from "./http-url.ts";
 
 /** RFC 9110 §15.4; 300 offers a choice that nobody is there to make, 304 to 306 redirect nothing. */
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -19,7 +19,7 @@ export function redirectTarget(from: URL, location: string | undefined): URL {
   const target = URL.parse(Buffer.from(location, "latin1").toString("utf8"), from);
   if (target === null) throw badRedirect(from, "leads to something that is not a URL");
   if (target.hash === "") target.hash = from.hash;
-  const fault = httpUrlFault(target);
+  const fault = httpUrlProblem(target);
   if (fault !== undefined) throw badRedirect(from, `is refused: ${fault.message}`, fault);
   return target;
 }
@@ -28,7 +28,7 @@ export function redirectTarget(from: URL, location: string | undefined): URL {
 export function afterRedirects(error: unknown, start: URL, redirects: number): unknown {
   if (!(error instanceof ServiceError)) return error;
   const { code, message, retryable, retryAfterS, upstreamStatus } = error;
-  return new ServiceError(code, `redirect ${redirects} of ${nameOf(start)}: ${message}`, {
+  return new ServiceError(code, `redirect ${redirects} of ${urlForMessage(start)}: ${message}`, {
     cause: error,
     retryable,
     ...(retryAfterS !== undefined && { retryAfterS }),
@@ -37,5 +37,7 @@ export function afterRedirects(error: unknown, start: URL, redirects: number): u
 }
 
 function badRedirect(from: URL, why: string, cause?: unknown): ServiceError {
-  return new ServiceError("upstream_invalid", `the redirect of ${nameOf(from)} ${why}`, { cause });
+  return new ServiceError("upstream_invalid", `the redirect of ${urlForMessage(from)} ${why}`, {
+    cause,
+  });
 }

@@ -11,7 +11,7 @@ export interface UpstreamLimits {
  * What went wrong on the way to a server, as ServiceError; `what` names the request. A ServiceError
  * comes out as it is, and so does an error without a code, which is a bug of ours.
  */
-export function upstreamError(error: unknown, what: string, limits: UpstreamLimits): unknown {
+export function toUpstreamError(error: unknown, what: string, limits: UpstreamLimits): unknown {
   if (error instanceof ServiceError) return error;
   const fail = (as: ErrorCode, rule: string) =>
     new ServiceError(as, `${what}: ${rule}`, { cause: error });

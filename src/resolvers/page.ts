@@ -1,14 +1,14 @@
-import type { HttpAnswer, HttpClient } from "../net/client.ts";
+import type { HttpResponse, HttpClient } from "../net/client.ts";
 import { PageInfo } from "../page-info.ts";
-import { readAddress } from "../values/address.ts";
-import { type Content, readContent } from "./page/answer.ts";
-import type { Claims } from "./page/claims.ts";
-import { type Follower, type Listing, createFollower } from "./page/follow.ts";
+import { tryParseUrl } from "../parsers/url.ts";
+import { type Content, readContent } from "./page/content.ts";
+import type { Metadata } from "./page/metadata.ts";
+import { type LinkFetcher, type FormatListing, createLinkFetcher } from "./page/link-fetcher.ts";
 import { bestFormats } from "./page/formats.ts";
-import { linksOf } from "./page/vocabularies/html-claims.ts";
+import { linksOf } from "./page/vocabularies/html-metadata.ts";
 import type { Markup } from "./page/markup/markup.ts";
-import { type Fields, mergeClaims } from "./page/merge.ts";
-import { readClaims } from "./page/read-claims.ts";
+import { type Fields, mergeMetadata } from "./page/merge.ts";
+import { extractMetadata } from "./page/extract-metadata.ts";
 import type { Resolver } from "./resolver.ts";
 
 export interface PageResolverOptions {
@@ -44,7 +44,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const found = await describe(
         content,
         answer,
-        createFollower(client, signal, followTimeoutMs),
+        createLinkFetcher(client, signal, followTimeoutMs),
         fetchedAt,
       );
       // Copied, since substrings would keep the whole page in memory as long as the record lives.
@@ -63,24 +63,26 @@ type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 
 async function describe(
   content: Content,
-  { url }: HttpAnswer,
-  follower: Follower,
+  { url }: HttpResponse,
+  follower: LinkFetcher,
   now: Date,
 ): Promise<Description> {
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);
     const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
-    const { fields } = mergeClaims({}, url);
+    const { fields } = mergeMetadata({}, url);
     return combine({ ...fields, media_type }, { ...content.manifest, formats, isRead: true });
   }
-  const claims =
-    content.kind === "page" ? readClaims(content.markup, url, now) : { media: content.claims };
-  const draft = mergeClaims(claims, url);
+  const metadata =
+    content.kind === "page"
+      ? extractMetadata(content.markup, url, now)
+      : { media: content.metadata };
+  const draft = mergeMetadata(metadata, url);
   const [oembed, listing] = await Promise.all([
     content.kind === "page" ? followOembed(content.markup, draft.fields, url, follower) : null,
     follower.listFormats(draft.media),
   ]);
-  const { fields } = oembed === null ? draft : mergeClaims({ ...claims, oembed }, url);
+  const { fields } = oembed === null ? draft : mergeMetadata({ ...metadata, oembed }, url);
   return combine(fields, listing);
 }
 
@@ -89,20 +91,20 @@ async function followOembed(
   markup: Markup,
   { title, uploader, duration, embed, thumbnails }: Fields,
   url: URL,
-  follower: Follower,
-): Promise<Claims | null> {
+  follower: LinkFetcher,
+): Promise<Metadata | null> {
   const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every(
     (value) => value !== null,
   );
   const link = linksOf(markup, "alternate").find((each) =>
     /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
   );
-  const address = readAddress(link?.get("href"), readAddress(markup.base, url) ?? url);
+  const address = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
   return isComplete || address === null ? null : follower.readOembed(address);
 }
 
 /** The page's word, and what its manifests add to it. */
-function combine(fields: Fields, listing: Listing): Description {
+function combine(fields: Fields, listing: FormatListing): Description {
   const sources = { ...fields.sources };
   if (fields.duration === null && listing.duration !== null) sources["duration"] = "manifest";
   if (fields.live_status === null && listing.live_status !== null) {

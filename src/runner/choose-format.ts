@@ -1,10 +1,10 @@
 import { ServiceError } from "../errors.ts";
 import type { Format, PageInfo } from "../page-info.ts";
 import type { TaskOptions } from "../task.ts";
-import { bestSound, fits, hasPictures, hasSound, soundsOf } from "./sounds.ts";
+import { bestSound, isMuxable, hasPictures, hasSound, createAudioFinder } from "./audio-formats.ts";
 
 /** What the engine is to fetch. */
-export interface Choice {
+export interface FormatChoice {
   format: Format;
   /** Where the sound is if it is not, or may not be, in `format`. */
   audio: Format | null;
@@ -30,7 +30,7 @@ export interface Choice {
  * it: the event has not begun), `format_unavailable` (it lists none that was asked for),
  * `drm_protected` (it lists some, all with DRM).
  */
-export function chooseFormat(info: PageInfo, options: TaskOptions): Choice {
+export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice {
   assertMedia(info);
   const { format_id, max_height, audio_only = false } = options;
   if (format_id !== undefined) return pinned(info, format_id, audio_only);
@@ -50,17 +50,17 @@ function assertMedia({ url, formats, live_status }: PageInfo): void {
   throw new ServiceError("no_media", `there is no format to download on ${page}`);
 }
 
-function pinned(info: PageInfo, formatId: string, audioOnly: boolean): Choice {
+function pinned(info: PageInfo, formatId: string, audioOnly: boolean): FormatChoice {
   const named = info.formats.filter(({ format_id }) => format_id === formatId);
   const [format] = withoutDrm(assertAny(named, () => unknownFormat(info.formats, formatId)));
   if (!audioOnly) {
-    return { format, audio: soundsOf(info)(format), audioOnly: false };
+    return { format, audio: createAudioFinder(info)(format), audioOnly: false };
   }
   if (hasSound(format)) return { format, audio: null, audioOnly: hasPictures(format) };
   throw unavailable(`${JSON.stringify(formatId)} has no sound to take alone`);
 }
 
-function soundAlone(info: PageInfo): Choice {
+function soundAlone(info: PageInfo): FormatChoice {
   const audible = info.formats.filter(hasSound);
   const open = withoutDrm(assertAny(audible, () => unavailable("none has sound")));
   const alone = open.filter((format) => !hasPictures(format));
@@ -83,16 +83,19 @@ function withoutDrm(formats: Some<Format>): Some<Format> {
   return assertAny(
     formats.filter(({ has_drm }) => !has_drm),
     () =>
-      new ServiceError("drm_protected", `all that would do are DRM protected: ${idsOf(formats)}`),
+      new ServiceError(
+        "drm_protected",
+        `all matching formats are DRM protected: ${idsOf(formats)}`,
+      ),
   );
 }
 
-function best(info: PageInfo, formats: Some<Format>): Choice {
+function best(info: PageInfo, formats: Some<Format>): FormatChoice {
   const ordered = formats.toSorted(betterFirst);
-  const audioOf = soundsOf(info);
+  const audioOf = createAudioFinder(info);
   const fitting = (format: Format) => {
     const audio = audioOf(format);
-    return hasSound(format) || (audio !== null && fits(format, audio));
+    return hasSound(format) || (audio !== null && isMuxable(format, audio));
   };
   const format =
     ordered.find(fitting) ?? ordered.find((silent) => audioOf(silent) !== null) ?? ordered[0];
@@ -109,7 +112,9 @@ function betterFirst(a: Format, b: Format): number {
 
 function unknownFormat(formats: readonly Format[], formatId: string): ServiceError {
   const more = formats.length > 10 ? ` and ${formats.length - 10} more` : "";
-  return unavailable(`it lists no ${JSON.stringify(formatId)}, but ${idsOf(formats)}${more}`);
+  return unavailable(
+    `${JSON.stringify(formatId)} is not listed; available: ${idsOf(formats)}${more}`,
+  );
 }
 
 function unavailable(rule: string): ServiceError {

@@ -1,7 +1,7 @@
 /**
- * Why a run is ended from outside, as its signal's reason. `taken`: the task is no longer this run's
- * (canceled, deleted, or another claim has it), which touches nothing more. `unheld`: the store was out of
- * reach for too long to be sure of that. `stopping`: the service stops. In both the task goes back to the
+ * Why a run is ended from outside, as its signal's reason. `leaseLost`: the task is no longer this run's
+ * (canceled, deleted, or another claim has it), which touches nothing more. `leaseExpired`: the store was out of
+ * reach for too long to be sure of that. `shutdown`: the service stops. In both the task goes back to the
  * queue, if it is still this run's.
  */
 export class Interruption extends Error {
@@ -15,7 +15,7 @@ export class Interruption extends Error {
 }
 
 const messages = {
-  taken: "the task is no longer this run's",
-  unheld: "the store was out of reach for as long as the task was held",
-  stopping: "the service is stopping",
+  leaseLost: "the task's lease was lost",
+  leaseExpired: "the lease expired while the store was unreachable",
+  shutdown: "the service is stopping",
 };

@@ -1,22 +1,22 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Engine } from "../engines/engine.ts";
 import { ServiceError } from "../errors.ts";
-import type { Files } from "../files/files.ts";
+import type { FileStore } from "../files/files.ts";
 import { PageInfo } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { Task, TaskFile } from "../task.ts";
-import { nameInPath } from "../values/address.ts";
+import { nameInPath } from "../parsers/url.ts";
 import { chooseFormat } from "./choose-format.ts";
 import { fileName } from "./file-name.ts";
-import type { HeldTask } from "./held-task.ts";
+import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
 
 /** What makes a file of a task. */
-export interface Workshop {
+export interface ProduceFileDeps {
   resolver: Resolver;
   engine: Engine;
-  files: Files;
+  files: FileStore;
   /** Limit of what is fetched and of the result, bytes. */
   maxFileBytes: number;
   /** A run begins only while so many bytes are free. */
@@ -34,40 +34,40 @@ export interface Workshop {
  */
 export async function produceFile(
   task: Task,
-  workshop: Workshop,
-  run: { held: HeldTask; progress: ProgressReport; signal: AbortSignal },
+  workshop: ProduceFileDeps,
+  run: { taskLease: TaskLease; progress: ProgressReport; signal: AbortSignal },
 ): Promise<TaskFile> {
   const { engine, files, maxFileBytes, maxLiveS } = workshop;
-  const { held, progress, signal } = run;
+  const { taskLease, progress, signal } = run;
   signal.throwIfAborted();
-  await assertRoom(workshop);
+  await assertFreeSpace(workshop);
   // A dead worker's bytes stay in sight: those of this run are measured against them.
   const { downloaded_bytes = null, total_bytes = null } = task.progress ?? {};
   const unmoved = { downloaded_bytes, total_bytes, speed: null, eta: null };
-  await held.insist({ progress: { stage: "resolving", ...unmoved } });
+  await taskLease.updateWithRetry({ progress: { stage: "resolving", ...unmoved } });
   const info = await resolve(task, workshop.resolver, signal);
-  await held.insist({ info, progress: { stage: "downloading", ...unmoved } });
+  await taskLease.updateWithRetry({ info, progress: { stage: "downloading", ...unmoved } });
   const choice = chooseFormat(info, task.options);
-  const folder = await files.openParts(task.id);
+  const folder = await files.openWorkFolder(task.id);
   signal.throwIfAborted();
   const job = { ...choice, folder, maxBytes: maxFileBytes, maxLiveS };
   const download = await engine.download(job, { signal, onProgress: progress.report });
   // One that stood still for longer than its lease would take another run's parts away.
-  if (!(await held.verify())) throw signal.reason ?? new Interruption("unheld");
+  if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
-  await files.keep(task.id, download.path);
+  await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
   const name = fileName(info.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url };
 }
 
-async function assertRoom({ files, minFreeBytes }: Workshop): Promise<void> {
+async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
   const freeBytes = await files.freeBytes();
   if (freeBytes >= minFreeBytes) return;
   throw new ServiceError(
     "disk_full",
-    `the download cannot begin: ${minFreeBytes} bytes must be free, and ${freeBytes} are`,
+    `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../errors.ts";
-import type { Files } from "../files/files.ts";
+import type { FileStore } from "../files/files.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
 import { logOutages } from "./outage.ts";
@@ -20,7 +20,7 @@ const longestPauseMs = 60_000;
  */
 export async function deleteExpired(options: {
   store: TaskStore;
-  files: Files;
+  files: FileStore;
   retentionS: number;
   signal: AbortSignal;
   logger: Pick<BaseLogger, "error" | "info">;

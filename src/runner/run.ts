@@ -2,14 +2,14 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { Task } from "../task.ts";
-import { judgeFailure, type RetryRules } from "./failure.ts";
-import type { HeldTask } from "./held-task.ts";
+import { decideRetry, type RetryRules } from "./retry-decision.ts";
+import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
-import { removeLeft } from "./leftovers.ts";
-import { produceFile, type Workshop } from "./produce-file.ts";
+import { removeUnneededFiles } from "./file-cleanup.ts";
+import { produceFile, type ProduceFileDeps } from "./produce-file.ts";
 import { createProgressReport } from "./progress.ts";
 
-export interface RunParts extends Workshop, RetryRules {
+export interface RunDeps extends ProduceFileDeps, RetryRules {
   logger: Pick<BaseLogger, "info" | "warn" | "error">;
   /** Limit of one run, milliseconds. */
   runTimeoutMs: number;
@@ -17,49 +17,49 @@ export interface RunParts extends Workshop, RetryRules {
 }
 
 /** A claimed task on its way. */
-export interface Run {
+export interface TaskRun {
   claim: Claim;
   /** The page's. */
   host: string;
-  held: HeldTask;
+  taskLease: TaskLease;
   /** Ends the run early, by an `Interruption`. */
   controller: AbortController;
 }
 
 /** So many runs in a row that ended together with the service show that the task is what ends it. */
-const maxDeaths = 5;
+const maxStalled = 5;
 
 /**
  * One run of a claimed task, to its end in the store and in the log. Never rejects; where its end cannot
  * be stored the lease runs out, and the task is claimed again.
  */
 export async function runTask(
-  { claim, host, held, controller }: Run,
-  parts: RunParts,
+  { claim, host, taskLease, controller }: TaskRun,
+  parts: RunDeps,
 ): Promise<void> {
   const { runTimeoutMs, now } = parts;
-  const { task, deaths } = claim;
+  const { task, stalledCount } = claim;
   const { signal } = controller;
   const startedMs = now().getTime();
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
-    save: (saved, gotFurther) => held.update({ progress: saved }, { gotFurther }),
+    save: (saved, madeProgress) => taskLease.update({ progress: saved }, { madeProgress }),
     now,
   });
   const timer = setTimeout(() => controller.abort(tooLong(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };
   const soFar = () => ({ ...about, bytes: progress.bytes, ms: now().getTime() - startedMs });
   try {
-    parts.logger.info({ ...about, deaths }, "run started");
-    if (deaths >= maxDeaths) throw deadly(deaths);
-    const file = await produceFile(task, parts, { held, progress, signal });
+    parts.logger.info({ ...about, stalledCount }, "run started");
+    if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
+    const file = await produceFile(task, parts, { taskLease, progress, signal });
     await progress.close();
-    await held.insist({ state: "succeeded", file, error: null });
+    await taskLease.updateWithRetry({ state: "succeeded", file, error: null });
     parts.logger.info({ ...soFar(), bytes: file.size }, "run succeeded");
   } catch (error) {
     await progress.close();
     const failure: unknown = signal.aborted ? signal.reason : error;
-    await endRun(failure, claim, held, parts, soFar());
+    await endRun(failure, claim, taskLease, parts, soFar());
   } finally {
     clearTimeout(timer);
   }
@@ -69,32 +69,31 @@ export async function runTask(
 async function endRun(
   failure: unknown,
   { task }: Claim,
-  held: HeldTask,
-  parts: RunParts,
+  taskLease: TaskLease,
+  parts: RunDeps,
   soFar: object,
 ): Promise<void> {
   const { logger, now } = parts;
   try {
     if (!(failure instanceof Interruption)) {
-      const { change, delayMs } = judgeFailure(failure, task.attempts, parts);
+      const { change, delayMs } = decideRetry(failure, task.attempts, parts);
       const { code, message } = change.error;
-      if (change.state === "failed" && (await held.verify())) {
+      if (change.state === "failed" && (await taskLease.renew())) {
         await tidy({ ...task, ...change }, parts);
       }
       const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
-      await held.insist(change, runAfter && { runAfter });
+      await taskLease.updateWithRetry(change, runAfter && { runAfter });
       const line = { ...soFar, code, reason: message };
-      if (runAfter !== undefined)
-        logger.info({ ...line, delayMs }, "run failed; it is tried again");
+      if (runAfter !== undefined) logger.info({ ...line, delayMs }, "run failed; will retry");
       else if (code !== "internal") logger.warn(line, "run failed");
-      else logger.error({ ...line, err: failure }, "run failed by a fault of the program");
-    } else if (failure.kind !== "taken") {
-      await held.insist({ state: "queued", attempts: task.attempts - 1 });
-      logger.info({ ...soFar, reason: failure.message }, "run put back");
+      else logger.error({ ...line, err: failure }, "run failed: internal error");
+    } else if (failure.kind !== "leaseLost") {
+      await taskLease.updateWithRetry({ state: "queued", attempts: task.attempts - 1 });
+      logger.info({ ...soFar, reason: failure.message }, "run interrupted; task requeued");
     } else logger.info(soFar, "run ended: the task was canceled, deleted or claimed elsewhere");
   } catch (err) {
-    if (err instanceof Interruption) logger.info(soFar, "run ended, its task taken away");
-    else logger.error({ ...soFar, err }, "run ended, but the store cannot take it");
+    if (err instanceof Interruption) logger.info(soFar, "run ended: lease lost");
+    else logger.error({ ...soFar, err }, "run ended, but storing its result failed");
   }
 }
 
@@ -102,9 +101,9 @@ async function endRun(
  * Before the failure is stored: as long as the task is held no other run of it can have begun, and the
  * store may need the room for it.
  */
-async function tidy(failed: Task, { files, logger }: RunParts): Promise<void> {
+async function tidy(failed: Task, { files, logger }: RunDeps): Promise<void> {
   try {
-    await removeLeft(failed.id, failed, files);
+    await removeUnneededFiles(failed.id, failed, files);
   } catch (err) {
     logger.error({ task: failed.id, err }, "files of a failed task could not be removed");
   }
@@ -117,8 +116,12 @@ function tooLong(runTimeoutMs: number): ServiceError {
   );
 }
 
-function deadly(deaths: number): ServiceError {
-  return new ServiceError("internal", `its run ended ${deaths} times together with the service`, {
-    retryable: false,
-  });
+function poisonTaskError(stalledCount: number): ServiceError {
+  return new ServiceError(
+    "internal",
+    `poison task: ${stalledCount} workers in a row died running it`,
+    {
+      retryable: false,
+    },
+  );
 }

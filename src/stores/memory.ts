@@ -3,14 +3,14 @@ import { changeTask } from "../task.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";
 import { KeyMemory } from "./memory/key-memory.ts";
-import { Shelf } from "./memory/shelf.ts";
+import { TaskTable } from "./memory/shelf.ts";
 import {
-  assertRoom,
-  closedStore,
-  deathsAfter,
+  assertQueueNotFull,
+  storeClosedError,
+  stalledCountAfter,
   defaultMaxQueued,
-  lostLease,
-  startRun,
+  leaseLostError,
+  toRunning,
 } from "./rules.ts";
 import type { TaskStore } from "./store.ts";
 
@@ -24,10 +24,10 @@ export interface MemoryStoreOptions {
 /** A store that lives as long as the process: for tests, trials and services that may forget. */
 export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
   const { maxQueued = defaultMaxQueued, now = () => new Date() } = options;
-  let contents: Contents | undefined = { shelf: new Shelf(), keys: new KeyMemory() };
+  let contents: Contents | undefined = { shelf: new TaskTable(), keys: new KeyMemory() };
 
   function opened(): Contents {
-    if (contents === undefined) throw closedStore("memory");
+    if (contents === undefined) throw storeClosedError("memory");
     return contents;
   }
 
@@ -39,7 +39,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
       const nowMs = now().getTime();
       const earlier = idempotency && keys.recall(idempotency, nowMs);
       if (earlier !== undefined) return parseTask(earlier);
-      assertRoom(shelf.queued, maxQueued);
+      assertQueueNotFull(shelf.queued, maxQueued);
       const { document } = shelf.add(task);
       if (idempotency !== undefined) keys.keep(idempotency, document, nowMs);
       return copyJson(task);
@@ -57,10 +57,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
     async update(id, change, given = {}) {
       const { shelf } = opened();
       const entry = shelf.require(id);
-      if (given.lease !== undefined && given.lease !== entry.lease) throw lostLease(id);
+      if (given.lease !== undefined && given.lease !== entry.lease) throw leaseLostError(id);
       const task = changeTask(parseTask(entry.document), copyJson(change), now());
       shelf.replace(entry, task);
-      entry.deaths = deathsAfter(entry.deaths, change, given.gotFurther);
+      entry.deaths = stalledCountAfter(entry.deaths, change, given.madeProgress);
       if (change.state !== undefined) {
         entry.lease = undefined;
         if (change.state !== "queued") shelf.queue.remove(entry);
@@ -82,13 +82,13 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
       const at = now();
       const entry = shelf.queue.oldest(at.getTime(), exceptHosts);
       if (entry === undefined) return undefined;
-      const task = startRun(parseTask(entry.document), at);
+      const task = toRunning(parseTask(entry.document), at);
       if (entry.state === "running") entry.deaths += 1;
       shelf.replace(entry, task);
       const lease = randomUUID();
       entry.lease = lease;
       shelf.queue.wait(entry, at.getTime() + leaseMs);
-      return { task, lease, deaths: entry.deaths };
+      return { task, lease, stalledCount: entry.deaths };
     },
 
     async heartbeat(id, lease, leaseMs) {
@@ -110,6 +110,6 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
 }
 
 interface Contents {
-  shelf: Shelf;
+  shelf: TaskTable;
   keys: KeyMemory<string>;
 }

@@ -2,17 +2,17 @@ import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
 import { changeTask, type Task } from "../task.ts";
-import { createTurns } from "../turns.ts";
+import { createKeyedMutex } from "../keyed-mutex.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";
 import { claimNext } from "./postgres/claim.ts";
-import { connectionTo } from "./postgres/connection.ts";
-import { createCreates } from "./postgres/creates.ts";
+import { connectionConfig } from "./postgres/connection.ts";
+import { createBatchInserter } from "./postgres/batch-inserter.ts";
 import type { Sql } from "./postgres/database.ts";
-import { isLoss, storeFailure } from "./postgres/failure.ts";
-import { clear, isClearanceDue } from "./postgres/clearance.ts";
+import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
+import { prune, isPruningDue } from "./postgres/pruning.ts";
 import { probe } from "./postgres/migrations.ts";
-import { openParts } from "./postgres/opening.ts";
+import { openPostgresResources } from "./postgres/resources.ts";
 import {
   holds,
   lockRow,
@@ -22,7 +22,7 @@ import {
   saveRow,
   type TaskRow,
 } from "./postgres/task-rows.ts";
-import { closedStore, deathsAfter, defaultMaxQueued, lostLease } from "./rules.ts";
+import { storeClosedError, stalledCountAfter, defaultMaxQueued, leaseLostError } from "./rules.ts";
 import type { OpenedStore, TaskStore } from "./store.ts";
 
 export interface PostgresStoreOptions {
@@ -51,35 +51,35 @@ export interface PostgresStoreOptions {
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
   const { clock, logger } = options;
-  const note = createNote(logger);
-  const connection = connectionTo(url);
-  const parts = await openParts({ connection, heartbeatS, clock, note, logger });
+  const onWarning = createWarningLog(logger);
+  const connection = connectionConfig(url);
+  const parts = await openPostgresResources({ connection, heartbeatS, clock, onWarning, logger });
   const { database, jobs, feed } = parts;
-  const turns = createTurns();
-  const create = createCreates({ database, jobs, maxQueued, now, written });
+  const mutex = createKeyedMutex();
+  const create = createBatchInserter({ database, jobs, maxQueued, now, written });
   let closing: Promise<void> | undefined;
 
   /** Runs behind what was asked for before under the same name. */
   async function write<T>(name: string, job: () => Promise<T>): Promise<T> {
-    return read(() => turns.take(name, job));
+    return read(() => mutex.runExclusive(name, job));
   }
 
   async function read<T>(job: () => Promise<T>): Promise<T> {
-    if (closing !== undefined) throw closedStore("postgres");
+    if (closing !== undefined) throw storeClosedError("postgres");
     try {
       return await job();
     } catch (error) {
-      throw storeFailure(error);
+      throw toStoreError(error);
     }
   }
 
   function written(number: number, count: number): void {
-    if (!isClearanceDue(number, count)) return;
-    turns.take("clearance", () => clear(database, number, now())).catch(note);
+    if (!isPruningDue(number, count)) return;
+    mutex.runExclusive("clearance", () => prune(database, number, now())).catch(onWarning);
   }
 
   /** Of a task that has moved: its job, a new one or none, and no lease. */
-  async function place(sql: Sql, row: TaskRow, { state }: Task, runAfter: Date | undefined) {
+  async function replaceJob(sql: Sql, row: TaskRow, { state }: Task, runAfter: Date | undefined) {
     if (row.job !== null) await jobs.remove(sql, row.job);
     if (state !== "queued") return { job: null, lease: null };
     const job = randomUUID();
@@ -105,17 +105,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     list: ({ limit, ...query }) =>
       read(async () => toPage(await readPage(database, { ...query, limit: limit + 1 }), limit)),
 
-    async update(id, change, { lease, runAfter, gotFurther } = {}) {
+    async update(id, change, { lease, runAfter, madeProgress } = {}) {
       const changes = copyJson(change);
       const dueAt = runAfter && new Date(runAfter);
       return write(id, async () => {
         const [task, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
-          if (lease !== undefined && lease !== row.lease) throw lostLease(id);
+          if (lease !== undefined && lease !== row.lease) throw leaseLostError(id);
           const changed = changeTask(parseTask(row.document), changes, now());
           const isMoved = changes.state !== undefined;
-          const held = isMoved ? await place(sql, row, changed, dueAt) : row;
-          const deaths = deathsAfter(row.deaths, changes, gotFurther);
+          const held = isMoved ? await replaceJob(sql, row, changed, dueAt) : row;
+          const deaths = stalledCountAfter(row.deaths, changes, madeProgress);
           const document = JSON.stringify(changed);
           const after = { ...row, ...held, deaths, state: changed.state, document };
           return [changed, await saveRow(sql, row, after)] as const;
@@ -153,25 +153,25 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ping: () => read(() => probe(database)),
 
     close() {
-      closing ??= turns.settled().then(parts.close);
+      closing ??= mutex.onIdle().then(parts.close);
       return closing;
     },
   };
   return { store, events: feed.events };
 }
 
-const noteIntervalMs = 60_000;
+const warningIntervalMs = 60_000;
 
 /**
  * For what goes wrong behind the scenes: a line a minute at most, for it is tried again each few seconds.
  * None for a lost connection, of which the feed tells when it begins and when it is over.
  */
-function createNote(logger: PostgresStoreOptions["logger"]) {
+function createWarningLog(logger: PostgresStoreOptions["logger"]) {
   let quietUntilMs = 0;
   return (event: { message: string }) => {
-    if (event instanceof Error && isLoss(event)) return;
+    if (event instanceof Error && isConnectionLost(event)) return;
     if (performance.now() < quietUntilMs) return;
-    quietUntilMs = performance.now() + noteIntervalMs;
-    logger?.warn({ reason: event.message }, "the database or its jobs need a look");
+    quietUntilMs = performance.now() + warningIntervalMs;
+    logger?.warn({ reason: event.message }, "database or job queue warning");
   };
 }

@@ -1,11 +1,11 @@
 import {
   createTaskEvents,
-  type TaskChanged,
+  type TaskEvent,
   type TaskEvents,
   type TaskEventsOptions,
 } from "../task-events.ts";
 import type { Task } from "../task.ts";
-import { createTurns } from "../turns.ts";
+import { createKeyedMutex } from "../keyed-mutex.ts";
 import type { Claim, ClaimQuery, OpenedStore, TaskStore } from "./store.ts";
 
 /** A store whose changes are all made by this process, with its feed; default: one of its own. */
@@ -25,12 +25,12 @@ export function withFeed(
  */
 export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore {
   /** Of the writes to each task. */
-  const turns = createTurns();
+  const mutex = createKeyedMutex();
   /** All claims so far: their tasks are known only once they have ended. */
   let claims: Promise<unknown> = Promise.resolve();
 
   /** Behind the claims, for what was written may be to a task that one of them has taken. */
-  async function publishWrite(type: TaskChanged["type"], write: Promise<Task>): Promise<Task> {
+  async function publishWrite(type: TaskEvent["type"], write: Promise<Task>): Promise<Task> {
     const task = await write;
     await claims;
     return publish(type, task);
@@ -42,7 +42,7 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     return claimed;
   }
 
-  function publish(type: TaskChanged["type"], task: Task): Task {
+  function publish(type: TaskEvent["type"], task: Task): Task {
     events.publish(type === "task" ? { type, task } : { type, task: { id: task.id } });
     return task;
   }
@@ -58,8 +58,8 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     get: (id) => store.get(id),
     list: (query) => store.list(query),
     update: (id, change, options) =>
-      turns.take(id, () => publishWrite("task", store.update(id, change, options))),
-    delete: (id) => turns.take(id, () => publishWrite("deleted", store.delete(id))),
+      mutex.runExclusive(id, () => publishWrite("task", store.update(id, change, options))),
+    delete: (id) => mutex.runExclusive(id, () => publishWrite("deleted", store.delete(id))),
     claim: (query) => {
       const mine = claim(query);
       // Nothing is carried on, else each would hold those before it.
@@ -69,7 +69,7 @@ export function publishChanges(store: TaskStore, events: TaskEvents): TaskStore 
     heartbeat: (id, lease, leaseMs) => store.heartbeat(id, lease, leaseMs),
     ping: () => store.ping(),
     async close() {
-      await turns.settled();
+      await mutex.onIdle();
       await store.close();
     },
   };

@@ -6,7 +6,7 @@ import { withFeed } from "./publish-changes.ts";
 import { openSqliteStore } from "./sqlite.ts";
 import type { OpenedStore } from "./store.ts";
 
-export interface StoreOptions {
+export interface StoreDeps {
   /** Folder of the stores that keep files and are not told where. */
   dataDir: string;
   /** Tasks that are queued at most; default 100,000. */
@@ -18,7 +18,7 @@ export interface StoreOptions {
   logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
-type Opener = (address: string, options: StoreOptions) => OpenedStore | Promise<OpenedStore>;
+type Opener = (address: string, options: StoreDeps) => OpenedStore | Promise<OpenedStore>;
 
 /** Each store under its URL's scheme; an opener gets what follows the colon. */
 const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
@@ -52,7 +52,7 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  * @throws Error that names STORE_URL where it leads to no store; ServiceError `unavailable` where the
  * store cannot be opened.
  */
-export async function openStore(storeUrl: string, options: StoreOptions): Promise<OpenedStore> {
+export async function openStore(storeUrl: string, options: StoreDeps): Promise<OpenedStore> {
   const [scheme = "", ...address] = storeUrl.split(":");
   const open = address.length === 0 ? undefined : openers.get(scheme);
   if (open === undefined) {

@@ -17,7 +17,7 @@ export function hostOf(url: string): string {
 }
 
 /** The task as a claim hands it out; one whose worker died goes on, with the progress that it had made. */
-export function startRun(task: Task, now: Date): Task {
+export function toRunning(task: Task, now: Date): Task {
   if (task.state !== "running") {
     return changeTask(task, { state: "running", attempts: task.attempts + 1 }, now);
   }
@@ -26,42 +26,41 @@ export function startRun(task: Task, now: Date): Task {
 }
 
 /** `deaths` behind an update of a task that had as many before. */
-export function deathsAfter(before: number, { state }: TaskChange, gotFurther = false): number {
-  return gotFurther || state !== undefined ? 0 : before;
+export function stalledCountAfter(
+  before: number,
+  { state }: TaskChange,
+  madeProgress = false,
+): number {
+  return madeProgress || state !== undefined ? 0 : before;
 }
 
 /** @throws ServiceError `unavailable` where no further task may be queued. */
-export function assertRoom(queued: number, maxQueued: number): void {
+export function assertQueueNotFull(queued: number, maxQueued: number): void {
   if (queued < maxQueued) return;
-  throw new ServiceError(
-    "unavailable",
-    `the task cannot be queued: at most ${maxQueued} may be, and ${queued} are`,
-    { retryAfterS: fullRetryAfterS },
-  );
+  throw new ServiceError("unavailable", `the queue is full: ${queued} tasks, limit ${maxQueued}`, {
+    retryAfterS: fullRetryAfterS,
+  });
 }
 
-export function unknownTask(id: string): ServiceError {
+export function taskNotFoundError(id: string): ServiceError {
   return new ServiceError("not_found", `there is no task ${id}`);
 }
 
-export function duplicateTask(id: string): ServiceError {
+export function duplicateTaskError(id: string): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be stored: its id is taken`);
 }
 
-export function lostLease(id: string): ServiceError {
-  return new ServiceError(
-    "conflict",
-    `task ${id} cannot be changed under this lease: it is not the one that holds the task now`,
-  );
+export function leaseLostError(id: string): ServiceError {
+  return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);
 }
 
-export function mismatchedKey({ key }: Idempotency): ServiceError {
+export function idempotencyMismatchError({ key }: Idempotency): ServiceError {
   return new ServiceError(
     "idempotency_mismatch",
     `the idempotency key ${JSON.stringify(key)} was used for another request in the last 24 hours`,
   );
 }
 
-export function closedStore(name: string): ServiceError {
+export function storeClosedError(name: string): ServiceError {
   return new ServiceError("unavailable", `the ${name} task store is closed`);
 }

@@ -3,20 +3,20 @@ import { changeTask, type Task } from "../task.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";
 import {
-  assertRoom,
-  closedStore,
-  deathsAfter,
+  assertQueueNotFull,
+  storeClosedError,
+  stalledCountAfter,
   defaultMaxQueued,
   hostOf,
-  lostLease,
-  startRun,
+  leaseLostError,
+  toRunning,
 } from "./rules.ts";
 import { openDatabase } from "./sqlite/database.ts";
-import { createGroupCommit, storeFailure } from "./sqlite/group-commit.ts";
-import { createLogFlush } from "./sqlite/log-flush.ts";
-import { createKeyTable } from "./sqlite/key-table.ts";
+import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
+import { createWalSync } from "./sqlite/wal-sync.ts";
+import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
-import { createTaskTable, type Place } from "./sqlite/task-table.ts";
+import { createTaskTable, type ClaimState } from "./sqlite/task-table.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface SqliteStoreOptions {
@@ -40,8 +40,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const db = openDatabase(path);
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
-  const keys = createKeyTable(statements);
-  const log = createLogFlush(db, path);
+  const keys = createIdempotencyTable(statements);
+  const log = createWalSync(db, path);
   const commits = createGroupCommit(db, log.flush, tasks.mark);
   let closed: Promise<void> | undefined;
 
@@ -52,16 +52,16 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   }
 
   async function write<T>(job: () => T): Promise<T> {
-    if (closed !== undefined) throw closedStore("sqlite");
+    if (closed !== undefined) throw storeClosedError("sqlite");
     return commits.run(job);
   }
 
   async function read<T>(job: () => T): Promise<T> {
-    if (closed !== undefined) throw closedStore("sqlite");
+    if (closed !== undefined) throw storeClosedError("sqlite");
     try {
       return job();
     } catch (error) {
-      throw storeFailure(error);
+      throw toStoreError(error);
     }
   }
 
@@ -77,7 +77,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const nowMs = now().getTime();
         const earlier = key && keys.recall(key, nowMs);
         if (earlier !== undefined) return earlier;
-        assertRoom(tasks.queued(), maxQueued);
+        assertQueueNotFull(tasks.queued(), maxQueued);
         tasks.insert({ id, state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
         return document;
@@ -94,16 +94,21 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     list: ({ limit, state, before }) =>
       read(() => toPage(tasks.page(limit + 1, state, before), limit)),
 
-    async update(id, change, { lease, runAfter, gotFurther } = {}) {
+    async update(id, change, { lease, runAfter, madeProgress } = {}) {
       const changes = copyJson(change);
       const dueAtMs = runAfter?.getTime() ?? null;
       return write(() => {
         const row = tasks.require(id);
-        if (lease !== undefined && lease !== row.lease) throw lostLease(id);
+        if (lease !== undefined && lease !== row.lease) throw leaseLostError(id);
         const task = changeTask(parseTask(row.document), changes, now());
         const place = changes.state === undefined ? row : placeAfterMove(task, dueAtMs);
-        const deaths = deathsAfter(row.deaths, changes, gotFurther);
-        tasks.save(row, { ...place, deaths, state: task.state, document: JSON.stringify(task) });
+        const stalledCount = stalledCountAfter(row.stalledCount, changes, madeProgress);
+        tasks.save(row, {
+          ...place,
+          stalledCount,
+          state: task.state,
+          document: JSON.stringify(task),
+        });
         return task;
       });
     },
@@ -121,12 +126,12 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const at = now();
         const row = tasks.oldestClaimable(at.getTime(), passedOver);
         if (row === undefined) return undefined;
-        const task = startRun(parseTask(row.document), at);
+        const task = toRunning(parseTask(row.document), at);
         const lease = randomUUID();
-        const deaths = row.deaths + Number(row.state === "running");
-        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease, deaths };
+        const stalledCount = row.stalledCount + Number(row.state === "running");
+        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease, stalledCount };
         tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
-        return { task, lease, deaths };
+        return { task, lease, stalledCount };
       });
     },
 
@@ -148,8 +153,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
 }
 
 /** Behind a move: claimable at once or later where it is queued, else not; nobody holds it. */
-function placeAfterMove({ state }: Task, dueAtMs: number | null): Place {
-  const place = { lease: null, deaths: 0 };
+function placeAfterMove({ state }: Task, dueAtMs: number | null): ClaimState {
+  const place = { lease: null, stalledCount: 0 };
   if (state !== "queued") return { ...place, isClaimable: false, dueAtMs: null };
   return { ...place, isClaimable: dueAtMs === null, dueAtMs };
 }

@@ -112,7 +112,7 @@ export interface UpdateOptions {
   lease?: string;
   runAfter?: Date;
   /** The run has got further than those before it: their deaths no longer count. */
-  gotFurther?: boolean;
+  madeProgress?: boolean;
 }
 
 export interface ClaimQuery {
@@ -125,7 +125,7 @@ export interface Claim {
   /** Shown to `update` and `heartbeat` to prove that the task is still held. */
   lease: string;
   /** Workers in a row that died with this task and got no further; 0 after every orderly move. */
-  deaths: number;
+  stalledCount: number;
   /** How long the lease lasts without a heartbeat, where the store holds to a length of its own. */
   leaseMs?: number;
 }

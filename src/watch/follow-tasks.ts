@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TaskChanged } from "../task-events.ts";
-import { parseDeleted, parseTask } from "./answers.ts";
+import type { TaskEvent } from "../task-events.ts";
+import { parseDeleted, parseTask } from "./responses.ts";
 import { type ServerEvent, readEvents } from "./event-stream.ts";
-import { openService, type Service } from "./service.ts";
+import { openService, type ServiceClient } from "./service-client.ts";
 
 export interface FollowOptions {
   url: URL;
@@ -19,7 +19,7 @@ const longestPauseMs = 2_000;
  * a lost connection it goes on where it was; where the service cannot tell what was missed, the tasks
  * that run and those that ran before are read again.
  */
-export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskChanged[]> {
+export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
   const { url, signal, onTrouble } = options;
   const service = openService(url, signal);
   const running = new Set<string>();
@@ -27,7 +27,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskC
   let trouble: string | undefined;
   let pauseMs = firstPauseMs;
 
-  async function* connect(): AsyncGenerator<TaskChanged[]> {
+  async function* connect(): AsyncGenerator<TaskEvent[]> {
     using stream = await service.openEvents(lastId);
     trouble = undefined;
     pauseMs = firstPauseMs;
@@ -61,10 +61,13 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskC
 }
 
 /** What runs now, and what has become of the tasks that were `known` to run and do so no more. */
-async function readRunning(service: Service, known: ReadonlySet<string>): Promise<TaskChanged[]> {
+async function readRunning(
+  service: ServiceClient,
+  known: ReadonlySet<string>,
+): Promise<TaskEvent[]> {
   const tasks = await service.listRunning();
   const ids = new Set(tasks.map(({ id }) => id));
-  const changes: TaskChanged[] = tasks.map((task) => ({ type: "task", task }));
+  const changes: TaskEvent[] = tasks.map((task) => ({ type: "task", task }));
   for (const id of known.difference(ids)) {
     const task = await service.getTask(id);
     changes.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
@@ -72,7 +75,7 @@ async function readRunning(service: Service, known: ReadonlySet<string>): Promis
   return changes;
 }
 
-function changeOf({ type, data }: ServerEvent): TaskChanged[] {
+function changeOf({ type, data }: ServerEvent): TaskEvent[] {
   if (type === "task") return [{ type, task: parseTask(data) }];
   if (type === "deleted") return [{ type, task: parseDeleted(data) }];
   return [];

@@ -8,17 +8,17 @@ export function taskLine(task: Task): string {
 function standing({ state, progress, file, error }: Task): string {
   if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}`;
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
-  if (state === "queued" && error !== null) return `waits, failed: ${printable(error.message)} `;
+  if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;
   return state === "running" ? runningLine(progress) : state;
 }
 
 function runningLine(progress: Progress | null): string {
-  if (progress === null || progress.stage === "resolving") return `${bar(null)}  reads the page`;
+  if (progress === null || progress.stage === "resolving") return `${bar(null)}  resolving`;
   const { stage, downloaded_bytes: bytes, total_bytes: total, speed, eta } = progress;
   const percent = percentOf(progress);
   const share = percent === null ? "   ? %" : `${percent.toString().padStart(4)} %`;
   const size = `${formatBytes(bytes)} of ${formatBytes(total)}`.padEnd(20);
-  if (stage === "processing") return `${bar(percent)} ${share}  ${size}  writes the file`;
+  if (stage === "processing") return `${bar(percent)} ${share}  ${size}  processing`;
   const rate = speed === null ? "" : `${formatBytes(speed)}/s`;
   const left = eta === null ? "" : `${formatDuration(eta)} left`;
   return `${bar(percent)} ${share}  ${size}  ${rate.padStart(10)}  ${left.padStart(12)}`;

@@ -1,4 +1,4 @@
-import type { TaskChanged } from "../task-events.ts";
+import type { TaskEvent } from "../task-events.ts";
 
 /** Where text goes: a terminal, or anything else that takes lines. */
 export interface Output {
@@ -9,7 +9,7 @@ export interface Output {
 }
 
 export interface View {
-  show(changes: readonly TaskChanged[]): void;
+  show(changes: readonly TaskEvent[]): void;
   /** Shows a line that is not about a task. */
   say(line: string): void;
   close(): void;

@@ -1,6 +1,6 @@
 import { followTasks } from "./follow-tasks.ts";
-import { createLog } from "./log.ts";
-import { createScreen } from "./screen.ts";
+import { createLineView } from "./line-view.ts";
+import { createBarView } from "./bar-view.ts";
 import type { Output } from "./view.ts";
 
 export interface WatchOptions {
@@ -16,7 +16,7 @@ export interface WatchOptions {
  * `signal` is aborted. A service that is away is waited for.
  */
 export async function watchTasks({ url, output, signal }: WatchOptions): Promise<void> {
-  const view = output.isTTY === true ? createScreen(output) : createLog(output);
+  const view = output.isTTY === true ? createBarView(output) : createLineView(output);
   const onTrouble = (reason: string) => view.say(`${url.href}: ${reason}; trying again`);
   try {
     for await (const changes of followTasks({ url, signal, onTrouble })) view.show(changes);

@@ -3,34 +3,34 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { randomUUIDv7 } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { Files } from "../../src/files/files.ts";
+import type { FileStore } from "../../src/files/files.ts";
 
 /** The contract of `src/files/files.ts`; `open` gives an empty file store. */
-export function describeFiles(name: string, open: () => Files): void {
+export function describeFiles(name: string, open: () => FileStore): void {
   describe(`${name}, as any file store,`, () => {
     it("opens a folder for the parts of a task, the same one each time", async () => {
       const files = open();
       const id = randomUUIDv7();
-      const folder = await files.openParts(id);
+      const folder = await files.openWorkFolder(id);
       writeFileSync(join(folder, "part"), "x");
-      expect(await files.openParts(id)).toBe(folder);
+      expect(await files.openWorkFolder(id)).toBe(folder);
       expect(readdirSync(folder)).toEqual(["part"]);
     });
 
     it("gives each task a folder of its own", async () => {
       const files = open();
-      const folders = [randomUUIDv7(), randomUUIDv7()].map((id) => files.openParts(id));
+      const folders = [randomUUIDv7(), randomUUIDv7()].map((id) => files.openWorkFolder(id));
       expect(new Set(await Promise.all(folders)).size).toBe(2);
     });
 
     it("removes a parts folder with all that is in it, and does not mind if there is none", async () => {
       const files = open();
       const id = randomUUIDv7();
-      const folder = await files.openParts(id);
+      const folder = await files.openWorkFolder(id);
       writeFileSync(join(folder, "part"), "x");
-      await files.removeParts(id);
+      await files.removeWorkFolder(id);
       await expect(stat(folder)).rejects.toThrow("ENOENT");
-      await files.removeParts(id);
+      await files.removeWorkFolder(id);
     });
 
     it("keeps a file as the task's result, whole, and removes the parts", async () => {
@@ -53,8 +53,8 @@ export function describeFiles(name: string, open: () => Files): void {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
-      const path = join(await files.openParts(id), "nothing");
-      await expect(files.keep(id, path)).rejects.toMatchObject({ code: "unavailable" });
+      const path = join(await files.openWorkFolder(id), "nothing");
+      await expect(files.saveResult(id, path)).rejects.toMatchObject({ code: "unavailable" });
       expect(await read(files, id)).toBe("content");
     });
 
@@ -62,7 +62,7 @@ export function describeFiles(name: string, open: () => Files): void {
       const files = open();
       const id = randomUUIDv7();
       expect(await files.open(id)).toBeUndefined();
-      await files.openParts(id);
+      await files.openWorkFolder(id);
       expect(await files.open(id)).toBeUndefined();
     });
 
@@ -82,7 +82,7 @@ export function describeFiles(name: string, open: () => Files): void {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
-      await files.openParts(id);
+      await files.openWorkFolder(id);
       await files.remove(id);
       expect(await files.ids()).toEqual([]);
       await files.remove(id);
@@ -93,9 +93,9 @@ export function describeFiles(name: string, open: () => Files): void {
       const [kept, begun, both] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
       expect(await files.ids()).toEqual([]);
       await keep(files, kept, "x");
-      await files.openParts(begun);
+      await files.openWorkFolder(begun);
       await keep(files, both, "x");
-      await files.openParts(both);
+      await files.openWorkFolder(both);
       expect((await files.ids()).toSorted()).toEqual([kept, begun, both].toSorted());
     });
 
@@ -116,13 +116,13 @@ export function describeFiles(name: string, open: () => Files): void {
     ])("takes %j for the id of no task, never for a path", async (id) => {
       const files = open();
       const other = randomUUIDv7();
-      const folder = await files.openParts(other);
+      const folder = await files.openWorkFolder(other);
       expect(await files.open(id)).toBeUndefined();
       await files.remove(id);
-      await files.removeParts(id);
-      await expect(files.openParts(id)).rejects.toMatchObject({ code: "not_found" });
+      await files.removeWorkFolder(id);
+      await expect(files.openWorkFolder(id)).rejects.toMatchObject({ code: "not_found" });
       writeFileSync(join(folder, "part"), "x");
-      await expect(files.keep(id, join(folder, "part"))).rejects.toMatchObject({
+      await expect(files.saveResult(id, join(folder, "part"))).rejects.toMatchObject({
         code: "not_found",
       });
       expect(await readFile(join(folder, "part"), "utf8")).toBe("x");
@@ -130,15 +130,15 @@ export function describeFiles(name: string, open: () => Files): void {
   });
 }
 
-async function keep(files: Files, id: string, content: string): Promise<string> {
-  const folder = await files.openParts(id);
+async function keep(files: FileStore, id: string, content: string): Promise<string> {
+  const folder = await files.openWorkFolder(id);
   writeFileSync(join(folder, "other"), "a part");
   writeFileSync(join(folder, "result"), content);
-  await files.keep(id, join(folder, "result"));
+  await files.saveResult(id, join(folder, "result"));
   return folder;
 }
 
-async function read(files: Files, id: string): Promise<string | undefined> {
+async function read(files: FileStore, id: string): Promise<string | undefined> {
   const opened = await files.open(id);
   const content = await opened?.handle.readFile("utf8");
   await opened?.handle.close();

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry, type Trial } from "../contracts/engine/trial.ts";
+import { showEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist, multivariant } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
@@ -14,7 +14,7 @@ const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const playlist = hls(mediaPlaylist(stream.lines));
 
 /** The download of an address of which nothing is known but that it is a medium. */
-const download = (trial: Trial) => {
+const download = (trial: EngineHarness) => {
   const { format } = trial.job;
   return trial.download({ format: { ...format, ext: null } });
 };

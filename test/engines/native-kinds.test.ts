@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry } from "../contracts/engine/trial.ts";
+import { showEntry } from "../contracts/engine/harness.ts";
 import { probe } from "../media/probe.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { resource, type Resources } from "../media/resources.ts";

@@ -2,11 +2,11 @@ import { readdir, readlink, writeFile } from "node:fs/promises";
 import { join as joinPath } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { download } from "../../src/engines/native/download.ts";
-import { readWhole } from "../../src/engines/native/lane.ts";
+import { readFileChunks } from "../../src/engines/native/source-stream.ts";
 import { remux } from "../../src/engines/native/remux.ts";
 import { createNativeEngine } from "../../src/engines/native.ts";
 import { createHttpClient } from "../../src/net/http-client.ts";
-import { showEntry } from "../contracts/engine/trial.ts";
+import { showEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
@@ -76,7 +76,7 @@ describe("an abort of a remux", () => {
     const path = joinPath(trial.job.folder, "film.mp4");
     await writeFile(path, readMedium("index-last.mp4"));
     const stopped = remux({
-      main: { name: "main", container: "mp4", path, chunks: readWhole(path) },
+      main: { name: "main", container: "mp4", path, chunks: readFileChunks(path) },
       audio: null,
       openAudio: null,
       audioOnly: false,

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { readWhole } from "../../src/engines/native/lane.ts";
+import { readFileChunks } from "../../src/engines/native/source-stream.ts";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry } from "../contracts/engine/trial.ts";
+import { showEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
@@ -45,7 +45,7 @@ it("a fragment is read by itself from a file without an init section", async () 
   await using trial = await showEntry(open, new Map(), "none.m3u8");
   const path = await trial.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
   const read: Uint8Array[] = [];
-  for await (const { bytes } of readWhole(path)) read.push(bytes);
+  for await (const { bytes } of readFileChunks(path)) read.push(bytes);
   expect(read).toHaveLength(pieces.length);
 });
 

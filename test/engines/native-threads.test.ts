@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry, type Trial } from "../contracts/engine/trial.ts";
+import { showEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
@@ -109,7 +109,7 @@ describe("an abort", () => {
   });
 });
 
-function begin(trial: Trial): { aborting: AbortController; ended: Promise<unknown> } {
+function begin(trial: EngineHarness): { aborting: AbortController; ended: Promise<unknown> } {
   const aborting = new AbortController();
   const ended = trial.download({}, aborting.signal).then(
     () => "it went on",

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { first, type Fault } from "../media/faults.ts";
-import { hashOfFile, mediumOf, MiB, sha256, startTrial } from "./parts-trial.ts";
+import { hashOfFile, mediumOf, MiB, sha256, startTrial } from "./parts-harness.ts";
 
 const size = 700_000;
 const seeds = [11, 12, 13];

@@ -1,14 +1,14 @@
-import { openParts } from "../../src/engines/native/parts.ts";
+import { openPartStore } from "../../src/engines/native/part-store.ts";
 import { createHttpClient } from "../../src/net/http-client.ts";
 
 /** A process of its own that fetches part `file` and prints how far it is, to be killed: `parts-child.ts <folder> <url>`. */
 const [folder = "", url = ""] = process.argv.slice(2);
-const parts = await openParts({
+const parts = await openPartStore({
   folder,
   client: createHttpClient({ allowNetworks: ["127.0.0.1/32"], totalTimeoutMs: 60_000 }),
   identity: "format 1",
   maxBytes: Number.POSITIVE_INFINITY,
-  checkRoom: async () => {},
+  checkFreeSpace: async () => {},
 });
 const signal = AbortSignal.timeout(60_000);
 const onBytes = () => process.stdout.write(`${parts.bytes}\n`);

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type Fault, first } from "../media/faults.ts";
-import { hashOfFile, mediumOf, sha256, startTrial, type Trial } from "./parts-trial.ts";
+import { hashOfFile, mediumOf, sha256, startTrial, type PartsHarness } from "./parts-harness.ts";
 
 const size = 200_000;
 const medium = mediumOf(size);
@@ -9,7 +9,7 @@ const other = mediumOf(size, 2);
 const anHourAgo = new Date(Date.now() - 3_600_000).toUTCString();
 
 /** The first answer is cut after 120,000 bytes; `before` holds for it and `after` for the others. */
-async function cutBetween(before: Fault, after: Fault, later = medium): Promise<Trial> {
+async function cutBetween(before: Fault, after: Fault, later = medium): Promise<PartsHarness> {
   const trial = await startTrial();
   trial.server.serve("/medium", medium, ({ nth }) => {
     if (nth > 0) return after;
@@ -20,8 +20,9 @@ async function cutBetween(before: Fault, after: Fault, later = medium): Promise<
 }
 
 const headers = (fields: Record<string, string | null>): Fault => ({ headers: fields });
-const rangesOf = ({ server }: Trial) => server.requests.map((request) => request.headers.range);
-const ifRangesOf = ({ server }: Trial) =>
+const rangesOf = ({ server }: PartsHarness) =>
+  server.requests.map((request) => request.headers.range);
+const ifRangesOf = ({ server }: PartsHarness) =>
   server.requests.map((request) => request.headers["if-range"]);
 
 describe("a part that was cut", () => {
@@ -161,7 +162,7 @@ describe("a stated length", () => {
     const range = { offset: 0, length: 1000 };
     await expect(trial.fetch(await trial.open(), { range })).rejects.toMatchObject({
       code: "upstream_unreachable",
-      message: expect.stringContaining("the answer ended 1000 bytes before the end that it states"),
+      message: expect.stringContaining("the response is 1000 bytes too short"),
     });
     expect(trial.server.requests).toHaveLength(4);
   });

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
-import { leaveAfter, mediumOf, MiB, startTrial } from "./parts-trial.ts";
+import { leaveAfter, mediumOf, MiB, startTrial } from "./parts-harness.ts";
 
 const size = 100_000;
 const medium = mediumOf(size);
@@ -48,7 +48,7 @@ describe("the room on the disk", () => {
     server.serve("/medium", medium);
     const asked: number[] = [];
     const parts = await open({
-      checkRoom: async (bytes) => {
+      checkFreeSpace: async (bytes) => {
         asked.push(bytes);
         throw full;
       },
@@ -61,11 +61,11 @@ describe("the room on the disk", () => {
     const { server, open, fetch } = await startTrial();
     server.serve("/medium", mediumOf(40 * MiB), { length: "chunked" });
     let looks = 0;
-    const checkRoom = async () => {
+    const checkFreeSpace = async () => {
       looks += 1;
       if (looks === 2) throw full;
     };
-    const parts = await open({ checkRoom });
+    const parts = await open({ checkFreeSpace });
     await expect(fetch(parts)).rejects.toBe(full);
     expect(parts.bytes).toBeGreaterThan(30 * MiB);
     expect(parts.bytes).toBeLessThanOrEqual(33 * MiB);
@@ -80,7 +80,7 @@ describe("a file system that fails", () => {
     await symlink("/dev/full", join(folder, "file"));
     await expect(fetch(parts)).rejects.toMatchObject({
       code: "disk_full",
-      message: `cannot write ${folder}/file: the file system says ENOSPC`,
+      message: `cannot write ${folder}/file: file system error ENOSPC`,
     });
     await fetch(parts, { name: "other" });
   });

@@ -11,14 +11,14 @@ import {
   MiB,
   sha256,
   startTrial,
-  type Trial,
-} from "./parts-trial.ts";
+  type PartsHarness,
+} from "./parts-harness.ts";
 
 const size = 400_000;
 const medium = mediumOf(size);
 
 /** A first run got 300,000 bytes, of which the last ones may have been under way. */
-async function startHalfway(): Promise<Trial> {
+async function startHalfway(): Promise<PartsHarness> {
   const trial = await startTrial();
   trial.server.serve("/medium", medium, { stallAfter: 300_000 });
   await leaveAfter(trial, 300_000);
@@ -26,8 +26,8 @@ async function startHalfway(): Promise<Trial> {
   return trial;
 }
 
-const journalOf = ({ folder }: Trial) => join(folder, "journal.ndjson");
-const lastRange = ({ server }: Trial) => server.requests.at(-1)?.headers.range;
+const journalOf = ({ folder }: PartsHarness) => join(folder, "journal.ndjson");
+const lastRange = ({ server }: PartsHarness) => server.requests.at(-1)?.headers.range;
 
 describe("a later run", () => {
   it("goes on where the one before it was left", async () => {
@@ -127,7 +127,7 @@ describe("a later run", () => {
 });
 
 describe("after the machine has started again", () => {
-  async function restartMachine({ folder }: Trial): Promise<void> {
+  async function restartMachine({ folder }: PartsHarness): Promise<void> {
     const path = join(folder, "journal.ndjson");
     const text = await readFile(path, "utf8");
     await writeFile(path, text.replace(/"boot":"[^"]*"/, '"boot":"an earlier one"'));

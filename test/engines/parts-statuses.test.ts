@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { first } from "../media/faults.ts";
-import { hashOfFile, mediumOf, sha256, startTrial } from "./parts-trial.ts";
+import { hashOfFile, mediumOf, sha256, startTrial } from "./parts-harness.ts";
 
 const medium = mediumOf(100_000);
 

@@ -24,9 +24,9 @@ describe("files on the disk", () => {
     const folder = makeFolder();
     const id = randomUUIDv7();
     const files = openDiskFiles({ folder });
-    const path = join(await files.openParts(id), "result.mp4");
+    const path = join(await files.openWorkFolder(id), "result.mp4");
     writeFileSync(path, "content");
-    await files.keep(id, path);
+    await files.saveResult(id, path);
     expect(readdirSync(join(folder, "files"))).toEqual([id]);
     const opened = await openDiskFiles({ folder }).open(id);
     expect(opened?.size).toBe(7);
@@ -37,7 +37,7 @@ describe("files on the disk", () => {
     const folder = makeFolder();
     const files = openDiskFiles({ folder });
     const id = randomUUIDv7();
-    await files.openParts(id);
+    await files.openWorkFolder(id);
     mkdirSync(join(folder, "parts", "lost+found"));
     mkdirSync(join(folder, "files"));
     writeFileSync(join(folder, "files", ".DS_Store"), "");
@@ -47,10 +47,10 @@ describe("files on the disk", () => {
   it("says where a file is in the way of a folder", async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, "parts"), "");
-    await expect(openDiskFiles({ folder }).openParts(randomUUIDv7())).rejects.toMatchObject({
+    await expect(openDiskFiles({ folder }).openWorkFolder(randomUUIDv7())).rejects.toMatchObject({
       name: "ServiceError",
       code: "unavailable",
-      message: expect.stringMatching(/parts folder of task .* the file system says ENOTDIR$/),
+      message: expect.stringMatching(/parts folder of task .* file system error ENOTDIR$/),
       cause: { code: "ENOTDIR" },
     });
   });
@@ -63,12 +63,15 @@ describe("files on the disk", () => {
   ])("answers %s with %s, and has no result then", async (errno, code) => {
     const files = openDiskFiles({ folder: makeFolder() });
     const id = randomUUIDv7();
-    const path = join(await files.openParts(id), "result");
+    const path = join(await files.openWorkFolder(id), "result");
     writeFileSync(path, "content");
     failNext("rename", errno);
-    await expect(files.keep(id, path)).rejects.toMatchObject({ code, cause: { code: errno } });
+    await expect(files.saveResult(id, path)).rejects.toMatchObject({
+      code,
+      cause: { code: errno },
+    });
     expect(await files.open(id)).toBeUndefined();
-    await files.keep(id, path);
+    await files.saveResult(id, path);
     expect(await files.ids()).toEqual([id]);
   });
 });

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { readHls } from "../../src/manifests/hls.ts";
 import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
 import { checkManifest } from "./manifest-check.ts";
-import { addresses, cook, junk, mutations, recipes } from "./recipe.ts";
+import { addresses, render, junk, mutations, recipes } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";
 import { defineTarget } from "./target.ts";
 
@@ -53,7 +53,7 @@ const begin = fc.constantFrom("#EXTM3U\n", "\uFEFF#EXTM3U\r\n", "#extm3u", "", "
 
 const input = fc.tuple(begin, recipes(line, line, line, mutations(samples, junk), junk));
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
-const prepare = ([start, recipe]: Input) => start + cook(recipe);
+const prepare = ([start, recipe]: Input) => start + render(recipe);
 
 export const m3u8 = defineTarget({
   name: "m3u8",

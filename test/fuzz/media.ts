@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
-import { createFmp4Demuxer } from "../../src/engines/native/remux/mp4/fmp4.ts";
-import { createMpegTsDemuxer } from "../../src/engines/native/remux/mpeg-ts/mpeg-ts.ts";
-import { createPackedAudioDemuxer } from "../../src/engines/native/remux/mpeg-ts/packed-audio.ts";
-import type { SampleSink } from "../../src/engines/native/remux/samples.ts";
-import { type Container, sniffContainer } from "../../src/engines/native/remux/sniff.ts";
-import { createTimelines } from "../../src/engines/native/remux/timelines.ts";
+import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/packed-audio.ts";
+import type { SampleSink } from "../../src/remux/samples.ts";
+import { type Container, sniffContainer } from "../../src/remux/sniff.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
 import { ServiceError } from "../../src/errors.ts";
 import { defineTarget } from "./target.ts";
 

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { readDash } from "../../src/manifests/dash.ts";
 import { readDashSegments } from "../../src/manifests/dash-segments.ts";
 import { checkManifest } from "./manifest-check.ts";
-import { addresses, cook, junk, mutations, recipes } from "./recipe.ts";
+import { addresses, render, junk, mutations, recipes } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";
 import { defineTarget } from "./target.ts";
 
@@ -70,7 +70,7 @@ const begin = fc.constantFrom(
 
 const input = fc.tuple(begin, recipes(tag, tag, tag, mutations(samples, junk), other, value));
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
-const prepare = ([start, recipe]: Input) => start + cook(recipe);
+const prepare = ([start, recipe]: Input) => start + render(recipe);
 
 export const mpd = defineTarget({
   name: "mpd",

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { addresses, junk, mutations, recipes } from "./recipe.ts";
+import { addresses, junk, mutations, recipes } from "./input-plan.ts";
 
 const elements =
   "html head title base meta link script style body div span p a b h1 time video audio source track iframe object embed img svg math form template noscript textarea table td select option br plaintext".split(

@@ -3,11 +3,11 @@ import { setImmediate } from "node:timers/promises";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import * as fc from "fast-check";
 import { ServiceError } from "../../src/errors.ts";
-import type { HttpAnswer, HttpClient } from "../../src/net/client.ts";
+import type { HttpResponse, HttpClient } from "../../src/net/client.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import { createPageResolver } from "../../src/resolvers/page.ts";
 import { pages } from "./page-html.ts";
-import { cook, junk } from "./recipe.ts";
+import { render, junk } from "./input-plan.ts";
 import { defineTarget } from "./target.ts";
 
 const schema = TypeCompiler.Compile(PageInfo);
@@ -62,7 +62,7 @@ export const pageTarget = defineTarget({
   prepare: ([{ html, bytes, path, ...rest }, link]): Prepared => ({
     url: new URL(path, "https://video.example.com"),
     contentType: rest.contentType,
-    chunks: cut(Buffer.concat([Buffer.from(cook(html), rest.encoding), bytes]), rest.chunkBytes),
+    chunks: cut(Buffer.concat([Buffer.from(render(html), rest.encoding), bytes]), rest.chunkBytes),
     linked: link,
   }),
   run: async (prepared) => {
@@ -112,7 +112,7 @@ function fakeClient({
     }
   }
   return {
-    async get(url): Promise<HttpAnswer> {
+    async get(url): Promise<HttpResponse> {
       const isPage = url.href === pageUrl.href;
       if (!isPage && link === null) {
         throw new ServiceError("upstream_status", `${url.href} answered with 404`);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { LightMyRequestResponse } from "fastify";
 import * as fc from "fast-check";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { addresses, cook, junk, recipes } from "./recipe.ts";
+import { addresses, render, junk, recipes } from "./input-plan.ts";
 import { defineTarget } from "./target.ts";
 
 /** Tasks pile up in the memory store: a new app after so many runs. */
@@ -43,7 +43,7 @@ function check(outcome: { value: LightMyRequestResponse } | { error: unknown }):
 
 const infoApps = createApps();
 const query = fc.oneof(
-  recipes(addresses, junk).map((recipe) => `url=${escapeAll(cook(recipe).slice(0, 30_000))}`),
+  recipes(addresses, junk).map((recipe) => `url=${escapeAll(render(recipe).slice(0, 30_000))}`),
   fc
     .tuple(addresses, addresses)
     .map((list) => list.map((each) => `url=${escapeUrl(each)}`).join("&")),
@@ -99,7 +99,7 @@ const body = fc.oneof(
   { weight: 1, arbitrary: fc.json() },
   {
     weight: 1,
-    arbitrary: recipes(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(cook),
+    arbitrary: recipes(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render),
   },
 );
 const idempotencyKey = fc.option(

@@ -13,10 +13,10 @@ export function checkSegments(outcome: Outcome<SegmentList>): void {
     if (outcome.error instanceof ServiceError && codes.has(outcome.error.code)) return;
     throw outcome.error;
   }
-  const { segments, isOver, refreshS } = outcome.value;
+  const { segments, hasEnded, refreshS } = outcome.value;
   assert.ok(segments.length <= 200_000, `${segments.length} segments`);
-  assert.ok(segments.length > 0 || !isOver, "over and without segments");
-  assert.ok(isOver || (refreshS >= 1 && refreshS <= 60), `refreshS ${refreshS}`);
+  assert.ok(segments.length > 0 || !hasEnded, "over and without segments");
+  assert.ok(hasEnded || (refreshS >= 1 && refreshS <= 60), `refreshS ${refreshS}`);
   let last: Segment | undefined;
   for (const segment of segments) {
     checkSegment(segment, last);

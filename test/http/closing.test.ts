@@ -49,8 +49,8 @@ describe("closing the app", () => {
 
 describe("an app that is to close soon", () => {
   it("answers everything as before, each time as the last of the connection", async () => {
-    const leaving = new AbortController();
-    await using app = await buildApp({ leaving: leaving.signal });
+    const drainSignal = new AbortController();
+    await using app = await buildApp({ drainSignal: drainSignal.signal });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     const post = () =>
       fetch(`${url}/tasks/`, {
@@ -59,7 +59,7 @@ describe("an app that is to close soon", () => {
         body: JSON.stringify({ url: "https://example.com/watch" }),
       });
     const before = await post();
-    leaving.abort();
+    drainSignal.abort();
     const after = await post();
     expect([before, after].map(({ status }) => status)).toEqual([201, 201]);
     const kept = [before, after].map(({ headers }) => headers.get("connection"));
@@ -69,11 +69,11 @@ describe("an app that is to close soon", () => {
   });
 
   it("still tells its watchers what changes, and ends their streams when it closes", async () => {
-    const leaving = new AbortController();
-    const app = await buildApp({ leaving: leaving.signal });
+    const drainSignal = new AbortController();
+    const app = await buildApp({ drainSignal: drainSignal.signal });
     await app.listen({ port: 0, host: "127.0.0.1" });
     const early = await openEvents(app);
-    leaving.abort();
+    drainSignal.abort();
     const late = await openEvents(app);
     expect(late.response.headers.connection).toBe("close");
     const payload = { url: "https://example.com/watch" };
@@ -85,10 +85,10 @@ describe("an app that is to close soon", () => {
   });
 
   it("has stopped the runner at once, and keeps the store open", async () => {
-    const leaving = new AbortController();
+    const drainSignal = new AbortController();
     const { order, parts } = recordedParts(async () => {});
-    const app = await buildApp({ ...parts, leaving: leaving.signal });
-    leaving.abort();
+    const app = await buildApp({ ...parts, drainSignal: drainSignal.signal });
+    drainSignal.abort();
     await app.inject("/tasks/");
     expect(order).toEqual(["runner", "runner done"]);
     await app.close();
@@ -96,10 +96,10 @@ describe("an app that is to close soon", () => {
   });
 
   it("closes everything all the same when the runner could not be stopped, and says so", async () => {
-    const leaving = new AbortController();
+    const drainSignal = new AbortController();
     const { order, parts } = recordedParts(() => Promise.reject(new Error("a defect")));
-    const app = await buildApp({ ...parts, leaving: leaving.signal });
-    leaving.abort();
+    const app = await buildApp({ ...parts, drainSignal: drainSignal.signal });
+    drainSignal.abort();
     expect((await app.inject("/tasks/")).statusCode).toBe(200);
     await expect(app.close()).rejects.toThrow("a defect");
     expect(order).toEqual(["runner", "resolver", "resolver done", "store", "store done"]);

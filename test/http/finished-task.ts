@@ -1,22 +1,22 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Files } from "../../src/files/files.ts";
+import type { FileStore } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask, type Task, type TaskFile } from "../../src/task.ts";
 import { pageUrl } from "./requests.ts";
 
 /** Stores a task and takes it through a run that ends with a file of this content. */
 export async function addFinishedTask(
-  { store, files }: { store: TaskStore; files: Files },
+  { store, files }: { store: TaskStore; files: FileStore },
   content: Buffer,
   fields: Partial<TaskFile> = {},
 ): Promise<Task> {
   const { id } = await store.create(newTask(pageUrl, {}, new Date()));
   while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
-  const path = join(await files.openParts(id), "result");
+  const path = join(await files.openWorkFolder(id), "result");
   await writeFile(path, content);
-  await files.keep(id, path);
+  await files.saveResult(id, path);
   const file = {
     name: "A film.mp4",
     mime_type: "video/mp4",

@@ -24,11 +24,11 @@ it.each([
   ["an api", buildApp],
   ["a worker", buildWorkerApp],
 ])("is live but not ready once it is to leave, as %s", async (_role, build) => {
-  const leaving = new AbortController();
+  const drainSignal = new AbortController();
   const parts = { store: createMemoryStore(), resolver: createStubResolver() };
-  await using app = await build({ ...parts, leaving: leaving.signal });
+  await using app = await build({ ...parts, drainSignal: drainSignal.signal });
   expect((await app.inject("/health/ready")).statusCode).toBe(200);
-  leaving.abort();
+  drainSignal.abort();
   const ready = await app.inject("/health/ready");
   expect([ready.statusCode, ready.headers["retry-after"]]).toEqual([503, "5"]);
   expect(ready.json()).toMatchObject({

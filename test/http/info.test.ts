@@ -174,10 +174,10 @@ describe("GET /info", () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const hungUp = connectionClosed();
-    const leaving = await hangingCall(pageUrl);
+    const drainSignal = await hangingCall(pageUrl);
     await vi.waitUntil(() => readings.length > 0);
     const staying = getInfo(app, pageUrl);
-    leaving.destroy();
+    drainSignal.destroy();
     await hungUp;
     readings[0]?.resolve();
     expect((await staying).json()).toEqual({ url: pageUrl, reading: 1 });

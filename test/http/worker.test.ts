@@ -30,7 +30,7 @@ it.each([
   const [path] = url.split("?");
   expect(answer.json()).toMatchObject({
     code: "not_found",
-    detail: `there is nothing at ${path}: this process runs tasks`,
+    detail: `no route ${path}: this process only runs tasks`,
   });
 });
 

@@ -16,7 +16,7 @@ const template = '<SegmentTemplate media="$RepresentationID$-$Number$.m4s" durat
 const representation = '<Representation id="v" bandwidth="1000"/>';
 
 test("what a Representation lacks comes from the elements that it stands in", () => {
-  const { segments, isOver } = read(
+  const { segments, hasEnded } = read(
     mpd(
       "<BaseURL>https://cdn.example.com/a/</BaseURL><Period><BaseURL>b/</BaseURL>" +
         '<SegmentTemplate timescale="1000" duration="1" media="period-$Number$.m4s"/>' +
@@ -32,7 +32,7 @@ test("what a Representation lacks comes from the elements that it stands in", ()
   const base = "https://cdn.example.com/a/b/c/d/";
   const init = { url: `${base}v.mp4`, range: null, key: null };
   const common = { range: null, init, key: null, durationS: 4, timeline: 0, offsetS: 0 };
-  expect(isOver).toBe(true);
+  expect(hasEnded).toBe(true);
   expect(segments).toEqual([
     { ...common, url: `${base}period-7.m4s`, sequence: 0 },
     { ...common, url: `${base}period-8.m4s`, sequence: 1 },

@@ -94,8 +94,8 @@ describe.skipIf(!isThere)(
 /** Every byte of every media file in `folder` is listed once. */
 function expectCovered(folder: string, lists: readonly SegmentList[]): void {
   const ranges: Ranges = new Map();
-  for (const { segments, isOver } of lists) {
-    expect(isOver).toBe(true);
+  for (const { segments, hasEnded } of lists) {
+    expect(hasEnded).toBe(true);
     for (const segment of segments) {
       note(ranges, folder, segment);
       if (segment.init !== null) note(ranges, folder, segment.init);

@@ -25,7 +25,7 @@ test("segments come in order, each with its address, duration and number", () =>
       { ...common, url: at("1.ts"), durationS: 6.006, sequence: 0 },
       { ...common, url: "https://media.example.com/x/2.ts?a=1", durationS: 3.5, sequence: 1 },
     ],
-    isOver: true,
+    hasEnded: true,
     refreshS: 6,
   });
 });
@@ -50,10 +50,10 @@ test.each(["x", "-1", "1.5", "99999999999999999999"])(
 );
 
 test("a list is over with EXT-X-ENDLIST or as VOD, and not as EVENT", () => {
-  expect(read("1.ts").isOver).toBe(false);
-  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:EVENT").isOver).toBe(false);
-  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD").isOver).toBe(true);
-  expect(read("1.ts", end).isOver).toBe(true);
+  expect(read("1.ts").hasEnded).toBe(false);
+  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:EVENT").hasEnded).toBe(false);
+  expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD").hasEnded).toBe(true);
+  expect(read("1.ts", end).hasEnded).toBe(true);
 });
 
 test.each([
@@ -181,7 +181,7 @@ test.each([
 });
 
 test("a live list may still be empty", () => {
-  expect(read()).toEqual({ segments: [], isOver: false, refreshS: 6 });
+  expect(read()).toEqual({ segments: [], hasEnded: false, refreshS: 6 });
 });
 
 test("what is no playlist, or too long, is refused", () => {

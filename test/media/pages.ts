@@ -1,4 +1,4 @@
-import type { Exhibit } from "./exhibits.ts";
+import type { MediaFixture } from "./media-fixtures.ts";
 import { resource, type Resource } from "./resources.ts";
 
 /** The ways in which a page leads to its medium. */
@@ -7,7 +7,7 @@ export type PageStyle = (typeof pageStyles)[number];
 
 /** A page about the exhibit at `url`, the address of the exhibit's entry. */
 export function pageAbout(
-  { name, entry, resources }: Pick<Exhibit, "name" | "entry" | "resources">,
+  { name, entry, resources }: Pick<MediaFixture, "name" | "entry" | "resources">,
   url: string,
   style: PageStyle,
 ): Resource {

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import type { GetOptions, HttpAnswer, HttpClient } from "../../src/net/client.ts";
+import type { GetOptions, HttpResponse, HttpClient } from "../../src/net/client.ts";
 import { createHttpClient, type HttpClientOptions } from "../../src/net/http-client.ts";
 
 export const MiB = 1024 * 1024;
@@ -23,7 +23,7 @@ export function get(client: HttpClient, url: URL, options: Partial<GetOptions> =
   return client.get(url, { signal: new AbortController().signal, maxBytes: MiB, ...options });
 }
 
-export async function bodyOf(answer: HttpAnswer): Promise<string> {
+export async function bodyOf(answer: HttpResponse): Promise<string> {
   return Buffer.concat(await Array.fromAsync(answer.body)).toString();
 }
 

@@ -9,7 +9,7 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import type { HttpAnswer } from "../../src/net/client.ts";
+import type { HttpResponse } from "../../src/net/client.ts";
 import { get, localClient, MiB, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -103,7 +103,7 @@ describe.each(encodings)("a body in %s", (_name, field, encode) => {
 });
 
 /** Reads to the end or the error, slowly enough for decoders to run ahead if they could. */
-async function drain({ body }: HttpAnswer) {
+async function drain({ body }: HttpResponse) {
   let bytes = 0;
   let peak = 0;
   try {

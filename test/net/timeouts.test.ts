@@ -32,7 +32,7 @@ describe("the idle time", () => {
       get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/")),
     ).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: "found no address of video.test within 100 ms",
+      message: "DNS lookup of video.test took over 100 ms",
     });
   });
 
@@ -70,7 +70,7 @@ describe("the total time", () => {
     const client = localClient({ totalTimeoutMs });
     await expect(read(client, upstream.url("/"))).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: `GET ${upstream.url("/").href} was not over within 400 ms`,
+      message: `GET ${upstream.url("/").href} did not complete within 400 ms`,
     });
     await expect.poll(() => upstream.sockets.every((socket) => socket.destroyed)).toBe(true);
   });
@@ -85,7 +85,7 @@ describe("the total time", () => {
     const client = localClient({ totalTimeoutMs, lookup: () => new Promise<never>(() => {}) });
     await expect(get(client, new URL("http://video.test/"))).rejects.toMatchObject({
       code: "upstream_timeout",
-      message: "GET http://video.test/ was not over within 400 ms",
+      message: "GET http://video.test/ did not complete within 400 ms",
     });
   });
 

@@ -11,10 +11,10 @@ import {
   expectAway,
   expectFilms,
   type LoggedProcess,
-  openCinema,
+  openFilmSite,
   openService,
   startLogged,
-} from "./outage-scene.ts";
+} from "./outage-harness.ts";
 import { openSmallDisk } from "./small-disk.ts";
 import { startSteadyClient } from "./steady-client.ts";
 import { watchVisits } from "./visits.ts";
@@ -28,7 +28,7 @@ it.each([
     const server = await startOwnPostgres();
     const service = await startLogged(openService(server.url()), "all");
     const client = await clientOf(service);
-    const site = await openCinema(2);
+    const site = await openFilmSite(2);
     const { id } = await client.post(site.url("long.mp4"));
     await site.until(() => site.sent > 0);
     const steady = startSteadyClient(service, site.url("short.mp4"));
@@ -68,7 +68,7 @@ async function loseWay(disturbance: "cut" | "stall", longestMs: number): Promise
   const api = await startLogged(cluster, "api");
   const workers = [await startLogged(cluster, "worker"), await startLogged(cluster, "worker")];
   const client = await clientOf(api);
-  const site = await openCinema(12);
+  const site = await openFilmSite(12);
   const visits = watchVisits(site, "long.mp4");
   const { id } = await client.post(site.url("long.mp4"));
   await site.until(() => site.sent > 0);
@@ -106,13 +106,10 @@ async function openWay(): Promise<{ proxy: CuttingProxy; url: string }> {
 }
 
 const feedOutage = [
-  "the changes of tasks are heard again",
-  "the changes of tasks are not heard for now",
+  "task event listener reconnected",
+  "task event listener disconnected; reconnecting",
 ];
-const claimOutage = [
-  "no task can be claimed; it is tried again each second",
-  "tasks can be claimed again",
-];
+const claimOutage = ["claiming tasks failed; retrying every second", "claiming tasks works again"];
 
 /** That the log has these lines once, and others only of requests and runs. */
 async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
@@ -125,7 +122,7 @@ it("a full database refuses new tasks, goes on answering, and takes them when th
   const disk = await openSmallDisk();
   const service = await startLogged(openService(disk.url), "all");
   const client = await clientOf(service);
-  const site = await openCinema(2);
+  const site = await openFilmSite(2);
   const visits = watchVisits(site, "long.mp4");
   const { id } = await client.post(site.url("long.mp4"));
   const post = () => ask(service, "/tasks/", site.url("short.mp4"));

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readExhibits } from "../media/exhibits.ts";
+import { readExhibits } from "../media/media-fixtures.ts";
 import { pageAbout, pageStyles } from "../media/pages.ts";
 import { merge, type Resources } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";

@@ -144,8 +144,8 @@ it("runs a task in one worker at a time, where one is cut off from the database"
   await site.until(() => visits.firsts.size === 2);
   expect(performance.now() - startMs).toBeLessThan(20_000);
   expect(visits.mostAtOnce).toBe(1);
-  const failed = "no task can be claimed; it is tried again each second";
-  const restored = "tasks can be claimed again";
+  const failed = "claiming tasks failed; retrying every second";
+  const restored = "claiming tasks works again";
   const messages = () => log.map(({ msg }) => msg);
   await expect.poll(messages, { timeout: 20_000 }).toContain(failed);
   proxy.restore();

@@ -1,4 +1,4 @@
-import { ask, expectAway } from "./outage-scene.ts";
+import { ask, expectAway } from "./outage-harness.ts";
 import type { ServiceProcess } from "./service.ts";
 
 /** A client that asks all the time. */

@@ -2,16 +2,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
-import { createClock } from "../contracts/task-store/trial.ts";
+import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
-import { setScene, type Scene } from "./scene.ts";
+import { createRunnerHarness, type RunnerHarness } from "./harness.ts";
 
 /** No heartbeat that is not asked for comes within a test. */
 const leaseMs = 600_000;
 
-const ways: [string, (scene: Scene, id: string) => Promise<unknown>][] = [
+const ways: [string, (scene: RunnerHarness, id: string) => Promise<unknown>][] = [
   ["canceled", ({ store }, id) => store.update(id, { state: "canceled" })],
   ["deleted", ({ store }, id) => store.delete(id)],
 ];
@@ -19,7 +19,7 @@ const ways: [string, (scene: Scene, id: string) => Promise<unknown>][] = [
 describe.each(ways)("a task that is %s", (_name, end) => {
   test("while it is downloaded stops at once, and leaves no parts", async () => {
     const ended = Promise.withResolvers<unknown>();
-    const scene = setScene({
+    const scene = createRunnerHarness({
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(undefined)),
     });
@@ -40,7 +40,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
   test("while its page is resolved never gets to the engine", async () => {
     const resolving = Promise.withResolvers<void>();
     let downloads = 0;
-    const scene = setScene({
+    const scene = createRunnerHarness({
       leaseMs,
       resolver: createTestResolver(
         (_url, signal) =>
@@ -65,11 +65,11 @@ describe.each(ways)("a task that is %s", (_name, end) => {
 
   test("while its result is being kept has none in the end", async () => {
     const files = createTestFiles();
-    const scene = setScene({
+    const scene = createRunnerHarness({
       files: {
         ...files,
-        async keep(id, path) {
-          await files.keep(id, path);
+        async saveResult(id, path) {
+          await files.saveResult(id, path);
           await end(scene, id);
         },
       },
@@ -83,7 +83,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
   });
 
   test("while it waits for its retry leaves no parts", async () => {
-    const scene = setScene({
+    const scene = createRunnerHarness({
       now: createClock().now,
       backoffMs: 1000,
       downloads: async ({ folder }) => {
@@ -101,7 +101,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
 });
 
 test("a task deleted after its success loses its file", async () => {
-  const { runner, store, files, add, until } = setScene();
+  const { runner, store, files, add, until } = createRunnerHarness();
   const { id } = await add();
   runner.start();
   await until(id, "succeeded");
@@ -111,7 +111,7 @@ test("a task deleted after its success loses its file", async () => {
 });
 
 test("a task canceled and put back at once keeps what its new run makes", async () => {
-  const { runner, store, files, add, until, untilLoading } = setScene({
+  const { runner, store, files, add, until, untilLoading } = createRunnerHarness({
     downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
   });
   const { id } = await add();
@@ -129,7 +129,7 @@ test("a task canceled and put back at once keeps what its new run makes", async 
 test("a run that is slow to end delays the next run of its task, not those of others", async () => {
   const gate = Promise.withResolvers<void>();
   let active = 0;
-  const { runner, store, add, until, untilLoading } = setScene({
+  const { runner, store, add, until, untilLoading } = createRunnerHarness({
     concurrency: 3,
     perHost: 3,
     resolver: createTestResolver(async (url) => pageOf(url)),

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Format, PageInfo } from "../../src/page-info.ts";
 import { chooseFormat } from "../../src/runner/choose-format.ts";
 import type { TaskOptions } from "../../src/task.ts";
-import { times } from "../contracts/task-store/trial.ts";
+import { times } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";
 import { pageOf } from "./resolver.ts";
 
@@ -122,7 +122,7 @@ describe("format_id", () => {
     const many = times(12, (n) => formatOf(`f${n}`));
     const error = refusal(many, { format_id: "zz" });
     expect(error).toMatchObject({ name: "ServiceError", code: "format_unavailable" });
-    expect(String(error)).toContain('"zz", but "f0", "f1", "f2"');
+    expect(String(error)).toContain('"zz" is not listed; available: "f0", "f1", "f2"');
     expect(String(error)).toContain('"f9" and 2 more');
     expect(String(refusal(formats, { format_id: "zz" }))).not.toContain("more");
   });

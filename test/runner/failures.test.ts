@@ -2,11 +2,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
-import { createClock } from "../contracts/task-store/trial.ts";
+import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 const refused = new ServiceError("upstream_status", "it answered 503", { retryable: true });
 
@@ -21,7 +21,7 @@ function failing(failure: unknown, times = Infinity): Downloads {
 
 describe("a failure that may pass", () => {
   test("is tried again until it has passed, in sight meanwhile", async () => {
-    const { runner, add, until, states } = setScene({ downloads: failing(refused, 2) });
+    const { runner, add, until, states } = createRunnerHarness({ downloads: failing(refused, 2) });
     const { id } = await add();
     runner.start();
     const waiting = await until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
@@ -35,7 +35,7 @@ describe("a failure that may pass", () => {
   });
 
   test("is final after the last attempt; the parts stay for a retry to go on from", async () => {
-    const { runner, files, add, until } = setScene({
+    const { runner, files, add, until } = createRunnerHarness({
       maxAttempts: 2,
       downloads: failing(refused),
     });
@@ -50,7 +50,7 @@ describe("a failure that may pass", () => {
   test("waits for its back-off, doubled with each attempt, or as long as the server asks", async () => {
     const clock = createClock();
     const asked = new ServiceError("too_many_requests", "slow down", { retryAfterS: 60 });
-    const { runner, store, add, until } = setScene({
+    const { runner, store, add, until } = createRunnerHarness({
       now: clock.now,
       backoffMs: 10_000,
       maxAttempts: 9,
@@ -85,7 +85,7 @@ describe("a failure that will not pass", () => {
     "upstream_status",
   ] satisfies ErrorCode[])("%s: fails the task at once, its parts removed before", async (code) => {
     const failure = new ServiceError(code, "for good");
-    const { runner, files, add, until } = setScene({ downloads: failing(failure) });
+    const { runner, files, add, until } = createRunnerHarness({ downloads: failing(failure) });
     const { id } = await add();
     runner.start();
     const { error, attempts } = await until(id, "failed");
@@ -96,7 +96,7 @@ describe("a failure that will not pass", () => {
 
   test("an error that nobody foresaw is internal, not tried again, and in the log", async () => {
     const fault = new TypeError("x is not a function at /secret/path");
-    const { runner, log, add, until } = setScene({ downloads: failing(fault) });
+    const { runner, log, add, until } = createRunnerHarness({ downloads: failing(fault) });
     const { id } = await add();
     runner.start();
     const { error, attempts } = await until(id, "failed");
@@ -108,7 +108,7 @@ describe("a failure that will not pass", () => {
   });
 
   test("a full disk fails the task alone, whose parts are gone before; others go on", async () => {
-    const { runner, files, add, until } = setScene({
+    const { runner, files, add, until } = createRunnerHarness({
       downloads: async (job, context, count) => {
         if (job.format.url !== "https://large.test/") return writeMedium(job);
         return failing(new ServiceError("disk_full", "no room"))(job, context, count);
@@ -126,17 +126,17 @@ describe("a failure that will not pass", () => {
 test("no run begins while less is free than must be", async () => {
   const files = { ...createTestFiles(), freeBytes: async () => 99 };
   const resolver = createTestResolver(() => Promise.reject(new Error("must not be asked")));
-  const { runner, add, until } = setScene({ files, resolver, minFreeBytes: 100 });
+  const { runner, add, until } = createRunnerHarness({ files, resolver, minFreeBytes: 100 });
   const { id } = await add();
   runner.start();
   const { error } = await until(id, "failed");
   expect(error).toMatchObject({ code: "disk_full" });
-  expect(error?.message).toContain("100 bytes must be free, and 99 are");
+  expect(error?.message).toContain("100 bytes must be free, 99 are");
   files.destroy();
 });
 
 test("a run that lasts too long ends with upstream_timeout, in the resolver as in the engine", async () => {
-  const { runner, add, until } = setScene({
+  const { runner, add, until } = createRunnerHarness({
     runTimeoutMs: 20,
     maxAttempts: 1,
     resolver: createTestResolver((url, signal) =>
@@ -154,7 +154,7 @@ test("a run that lasts too long ends with upstream_timeout, in the resolver as i
 
 test("what fails in resolving is judged like the rest", async () => {
   const blocked = new ServiceError("address_blocked", "127.0.0.1 is not public");
-  const { runner, add, until } = setScene({
+  const { runner, add, until } = createRunnerHarness({
     resolver: createTestResolver(() => Promise.reject(blocked)),
   });
   const { id } = await add();

@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskFiles } from "../../src/files/disk.ts";
-import type { Files } from "../../src/files/files.ts";
+import type { FileStore } from "../../src/files/files.ts";
 
-export interface TestFiles extends Files {
+export interface TestFiles extends FileStore {
   /** Ids that have parts, and ids that have a result. */
   parts(): string[];
   results(): string[];

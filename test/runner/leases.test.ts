@@ -2,14 +2,14 @@ import { describe, expect, test, vi } from "vitest";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask } from "../../src/task.ts";
-import { createClock } from "../contracts/task-store/trial.ts";
+import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 describe("a task whose runs end together with the service", () => {
   test("goes on in the same attempt after four of them", async () => {
     const { store } = await killed(4);
-    const { runner, until } = setScene({ store });
+    const { runner, until } = createRunnerHarness({ store });
     runner.start();
     const [task] = (await store.list({ limit: 1 })).tasks;
     expect(await until(task?.id ?? "", "succeeded")).toMatchObject({ attempts: 1 });
@@ -18,7 +18,7 @@ describe("a task whose runs end together with the service", () => {
   test("fails for good after five of them, whatever attempts are left", async () => {
     const { store, id } = await killed(5);
     let downloads = 0;
-    const { runner, until } = setScene({
+    const { runner, until } = createRunnerHarness({
       store,
       downloads: async (job) => {
         downloads += 1;
@@ -27,14 +27,14 @@ describe("a task whose runs end together with the service", () => {
     });
     runner.start();
     const { error, attempts } = await until(id, "failed");
-    const message = "its run ended 5 times together with the service";
+    const message = "poison task: 5 workers in a row died running it";
     expect(error).toEqual({ code: "internal", message, retryable: false });
     expect([attempts, downloads]).toEqual([1, 0]);
   });
 
   test("starts to count anew once a run has more bytes than those before it had", async () => {
     const { store, clock, id } = await killed(2, 100);
-    const { runner, until } = setScene({
+    const { runner, until } = createRunnerHarness({
       store,
       now: clock.now,
       downloads: async (job, context) => {
@@ -47,12 +47,12 @@ describe("a task whose runs end together with the service", () => {
     runner.start();
     await until(id, ({ progress }) => progress?.downloaded_bytes === 101);
     clock.advance(60_000);
-    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ deaths: 1 });
+    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 1 });
   });
 
   test("does not start anew where a run only got as far as those before it", async () => {
     const { store, clock, id } = await killed(1, 100);
-    const { runner, until, changes } = setScene({
+    const { runner, until, changes } = createRunnerHarness({
       store,
       now: clock.now,
       downloads: async (job, context) => {
@@ -67,7 +67,7 @@ describe("a task whose runs end together with the service", () => {
     );
     expect(resolving).toMatchObject({ task: { progress: { downloaded_bytes: 100 } } });
     clock.advance(60_000);
-    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ deaths: 2 });
+    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 2 });
   });
 });
 
@@ -82,7 +82,7 @@ test("heartbeats keep a task longer than its lease", async () => {
       return isHeld;
     },
   };
-  const { runner, add, untilLoading, states } = setScene({
+  const { runner, add, untilLoading, states } = createRunnerHarness({
     store,
     leaseMs: 60,
     downloads: neverEnd,
@@ -100,7 +100,7 @@ test("a run whose task another claim has taken is ended, and touches nothing mor
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   const aborted = Promise.withResolvers<unknown>();
-  const { runner, files, add, untilLoading, log } = setScene({
+  const { runner, files, add, untilLoading, log } = createRunnerHarness({
     store: inner,
     now: clock.now,
     leaseMs: 60,
@@ -121,7 +121,7 @@ test("a run whose task another claim has taken is ended, and touches nothing mor
 test("a task that its own runner claims again, as after a long sleep, is run by one at a time", async () => {
   const clock = createClock();
   let active = 0;
-  const { runner, add, until, untilLoading } = setScene({
+  const { runner, add, until, untilLoading } = createRunnerHarness({
     now: clock.now,
     leaseMs: 600_000,
     downloads: async (job, context, count) => {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fileName } from "../../src/runner/file-name.ts";
-import { nameInPath } from "../../src/values/address.ts";
+import { nameInPath } from "../../src/parsers/url.ts";
 import { retryDelayMs } from "../../src/runner/retry-delay.ts";
 
 describe("a file's name", () => {

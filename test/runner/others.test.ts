@@ -7,7 +7,7 @@ import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { type Scene, setScene } from "./scene.ts";
+import { type RunnerHarness, createRunnerHarness } from "./harness.ts";
 
 /** What other processes do to the tasks of a store reaches a runner late, or not at all. */
 
@@ -29,7 +29,7 @@ describe("a run that cannot reach the store", () => {
         return inner.heartbeat(...call);
       };
       const ended = Promise.withResolvers<number>();
-      const { runner, add } = setScene({
+      const { runner, add } = createRunnerHarness({
         store: { ...inner, heartbeat },
         leaseMs,
         downloads: (job, context) =>
@@ -45,7 +45,7 @@ describe("a run that cannot reach the store", () => {
 
   test("puts its task back where it can after all, no attempt and no death counted", async () => {
     const inner = createMemoryStore();
-    const { runner, add, until, log, states } = setScene({
+    const { runner, add, until, log, states } = createRunnerHarness({
       store: { ...inner, heartbeat: () => Promise.reject(away) },
       leaseMs: 100,
       downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
@@ -54,16 +54,18 @@ describe("a run that cannot reach the store", () => {
     runner.start();
     expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
     expect(states(id)).toEqual(["queued", "running", "queued", "running", "succeeded"]);
-    const reason = "the store was out of reach for as long as the task was held";
-    expect(log).toContainEqual(expect.objectContaining({ task: id, msg: "run put back", reason }));
+    const reason = "the lease expired while the store was unreachable";
+    expect(log).toContainEqual(
+      expect.objectContaining({ task: id, msg: "run interrupted; task requeued", reason }),
+    );
     const starts = log.filter(({ msg }) => msg === "run started");
-    expect(starts).toMatchObject([{ deaths: 0 }, { deaths: 0 }]);
+    expect(starts).toMatchObject([{ stalledCount: 0 }, { stalledCount: 0 }]);
   });
 
   test("has its lease from when it was asked for, however late the answer came", async () => {
     const inner = createMemoryStore();
     let downloads = 0;
-    const { runner, add, until, log } = setScene({
+    const { runner, add, until, log } = createRunnerHarness({
       leaseMs: 100,
       store: {
         ...inner,
@@ -95,7 +97,7 @@ describe("a task that another process cancels or deletes", () => {
   test.each(ways)("is no longer run once it is %s, without any news of it", async (_way, end) => {
     const inner = createMemoryStore();
     const aborted = Promise.withResolvers<unknown>();
-    const { runner, add, untilLoading, log } = setScene({
+    const { runner, add, untilLoading, log } = createRunnerHarness({
       store: inner,
       leaseMs: 300,
       downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
@@ -122,7 +124,11 @@ describe("a task that another process cancels or deletes", () => {
         return claim;
       },
     };
-    const scene: Scene = setScene({ store, leaseMs: 600_000, downloads: neverEnd });
+    const scene: RunnerHarness = createRunnerHarness({
+      store,
+      leaseMs: 600_000,
+      downloads: neverEnd,
+    });
     await scene.add();
     scene.runner.start();
     await vi.waitUntil(() => scene.log.length === 2);
@@ -133,14 +139,14 @@ describe("a task that another process cancels or deletes", () => {
     ]);
   });
 
-  async function tell({ events }: Scene, id: string): Promise<void> {
+  async function tell({ events }: RunnerHarness, id: string): Promise<void> {
     events.publish({ type: "deleted", task: { id } });
   }
 });
 
 test("a run that fails when its task is another's already leaves the files to that one", async () => {
   const inner = createMemoryStore();
-  const { runner, files, add, log } = setScene({
+  const { runner, files, add, log } = createRunnerHarness({
     store: inner,
     concurrency: 1,
     downloads: async ({ folder }) => {
@@ -163,7 +169,7 @@ test("a run that fails when its task is another's already leaves the files to th
 
 test("news that are older than a run do not end it", async () => {
   const gate = new AbortController();
-  const { runner, events, files, add, until, untilLoading, states } = setScene({
+  const { runner, events, files, add, until, untilLoading, states } = createRunnerHarness({
     downloads: async (job, context) => {
       context.onProgress({ stage: "downloading", downloaded_bytes: 5, total_bytes: 100 });
       await once(gate.signal, "abort");

@@ -4,30 +4,30 @@ import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task.ts";
-import { bringTo } from "../contracts/task-store/moves.ts";
-import { createClock, startTrial, times } from "../contracts/task-store/trial.ts";
+import { moveTo } from "../contracts/task-store/transitions.ts";
+import { createClock, startTrial, times } from "../contracts/task-store/harness.ts";
 import { createTestFiles } from "./files.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 const day = 24 * 3600;
 
 test("finished tasks older than the retention are deleted, with their files", async () => {
   const trial = await startTrial((now) => createMemoryStore({ now }));
   const ended = await Promise.all(
-    times(120, (n) => bringTo(trial, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
+    times(120, (n) => moveTo(trial, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
   );
-  const unfinished = await bringTo(trial, "running");
+  const unfinished = await moveTo(trial, "running");
   trial.clock.advance(day * 1000);
-  const young = await bringTo(trial, "failed");
+  const young = await moveTo(trial, "failed");
   trial.clock.advance(1);
-  const { runner, store, files } = setScene({
+  const { runner, store, files } = createRunnerHarness({
     store: trial.store,
     now: trial.clock.now,
     concurrency: 0,
     retentionS: day,
   });
-  const folder = await files.openParts(ended[0]?.id ?? "");
-  await files.keep(ended[0]?.id ?? "", await write(folder));
+  const folder = await files.openWorkFolder(ended[0]?.id ?? "");
+  await files.saveResult(ended[0]?.id ?? "", await write(folder));
   runner.start();
   await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2);
   await vi.waitUntil(() => files.results().length === 0);
@@ -37,7 +37,10 @@ test("finished tasks older than the retention are deleted, with their files", as
 
 test("a task is deleted as its time comes, while the service runs", async () => {
   const clock = createClock();
-  const { runner, store, files, add, until } = setScene({ now: clock.now, retentionS: 1 });
+  const { runner, store, files, add, until } = createRunnerHarness({
+    now: clock.now,
+    retentionS: 1,
+  });
   const { id } = await add();
   runner.start();
   await until(id, "succeeded");
@@ -49,9 +52,12 @@ test("a task is deleted as its time comes, while the service runs", async () => 
 
 test("without a retention nothing is deleted, however old", async () => {
   const trial = await startTrial((now) => createMemoryStore({ now }));
-  const { id } = await bringTo(trial, "succeeded");
+  const { id } = await moveTo(trial, "succeeded");
   trial.clock.advance(1000 * day * 1000);
-  const { runner, store, add, until } = setScene({ store: trial.store, now: trial.clock.now });
+  const { runner, store, add, until } = createRunnerHarness({
+    store: trial.store,
+    now: trial.clock.now,
+  });
   runner.start();
   await until((await add()).id, "succeeded");
   expect(await store.get(id)).toBeDefined();
@@ -64,11 +70,15 @@ test("a task whose file cannot be removed stays until it can, and holds up no ot
   const files = {
     ...inner,
     async remove(id: string) {
-      if (failing.has(id)) throw new ServiceError("unavailable", "the file system says EIO");
+      if (failing.has(id)) throw new ServiceError("unavailable", "file system error EIO");
       await inner.remove(id);
     },
   };
-  const { runner, store, log, add, until } = setScene({ now: clock.now, retentionS: 1, files });
+  const { runner, store, log, add, until } = createRunnerHarness({
+    now: clock.now,
+    retentionS: 1,
+    files,
+  });
   const [bad, good] = [await add(), await add()];
   failing.add(bad.id);
   runner.start();
@@ -87,10 +97,12 @@ test("several services may delete what is past its retention at a time", async (
   const trial = await startTrial((now) => createMemoryStore({ now }));
   const { store, clock } = trial;
   for (const state of times(60, (n) => (["succeeded", "failed"] as const)[n % 2]!)) {
-    await bringTo(trial, state);
+    await moveTo(trial, state);
   }
   clock.advance(2000);
-  const scenes = times(3, () => setScene({ store, now: clock.now, concurrency: 0, retentionS: 1 }));
+  const scenes = times(3, () =>
+    createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }),
+  );
   for (const { runner } of scenes) runner.start();
   await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0);
   for (const { runner } of scenes) await runner.stop();
@@ -101,7 +113,7 @@ test("a list that cannot be read is read again, and is in the log", async () => 
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   let failures = 1;
-  const { runner, store, log, add } = setScene({
+  const { runner, store, log, add } = createRunnerHarness({
     now: clock.now,
     concurrency: 0,
     retentionS: 1,
@@ -130,28 +142,28 @@ test("the start removes parts of tasks that have ended or are gone, and no resul
   const trial = await startTrial((now) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {
-    succeeded: await bringTo(trial, "succeeded"),
-    canceled: await bringTo(trial, "canceled"),
-    failed: await bringTo(trial, "failed"),
-    failedForNow: await bringTo(trial, "failed"),
-    failedWithResult: await bringTo(trial, "failed"),
-    running: await bringTo(trial, "running"),
+    succeeded: await moveTo(trial, "succeeded"),
+    canceled: await moveTo(trial, "canceled"),
+    failed: await moveTo(trial, "failed"),
+    failedForNow: await moveTo(trial, "failed"),
+    failedWithResult: await moveTo(trial, "failed"),
+    running: await moveTo(trial, "running"),
     unknown: newTask("https://gone.test/", {}, trial.clock.now()),
   };
   for (const { id } of [made.failedForNow, made.failedWithResult]) {
     await trial.store.update(id, { error });
   }
-  const { runner, files, log } = setScene({ store: trial.store, concurrency: 0 });
+  const { runner, files, log } = createRunnerHarness({ store: trial.store, concurrency: 0 });
   for (const { id } of [made.succeeded, made.unknown, made.failedWithResult]) {
-    await files.keep(id, await write(await files.openParts(id)));
+    await files.saveResult(id, await write(await files.openWorkFolder(id)));
   }
-  for (const { id } of Object.values(made)) await write(await files.openParts(id));
+  for (const { id } of Object.values(made)) await write(await files.openWorkFolder(id));
   runner.start();
   const kept = [made.failedForNow.id, made.running.id].toSorted();
   await vi.waitFor(() => expect(files.parts()).toEqual(kept));
   const results = [made.succeeded.id, made.unknown.id].toSorted();
   await vi.waitFor(() => expect(files.results()).toEqual(results));
-  const msg = "files of tasks that are not in this store";
+  const msg = "orphaned files: no such task in this store";
   await vi.waitFor(() => expect(log).toContainEqual({ files: 1, msg }));
 });
 

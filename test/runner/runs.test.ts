@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { times } from "../contracts/task-store/trial.ts";
+import { times } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { formatOf } from "../formats.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 describe("a task that is queued", () => {
   // The runner then has nothing but the feed to go by.
@@ -13,7 +13,7 @@ describe("a task that is queued", () => {
   afterEach(() => void vi.useRealTimers());
 
   test("before the start runs at the start", async () => {
-    const { runner, add, until } = setScene();
+    const { runner, add, until } = createRunnerHarness();
     const { id } = await add();
     runner.start();
     runner.start();
@@ -21,13 +21,13 @@ describe("a task that is queued", () => {
   });
 
   test("later runs at once", async () => {
-    const { runner, add, until } = setScene();
+    const { runner, add, until } = createRunnerHarness();
     runner.start();
     for (const _ of times(3, String)) await until((await add()).id, "succeeded");
   });
 
   test("again after its end runs again", async () => {
-    const { runner, store, add, until, untilLoading, states } = setScene({
+    const { runner, store, add, until, untilLoading, states } = createRunnerHarness({
       downloads: async (job, context, count) =>
         count === 1 ? neverEnd(job, context) : writeMedium(job),
     });
@@ -42,7 +42,7 @@ describe("a task that is queued", () => {
 
   test("behind a full house runs as soon as a run ends", async () => {
     const gate = Promise.withResolvers<void>();
-    const { runner, add, until } = setScene({
+    const { runner, add, until } = createRunnerHarness({
       concurrency: 1,
       downloads: async (job) => gate.promise.then(() => writeMedium(job)),
     });
@@ -56,7 +56,7 @@ describe("a task that is queued", () => {
 
 test("a run tells its stages, keeps the page's information, and ends with the file", async () => {
   const title = 'What: "a" film?';
-  const { runner, files, add, until, changes } = setScene({
+  const { runner, files, add, until, changes } = createRunnerHarness({
     resolver: createTestResolver(async (url) => pageOf(url, { title })),
     downloads: async (job, { onProgress }) => {
       onProgress({ stage: "downloading", downloaded_bytes: 10, total_bytes: 40 });
@@ -95,7 +95,7 @@ test("the engine gets the chosen format, its sound, the folder and the limits", 
     formatOf("sound", { vcodec: "none", acodec: "mp4a" }),
   ];
   const jobs: unknown[] = [];
-  const { runner, add, until } = setScene({
+  const { runner, add, until } = createRunnerHarness({
     resolver: createTestResolver(async (url) => pageOf(url, { formats })),
     maxFileBytes: 1234,
     maxLiveS: 56,
@@ -122,7 +122,7 @@ test("the engine gets the chosen format, its sound, the folder and the limits", 
 test("no more tasks run at a time than allowed, nor of one host; the oldest go first", async () => {
   const started: string[] = [];
   const gate = Promise.withResolvers<void>();
-  const { runner, add, until } = setScene({
+  const { runner, add, until } = createRunnerHarness({
     concurrency: 3,
     perHost: 2,
     downloads: async (job) => {
@@ -142,7 +142,7 @@ test("no more tasks run at a time than allowed, nor of one host; the oldest go f
 });
 
 test("a concurrency of 0 runs nothing", async () => {
-  const { runner, store, add } = setScene({ concurrency: 0 });
+  const { runner, store, add } = createRunnerHarness({ concurrency: 0 });
   const { id } = await add();
   runner.start();
   await runner.stop();
@@ -150,7 +150,7 @@ test("a concurrency of 0 runs nothing", async () => {
 });
 
 test("a resolver that looks for no formats fails the task with no_media", async () => {
-  const { runner, add, until } = setScene({ resolver: createStubResolver() });
+  const { runner, add, until } = createRunnerHarness({ resolver: createStubResolver() });
   const { id } = await add();
   runner.start();
   const { error, attempts } = await until(id, "failed");
@@ -160,7 +160,7 @@ test("a resolver that looks for no formats fails the task with no_media", async 
 });
 
 test("start and end of a run are a line each, with task, host, attempt, bytes, time and code", async () => {
-  const { runner, log, add, until } = setScene({
+  const { runner, log, add, until } = createRunnerHarness({
     resolver: createTestResolver(async (url) =>
       pageOf(url, url.pathname === "/bad" ? { formats: [] } : {}),
     ),
@@ -175,9 +175,9 @@ test("start and end of a run are a line each, with task, host, attempt, bytes, t
   const goodRun = { task: good.id, host: "a.test:8443", attempt: 1 };
   const badRun = { task: bad.id, host: "b.test", attempt: 1 };
   expect(log).toEqual([
-    { ...goodRun, deaths: 0, msg: "run started" },
+    { ...goodRun, stalledCount: 0, msg: "run started" },
     { ...goodRun, bytes, ms, msg: "run succeeded" },
-    { ...badRun, deaths: 0, msg: "run started" },
+    { ...badRun, stalledCount: 0, msg: "run started" },
     expect.objectContaining({ ...badRun, bytes: null, ms, code: "no_media", msg: "run failed" }),
   ]);
 });

@@ -4,10 +4,10 @@ import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { neverEnd } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 test("stop puts running tasks back, the attempt not counted and the parts kept", async () => {
-  const { runner, store, files, add, untilLoading } = setScene({ downloads: neverEnd });
+  const { runner, store, files, add, untilLoading } = createRunnerHarness({ downloads: neverEnd });
   const tasks = [await add(), await add(), await add()];
   runner.start();
   for (const { id } of tasks.slice(0, 2)) await untilLoading(id);
@@ -21,7 +21,7 @@ test("stop puts running tasks back, the attempt not counted and the parts kept",
 test("stop waits until everything has ended; after it nothing is claimed", async () => {
   const gate = Promise.withResolvers<void>();
   let ended = false;
-  const { runner, store, add, untilLoading } = setScene({
+  const { runner, store, add, untilLoading } = createRunnerHarness({
     downloads: async (job, context) => {
       await neverEnd(job, context).catch(() => gate.promise);
       ended = true;
@@ -42,12 +42,12 @@ test("stop waits until everything has ended; after it nothing is claimed", async
 });
 
 test("a runner that was never started can be stopped", async () => {
-  const { runner } = setScene();
+  const { runner } = createRunnerHarness();
   await runner.stop();
 });
 
 test("a claim under way when the stop comes is put back as well", async () => {
-  const { runner, store, add } = setScene({ downloads: neverEnd });
+  const { runner, store, add } = createRunnerHarness({ downloads: neverEnd });
   const { id } = await add();
   runner.start();
   await runner.stop();
@@ -56,12 +56,12 @@ test("a claim under way when the stop comes is put back as well", async () => {
 
 test("a result that is being kept when the stop comes ends its task", async () => {
   const files = createTestFiles();
-  const scene = setScene({
+  const scene = createRunnerHarness({
     files: {
       ...files,
-      async keep(id, path) {
+      async saveResult(id, path) {
         void scene.runner.stop();
-        await files.keep(id, path);
+        await files.saveResult(id, path);
       },
     },
   });
@@ -75,14 +75,14 @@ test("a result that is being kept when the stop comes ends its task", async () =
 
 test("a task put back goes on with the next service, from the parts it had", async () => {
   const path = join(makeFolder(), "tasks.db");
-  const before = setScene({ store: openSqliteStore({ path }), downloads: neverEnd });
+  const before = createRunnerHarness({ store: openSqliteStore({ path }), downloads: neverEnd });
   const { id } = await before.add();
   before.runner.start();
   await before.untilLoading(id);
   await before.runner.stop();
   await before.store.close();
 
-  const { runner, until, store } = setScene({
+  const { runner, until, store } = createRunnerHarness({
     store: openSqliteStore({ path }),
     files: before.files,
   });

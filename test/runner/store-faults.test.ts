@@ -4,13 +4,13 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { TaskChange } from "../../src/task.ts";
 import { neverEnd } from "./engine.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 const down = new ServiceError("unavailable", "the task store failed: disk I/O error");
 
 test("claims that fail are made again; the log says once that they do, and once that it is over", async () => {
   let failures = 3;
-  const { runner, log, add, until } = setScene({
+  const { runner, log, add, until } = createRunnerHarness({
     store: faulty((call) => call === "claim" && failures-- > 0),
   });
   const { id } = await add();
@@ -21,8 +21,8 @@ test("claims that fail are made again; the log says once that they do, and once 
   }
   await until(id, "succeeded");
   expect(log.slice(0, 3)).toEqual([
-    { err: down, msg: "no task can be claimed; it is tried again each second" },
-    { ms: expect.any(Number), msg: "tasks can be claimed again" },
+    { err: down, msg: "claiming tasks failed; retrying every second" },
+    { ms: expect.any(Number), msg: "claiming tasks works again" },
     expect.objectContaining({ task: id, msg: "run started" }),
   ]);
 });
@@ -32,7 +32,7 @@ test.each(["succeeded", "failed", "queued"] as const)(
   async (state) => {
     let failures = 2;
     const isEnd = (change: TaskChange) => change.state === state;
-    const { runner, add, until } = setScene({
+    const { runner, add, until } = createRunnerHarness({
       store: faulty((call, change) => call === "update" && isEnd(change) && failures-- > 0),
       downloads: {
         succeeded: undefined,
@@ -50,7 +50,7 @@ test.each(["succeeded", "failed", "queued"] as const)(
 test("an end that cannot be stored while the lease lasts leaves a task that is claimed again", async () => {
   let isDown = true;
   const isEnd = ({ state }: TaskChange) => state === "succeeded" || state === "queued";
-  const { runner, files, log, add, until } = setScene({
+  const { runner, files, log, add, until } = createRunnerHarness({
     leaseMs: 150,
     store: faulty(
       (call, change) => isDown && (call === "heartbeat" || (call === "update" && isEnd(change))),
@@ -58,7 +58,9 @@ test("an end that cannot be stored while the lease lasts leaves a task that is c
   });
   const { id } = await add();
   runner.start();
-  await vi.waitUntil(() => log.some(({ msg }) => /cannot take it|taken away/.test(String(msg))));
+  await vi.waitUntil(() =>
+    log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))),
+  );
   expect(files.results()).toEqual([id]);
   isDown = false;
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
@@ -66,7 +68,7 @@ test("an end that cannot be stored while the lease lasts leaves a task that is c
 });
 
 test("progress that cannot be stored does not end the run", async () => {
-  const { runner, add, until } = setScene({
+  const { runner, add, until } = createRunnerHarness({
     store: faulty((call, { progress }) => call === "update" && progress?.downloaded_bytes === 5),
     downloads: async (job, context, count) => {
       if (count > 1) throw new ServiceError("no_media", "the run was ended");
@@ -82,7 +84,7 @@ test("progress that cannot be stored does not end the run", async () => {
 
 test("a store that is down does not hold up the stop for longer than two seconds", async () => {
   let isDown = false;
-  const { runner, log, add, untilLoading } = setScene({
+  const { runner, log, add, untilLoading } = createRunnerHarness({
     store: faulty((call) => isDown && call === "update"),
     leaseMs: 600_000,
     downloads: neverEnd,
@@ -92,11 +94,14 @@ test("a store that is down does not hold up the stop for longer than two seconds
   await untilLoading(id);
   isDown = true;
   await runner.stop();
-  expect(log.at(-1)).toMatchObject({ err: down, msg: expect.stringContaining("cannot take it") });
+  expect(log.at(-1)).toMatchObject({
+    err: down,
+    msg: expect.stringContaining("storing its result failed"),
+  });
 });
 
 test("files that cannot be removed are in the log, and nothing else happens", async () => {
-  const { runner, store, files, log, add, until } = setScene();
+  const { runner, store, files, log, add, until } = createRunnerHarness();
   const broken = new ServiceError("unavailable", "cannot remove the file: EIO");
   files.remove = () => Promise.reject(broken);
   const { id } = await add();

@@ -2,17 +2,17 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
-import { times } from "../contracts/task-store/trial.ts";
+import { times } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { writeMedium } from "./engine.ts";
-import { setScene } from "./scene.ts";
+import { createRunnerHarness } from "./harness.ts";
 
 test("200 tasks, 8 at a time, with failures, cancels and deletes: all end, none runs twice at once", async () => {
   const chance = createChance(7);
   const active = new Set<string>();
   let twice = 0;
   let most = 0;
-  const { runner, store, files, add, until } = setScene({
+  const { runner, store, files, add, until } = createRunnerHarness({
     store: openSqliteStore({ path: join(makeFolder(), "tasks.db") }),
     concurrency: 8,
     perHost: 3,

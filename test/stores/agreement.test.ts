@@ -5,7 +5,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask, states, type Task } from "../../src/task.ts";
-import { createClock, type Clock } from "../contracts/task-store/trial.ts";
+import { createClock, type Clock } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
 
 const hosts = ["a.test", "b.test", "c.test"];
@@ -104,14 +104,14 @@ async function perform(made: Call, { store, clock, ids, leases }: Scene): Promis
     case "claim": {
       const claim = await store.claim(made);
       if (claim !== undefined) leases.set(claim.task.id, claim.lease);
-      return claim ? { task: claim.task, deaths: claim.deaths } : null;
+      return claim ? { task: claim.task, stalledCount: claim.stalledCount } : null;
     }
     case "update": {
       const runAfter = made.waitMs && new Date(clock.now().getTime() + made.waitMs);
       const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
-        gotFurther: made.gotFurther,
+        madeProgress: made.gotFurther,
         ...(runAfter && { runAfter }),
       });
     }

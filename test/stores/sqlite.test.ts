@@ -5,7 +5,13 @@ import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { idempotencyTtlMs } from "../../src/stores/store.ts";
 import { newTask } from "../../src/task.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
-import { createClock, idsOf, minuteMs, startTrial, times } from "../contracts/task-store/trial.ts";
+import {
+  createClock,
+  idsOf,
+  minuteMs,
+  startTrial,
+  times,
+} from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
 
 describeTaskStore("the SQLite store", (now, maxQueued = 10_000) =>
@@ -57,9 +63,9 @@ describe("a SQLite store that is closed and opened again", () => {
     const store = reopen();
     const query = { leaseMs: minuteMs };
     const claim = await store.claim(query);
-    expect(claim).toMatchObject({ deaths: 1, task: { id: first.id, attempts: 1 } });
+    expect(claim).toMatchObject({ stalledCount: 1, task: { id: first.id, attempts: 1 } });
     expect(claim?.lease).not.toBe(lease);
-    expect(await store.claim(query)).toMatchObject({ deaths: 1, task: { id: second.id } });
+    expect(await store.claim(query)).toMatchObject({ stalledCount: 1, task: { id: second.id } });
     expect(await store.claim(query)).toBeUndefined();
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { changeTask } from "../../src/task.ts";
-import { createLog } from "../../src/watch/log.ts";
-import { createScreen } from "../../src/watch/screen.ts";
+import { createLineView } from "../../src/watch/line-view.ts";
+import { createBarView } from "../../src/watch/bar-view.ts";
 import { printable, taskLine } from "../../src/watch/task-line.ts";
 import { halfway, runningTask } from "./task.ts";
 import { createTerminal, shown } from "./terminal.ts";
@@ -22,9 +22,9 @@ describe("a line about a task", () => {
     [{ ...halfway!, downloaded_bytes: 99_999_999_999 }, "100 % 100.0 GB of 24.7 MB"],
     [{ ...halfway!, downloaded_bytes: 0, total_bytes: 0 }, "? % 0 B of 0 B"],
     [{ ...halfway!, eta: 3_725.2 }, "1:02:06 left"],
-    [{ ...halfway!, stage: "processing" as const }, "writes the file"],
-    [{ ...halfway!, stage: "resolving" as const }, "reads the page"],
-    [null, "reads the page"],
+    [{ ...halfway!, stage: "processing" as const }, "processing"],
+    [{ ...halfway!, stage: "resolving" as const }, "resolving"],
+    [null, "resolving"],
   ])("copes with what is not known: %o", (progress, part) => {
     expect(taskLine({ ...a, progress }).replaceAll(/ +/g, " ")).toContain(part);
   });
@@ -51,7 +51,7 @@ describe("a line about a task", () => {
 describe("the screen", () => {
   it("keeps the bars in place, and puts what has ended above them", () => {
     const terminal = createTerminal({ isTTY: true });
-    const screen = createScreen(terminal);
+    const screen = createBarView(terminal);
     screen.show([{ type: "task", task: a }]);
     screen.show([{ type: "task", task: b }]);
     screen.show([{ type: "task", task: { ...a, progress: null } }]);
@@ -66,7 +66,7 @@ describe("the screen", () => {
 
   it("never has more bars than the terminal has rows", () => {
     const terminal = createTerminal({ isTTY: true, rows: 5 });
-    const screen = createScreen(terminal);
+    const screen = createBarView(terminal);
     const tasks = Array.from({ length: 10 }, (_, n) => runningTask(`https://example.com/${n}`));
     for (const task of tasks) screen.show([{ type: "task", task }]);
     const lines = shown(terminal.text);
@@ -75,7 +75,7 @@ describe("the screen", () => {
 
   it("leaves the terminal as it was: with a cursor, and with long lines wrapped", () => {
     const terminal = createTerminal({ isTTY: true });
-    const screen = createScreen(terminal);
+    const screen = createBarView(terminal);
     screen.show([{ type: "task", task: a }]);
     screen.close();
     const modes = terminal.text.match(/\u001B\[\?\d+[hl]/g);
@@ -85,7 +85,7 @@ describe("the screen", () => {
 
   it("says nothing of tasks that only wait", () => {
     const terminal = createTerminal({ isTTY: true });
-    createScreen(terminal).show([{ type: "task", task: { ...a, state: "queued" } }]);
+    createBarView(terminal).show([{ type: "task", task: { ...a, state: "queued" } }]);
     expect(shown(terminal.text)).toEqual([]);
   });
 });
@@ -93,7 +93,7 @@ describe("the screen", () => {
 describe("the log", () => {
   it("has a line for each step of a task, and not for each of its changes", () => {
     const output = createTerminal();
-    const log = createLog(output);
+    const log = createLineView(output);
     log.show([{ type: "task", task: { ...a, progress: null } }]);
     log.show([
       {

@@ -3,16 +3,22 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ServiceError } from "../../errors.ts";
-import { fetchFile, type Lane, type LaneContext, openLane, readWhole } from "./lane.ts";
-import type { Facts } from "./inspect.ts";
+import {
+  fetchFile,
+  type SourceStream,
+  type SourceStreamContext,
+  openSourceStream,
+  readFileChunks,
+} from "./source-stream.ts";
+import type { MediaInfo } from "./inspect.ts";
 import { mergeFiles } from "./merge.ts";
-import { durationOf, type Plan } from "./plan.ts";
+import { sourceDuration, type Plan } from "./plan.ts";
 import { isRemuxable, remux } from "./remux.ts";
 
 /** Reads a file back. */
-export type Inspect = (path: string) => Promise<Facts>;
+export type Inspect = (path: string) => Promise<MediaInfo>;
 
-export interface AssemblyContext extends LaneContext {
+export interface AssemblyContext extends SourceStreamContext {
   inspect: Inspect;
 }
 
@@ -27,19 +33,19 @@ export async function assemble(plan: Plan, context: AssemblyContext): Promise<st
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
     await rm(join(job.folder, name), { force: true });
   }
-  if (plan.isReady && plan.main.kind === "file") {
+  if (plan.isPassthrough && plan.main.kind === "file") {
     const { path } = await fetchFile(plan.main, context);
-    if (!job.audioOnly || isSound(await inspect(path))) return path;
+    if (!job.audioOnly || isAudioFile(await inspect(path))) return path;
   }
   const target = join(job.folder, "result");
   const { audio: sound, isAudioOptional } = plan;
-  const openAudio = sound && (() => openLane(sound, context));
+  const openAudio = sound && (() => openSourceStream(sound, context));
   const [main, audio] = await Promise.all([
-    openLane(plan.main, context),
+    openSourceStream(plan.main, context),
     isAudioOptional ? null : (openAudio?.() ?? null),
   ]);
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
-    const expectedS = durationOf(plan.main);
+    const expectedS = sourceDuration(plan.main);
     const { audioOnly, maxBytes } = job;
     await remux({ main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal });
     return target;
@@ -50,14 +56,14 @@ export async function assemble(plan: Plan, context: AssemblyContext): Promise<st
   return merge(paths, target, plan, context);
 }
 
-const isSound = ({ mime_type }: Facts): boolean => mime_type.startsWith("audio/");
+const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
 
 /** What comes out as MP4 has its index put in front by `remux`. */
 async function merge(
   [main = "", audio]: readonly string[],
   target: string,
   { isAudioOptional }: Plan,
-  { job, signal }: LaneContext,
+  { job, signal }: SourceStreamContext,
 ): Promise<string> {
   const merged = join(job.folder, "merged");
   const { audioOnly, maxBytes } = job;
@@ -70,14 +76,14 @@ async function merge(
     signal,
   };
   if ((await mergeFiles(options)) === "webm") return merged;
-  const lane = {
+  const stream = {
     name: "main",
     container: "mp4",
     path: merged,
-    chunks: readWhole(merged),
+    chunks: readFileChunks(merged),
   } as const;
   await remux({
-    main: lane,
+    main: stream,
     audio: null,
     openAudio: null,
     audioOnly,
@@ -90,9 +96,9 @@ async function merge(
 }
 
 /** Writes a lane to a file of its own, if it is none: an init section and its segments make one. */
-async function spool(lane: Lane, { job, signal }: LaneContext): Promise<string> {
-  const { name, container, chunks } = lane;
-  if (lane.path !== null) return lane.path;
+async function spool(stream: SourceStream, { job, signal }: SourceStreamContext): Promise<string> {
+  const { name, container, chunks } = stream;
+  if (stream.path !== null) return stream.path;
   if (container === null) {
     throw new ServiceError(
       "upstream_invalid",

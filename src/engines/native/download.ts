@@ -1,24 +1,24 @@
 import { createHash } from "node:crypto";
 import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError } from "../../disk-error.ts";
+import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
-import { type Facts, inspectFile } from "./inspect.ts";
+import { type MediaInfo, inspectFile } from "./inspect.ts";
 import { assemble, type Inspect } from "./assemble.ts";
 import { createMeter } from "./meter.ts";
-import { openParts } from "./parts.ts";
+import { openPartStore } from "./part-store.ts";
 import { planDownload } from "./plan.ts";
 
-export interface Surroundings extends DownloadContext {
+export interface WorkerDownloadContext extends DownloadContext {
   client: HttpClient;
   concurrentFragments: number;
   minFreeBytes: number;
 }
 
 /** Does what `Engine.download` promises, in the thread that it is called in. */
-export async function download(job: DownloadJob, outer: Surroundings): Promise<Download> {
+export async function download(job: DownloadJob, outer: WorkerDownloadContext): Promise<Download> {
   try {
     return await downloadInto(job, outer);
   } catch (error) {
@@ -27,25 +27,25 @@ export async function download(job: DownloadJob, outer: Surroundings): Promise<D
   }
 }
 
-async function downloadInto(job: DownloadJob, outer: Surroundings): Promise<Download> {
+async function downloadInto(job: DownloadJob, outer: WorkerDownloadContext): Promise<Download> {
   const { client, minFreeBytes } = outer;
   const ending = new AbortController();
   const signal = AbortSignal.any([outer.signal, ending.signal]);
   const plan = await planDownload(job, client, signal);
   const folder = join(job.folder, "parts");
   // What is not ready has to be written a second time.
-  const copies = plan.isReady ? 1 : 2;
+  const copies = plan.isPassthrough ? 1 : 2;
   await mkdir(folder, { recursive: true });
-  const parts = await openParts({
+  const parts = await openPartStore({
     folder,
     client,
     identity: plan.identity,
     maxBytes: job.maxBytes,
-    checkRoom: (bytes) => checkRoom(folder, copies * bytes, minFreeBytes),
+    checkFreeSpace: (bytes) => checkFreeSpace(folder, copies * bytes, minFreeBytes),
   });
   const meter = createMeter(plan, parts, outer.onProgress);
   let isUseless = false;
-  const inspect = async (path: string): Promise<Facts> => {
+  const inspect = async (path: string): Promise<MediaInfo> => {
     try {
       return await inspectFile(path);
     } catch (error) {
@@ -66,13 +66,13 @@ async function downloadInto(job: DownloadJob, outer: Surroundings): Promise<Down
   }
 }
 
-async function checkRoom(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
+async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const left = bavail * bsize - bytes;
   if (left >= minFreeBytes) return;
   throw new ServiceError(
     "disk_full",
-    `the download needs ${bytes} bytes more, and at least ${minFreeBytes} must stay free; there are ${bavail * bsize}`,
+    `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free, ${bavail * bsize} are free`,
   );
 }
 

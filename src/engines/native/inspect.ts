@@ -1,12 +1,12 @@
 import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
-import { diskError } from "../../disk-error.ts";
+import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import { openLocalInput } from "./local-input.ts";
 import { readSignature, type Signature } from "./signature.ts";
-import { isWhole } from "./whole.ts";
+import { isCompleteFile } from "./file-complete.ts";
 
 /** What a media file tells of itself. */
-export interface Facts {
+export interface MediaInfo {
   /** Without the dot. */
   ext: string;
   mime_type: string;
@@ -23,25 +23,25 @@ export interface Facts {
  * @throws ServiceError `upstream_invalid` for what is no media file; `upstream_unreachable` for one that
  * ends before its own end: the connection that it came over was cut.
  */
-export async function inspectFile(path: string): Promise<Facts> {
+export async function inspectFile(path: string): Promise<MediaInfo> {
   const signature = known(path);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
   const { input, close } = openLocalInput(path);
   try {
     const facts = await read(input);
-    if (isWhole(path)) return facts;
-    throw new ServiceError("upstream_unreachable", "the file that was received ends in its middle");
+    if (isCompleteFile(path)) return facts;
+    throw new ServiceError("upstream_unreachable", "the downloaded file is truncated");
   } catch (error) {
     const cause = diskError(`read ${path}`, error);
     if (cause instanceof ServiceError) throw cause;
-    if (!isWhole(path)) {
-      throw new ServiceError("upstream_unreachable", "the file that was received ends too early", {
+    if (!isCompleteFile(path)) {
+      throw new ServiceError("upstream_unreachable", "the downloaded file is truncated", {
         cause,
       });
     }
     throw new ServiceError(
       "upstream_invalid",
-      "what was received is no media file of a known kind (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
+      "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
   } finally {
@@ -57,7 +57,7 @@ function known(path: string): Signature | undefined {
   }
 }
 
-async function read(input: Input): Promise<Facts> {
+async function read(input: Input): Promise<MediaInfo> {
   const format = await input.getFormat();
   const tracks = await input.getTracks();
   if (tracks.length === 0) {

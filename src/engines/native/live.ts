@@ -1,6 +1,6 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
-import { isMissing } from "../../disk-error.ts";
+import { isMissing } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { Segment, SegmentList } from "../../manifests/segments.ts";
 
@@ -48,7 +48,7 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Segment>
     }
     if (upcoming === undefined) {
       silent = fresh.length > 0 ? 0 : silent + 1;
-      if (list.isOver || silent > maxSilentReloads) return;
+      if (list.hasEnded || silent > maxSilentReloads) return;
       await wait(list.refreshS * 1000, undefined, { signal });
       upcoming = await reloadOr(list, reload, signal);
     }

@@ -6,7 +6,7 @@ import {
   Output,
   WebMOutputFormat,
 } from "mediabunny";
-import { diskError } from "../../disk-error.ts";
+import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import { type LocalInput, openLocalInput } from "./local-input.ts";
 import { openLocalOutput } from "./local-output.ts";

@@ -10,16 +10,16 @@ export interface WorkerData {
 }
 
 /** To the worker; one download at a time. */
-export type Order = { type: "download"; job: DownloadJob } | { type: "abort" };
+export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "abort" };
 
 /** From the worker; `done` or `failed` ends a download. */
-export type Report =
+export type WorkerMessage =
   | { type: "progress"; progress: DownloadProgress }
   | { type: "done"; download: Download }
-  | { type: "failed"; failure: Failure };
+  | { type: "failed"; failure: SerializedError };
 
 /** An error on its way between threads. */
-export interface Failure {
+export interface SerializedError {
   code: ErrorCode | null;
   message: string;
   stack: string;
@@ -28,7 +28,7 @@ export interface Failure {
   upstreamStatus: number | undefined;
 }
 
-export function failureOf(error: unknown): Failure {
+export function serializeError(error: unknown): SerializedError {
   const known = error instanceof ServiceError ? error : undefined;
   return {
     code: known?.code ?? null,
@@ -41,7 +41,7 @@ export function failureOf(error: unknown): Failure {
 }
 
 /** The error again; one that is no ServiceError becomes `internal`, which is not worth a retry. */
-export function errorOf(failure: Failure): ServiceError {
+export function deserializeError(failure: SerializedError): ServiceError {
   const { code, message, retryable, retryAfterS, upstreamStatus } = failure;
   const cause = new Error(message);
   cause.stack = failure.stack;
@@ -53,7 +53,7 @@ export function errorOf(failure: Failure): ServiceError {
         ...(retryAfterS !== undefined && { retryAfterS }),
         ...(upstreamStatus !== undefined && { upstreamStatus }),
       })
-    : new ServiceError("internal", "the download failed by a defect; the log says more", {
+    : new ServiceError("internal", "the download failed with an internal error; see the log", {
         cause,
         retryable: false,
       });

@@ -1,5 +1,5 @@
 import type { DownloadContext } from "../engine.ts";
-import { durationOf, type Plan, type Source, type SourceName } from "./plan.ts";
+import { sourceDuration, type Plan, type Source, type SourceName } from "./plan.ts";
 
 /** Tells how far a download is. */
 export interface Meter {
@@ -68,7 +68,7 @@ interface Gauge {
 
 function createGauge(source: Source): Gauge {
   const isFile = source.kind === "file";
-  return { isFile, durationS: durationOf(source), seconds: 0, bytes: 0, expected: null };
+  return { isFile, durationS: sourceDuration(source), seconds: 0, bytes: 0, expected: null };
 }
 
 function sum(all: number | null, { expected }: Gauge): number | null {

@@ -11,10 +11,10 @@ import { readHlsSegments } from "../../manifests/hls-segments.ts";
 import { findFormat } from "../../manifests/manifest.ts";
 import type { SegmentList } from "../../manifests/segments.ts";
 import type { HttpClient } from "../../net/client.ts";
-import { nameOf } from "../../net/http-url.ts";
+import { urlForMessage } from "../../net/http-url.ts";
 import type { Format } from "../../page-info.ts";
 import type { DownloadJob } from "../engine.ts";
-import { protocolAt } from "./protocol-at.ts";
+import { sniffProtocol } from "./sniff-protocol.ts";
 
 /** What is to be fetched, before anything of it is. */
 export interface Plan {
@@ -24,7 +24,7 @@ export interface Plan {
   /** `main` has sound of its own only if it turns out so; then `audio` is left. */
   isAudioOptional: boolean;
   /** `main` is one file that can be given as it is. */
-  isReady: boolean;
+  isPassthrough: boolean;
   /** Another one means other bytes: nothing of an earlier run may be used. */
   identity: string;
 }
@@ -65,14 +65,14 @@ export async function planDownload(
   const sound = audioFormat && (await openFormat("audio", audioFormat, context));
   const { source: main } = opened;
   const audio = sound?.source ?? null;
-  const isReady = main.kind === "file" && audio === null && job.format.manifest_url === null;
+  const isPassthrough = main.kind === "file" && audio === null && job.format.manifest_url === null;
   const isAudioOptional = opened.format.acodec !== "none";
   const made = [job.audioOnly, fingerprint(opened), sound && fingerprint(sound)];
-  return { main, audio, isAudioOptional, isReady, identity: JSON.stringify(made) };
+  return { main, audio, isAudioOptional, isPassthrough, identity: JSON.stringify(made) };
 }
 
 /** Seconds as its manifest states them; `null`: not known, or not made of segments. */
-export function durationOf(source: Source): number | null {
+export function sourceDuration(source: Source): number | null {
   if (source.kind === "file" || source.liveMemory !== null) return null;
   return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
 }
@@ -94,7 +94,7 @@ interface Context {
 async function openFormat(name: SourceName, format: Format, context: Context): Promise<Opened> {
   const url = new URL(format.url);
   if (format.protocol === "https") {
-    const protocol = await protocolAt(url, format, context);
+    const protocol = await sniffProtocol(url, format, context);
     if (protocol === null) return { source: { name, kind: "file", url }, format, audio: null };
     return openFormat(name, { ...format, protocol, manifest_url: format.url }, context);
   }
@@ -109,13 +109,13 @@ async function openFormat(name: SourceName, format: Format, context: Context): P
     if (!("formats" in list)) return list;
     throw new ServiceError(
       "upstream_invalid",
-      `the media playlist at ${nameOf(url)} has become a multivariant one`,
+      `the media playlist at ${urlForMessage(url)} has become a multivariant one`,
     );
   };
   const place = createHash("sha256").update(pathOf(format.url)).digest("hex").slice(0, 16);
   const memory = join(context.folder, `${name}-${place}.live`);
   // What began live goes on as such, also if the stream has ended since.
-  const liveMemory = !first.isOver || existsSync(memory) ? memory : null;
+  const liveMemory = !first.hasEnded || existsSync(memory) ? memory : null;
   return {
     source: { name, kind: "segments", list: first, liveMemory, reload },
     format,
@@ -162,7 +162,7 @@ function bestOf(formats: readonly Format[], wanted: Format): [best: Format, audi
       (b.tbr ?? 0) - (a.tbr ?? 0),
   );
   if (best === undefined) {
-    const address = nameOf(new URL(wanted.url));
+    const address = urlForMessage(new URL(wanted.url));
     const isLocked = formats.some(({ has_drm }) => has_drm);
     throw isLocked
       ? new ServiceError("drm_protected", `all formats of ${address} are protected by DRM`)

@@ -1,20 +1,20 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
-import type { Chunk, Lane } from "./lane.ts";
-import { createFmp4Demuxer } from "./remux/mp4/fmp4.ts";
-import { openMp4Writer } from "./remux/mp4/mp4-writer.ts";
-import { createMpegTsDemuxer } from "./remux/mpeg-ts/mpeg-ts.ts";
-import { createPackedAudioDemuxer } from "./remux/mpeg-ts/packed-audio.ts";
-import type { Demuxer, SampleSink, TrackFormat } from "./remux/samples.ts";
-import type { Container } from "./remux/sniff.ts";
-import { createTimelines, type Timelines } from "./remux/timelines.ts";
+import type { MediaChunk, SourceStream } from "./source-stream.ts";
+import { createFmp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
+import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
+import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
+import { createPackedAudioDemuxer } from "../../remux/packed-audio/packed-audio.ts";
+import type { Demuxer, SampleSink, TrackFormat } from "../../remux/samples.ts";
+import type { Container } from "../../remux/sniff.ts";
+import { createTimelines, type Timelines } from "../../remux/timelines.ts";
 
 export interface RemuxOptions {
-  main: Lane;
+  main: SourceStream;
   /** Has the sound, if it is not in `main`. */
-  audio: Lane | null;
+  audio: SourceStream | null;
   /** Where the sound is if `main` turns out to have none. */
-  openAudio: (() => Promise<Lane>) | null;
+  openAudio: (() => Promise<SourceStream>) | null;
   audioOnly: boolean;
   /** The MP4 file that is made, complete; flushing it to the disk is left to the caller. */
   target: string;
@@ -28,7 +28,7 @@ export interface RemuxOptions {
 const containers: ReadonlySet<Container | null> = new Set(["mpeg-ts", "mp4", "packed-audio"]);
 
 /** Whether `remux` knows its container. */
-export function isRemuxable({ container }: Lane): boolean {
+export function isRemuxable({ container }: SourceStream): boolean {
   return containers.has(container);
 }
 
@@ -41,9 +41,9 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
-  const lanes = [main, audio].filter((lane) => lane !== null);
-  const start = (lane: Lane, kinds: readonly TrackFormat["kind"][]) =>
-    startRun(lane, kinds, writer, timelines);
+  const streams = [main, audio].filter((stream) => stream !== null);
+  const start = (stream: SourceStream, kinds: readonly TrackFormat["kind"][]) =>
+    startRun(stream, kinds, writer, timelines);
   try {
     const pictures = start(
       main,
@@ -52,7 +52,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
     const runs = audio === null ? [pictures] : [pictures, start(audio, ["audio"])];
     let mayNeedAudio = openAudio !== null && audio === null;
     for (;;) {
-      const run = behind(runs);
+      const run = leastAdvanced(runs);
       if (run === undefined) break;
       await run.step();
       signal.throwIfAborted();
@@ -62,7 +62,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
         mayNeedAudio = false;
         if (pictures.kinds.has("audio")) continue;
         const sound = await openAudio();
-        lanes.push(sound);
+        streams.push(sound);
         runs.push(start(sound, ["audio"]));
       }
     }
@@ -75,12 +75,12 @@ export async function remux(options: RemuxOptions): Promise<void> {
     throw error;
   } finally {
     // Closes the files that they are read from.
-    for (const { chunks } of lanes) await chunks.return?.();
+    for (const { chunks } of streams) await chunks.return?.();
   }
 }
 
 /** A lane on its way through its demuxer. */
-interface Run {
+interface DemuxSession {
   /** How far its samples have come, seconds. */
   readonly timeS: number;
   readonly isOver: boolean;
@@ -89,16 +89,16 @@ interface Run {
   step(): Promise<void>;
 }
 
-function behind(runs: readonly Run[]): Run | undefined {
+function leastAdvanced(runs: readonly DemuxSession[]): DemuxSession | undefined {
   return runs.filter(({ isOver }) => !isOver).toSorted((a, b) => a.timeS - b.timeS)[0];
 }
 
 function startRun(
-  lane: Lane,
+  stream: SourceStream,
   wanted: readonly TrackFormat["kind"][],
   writer: SampleSink,
   timelines: Timelines,
-): Run {
+): DemuxSession {
   const kinds = new Set<TrackFormat["kind"]>();
   const timescales = new Map<number, number>();
   let timeS = 0;
@@ -115,7 +115,7 @@ function startRun(
       writer.write(track, sample);
     },
   };
-  const demuxer = createDemuxer(lane, { sink, timelines, kinds: wanted });
+  const demuxer = createDemuxer(stream, { sink, timelines, kinds: wanted });
   return {
     get timeS() {
       return timeS;
@@ -125,7 +125,7 @@ function startRun(
     },
     kinds,
     async step() {
-      const next: IteratorResult<Chunk> = await lane.chunks.next();
+      const next: IteratorResult<MediaChunk> = await stream.chunks.next();
       isOver = next.done === true;
       if (next.done === true) demuxer.flush();
       else demuxer.read(next.value.bytes, next.value.place);
@@ -139,7 +139,7 @@ interface DemuxerParts {
   kinds: readonly TrackFormat["kind"][];
 }
 
-function createDemuxer({ container, name }: Lane, parts: DemuxerParts): Demuxer {
+function createDemuxer({ container, name }: SourceStream, parts: DemuxerParts): Demuxer {
   if (container === "mp4") return createFmp4Demuxer(parts);
   if (container === "mpeg-ts") return createMpegTsDemuxer(parts);
   if (container === "packed-audio") return createPackedAudioDemuxer(parts);

@@ -5,7 +5,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import { createHttpClient } from "../../net/http-client.ts";
 import type { DownloadJob, DownloadProgress } from "../engine.ts";
 import { download } from "./download.ts";
-import { failureOf, type Order, type Report, type WorkerData } from "./messages.ts";
+import {
+  serializeError,
+  type WorkerRequest,
+  type WorkerMessage,
+  type WorkerData,
+} from "./messages.ts";
 
 /** The worker thread's own program: downloads what it is told to, one after the other. */
 if (parentPort === null) throw new Error("worker.ts is the program of a worker thread");
@@ -21,19 +26,19 @@ const client = createHttpClient({
 let running = new AbortController();
 giveWay();
 
-port.on("message", (order: Order) => {
+port.on("message", (order: WorkerRequest) => {
   if (order.type === "abort") return running.abort();
   running = new AbortController();
   void run(order.job, running.signal).then(report);
 });
 
-async function run(job: DownloadJob, signal: AbortSignal): Promise<Report> {
+async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage> {
   const progress = createPacer((latest) => report({ type: "progress", progress: latest }));
   const context = { ...data, client, signal, onProgress: progress.take };
   try {
     return { type: "done", download: await download(job, context) };
   } catch (error) {
-    return { type: "failed", failure: failureOf(error) };
+    return { type: "failed", failure: serializeError(error) };
   } finally {
     progress.end();
   }
@@ -51,7 +56,7 @@ function giveWay(): void {
   }
 }
 
-function report(message: Report): void {
+function report(message: WorkerMessage): void {
   port.postMessage(message);
 }
 

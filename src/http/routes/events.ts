@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../errors.ts";
 import type { TaskEvents } from "../../task-events.ts";
-import { answerWith } from "../accept.ts";
+import { requireAccept } from "../accept.ts";
 import { createEventStreams } from "../event-streams.ts";
 import { problems } from "../problem.ts";
 
@@ -26,7 +26,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 ) => {
   const streams = createEventStreams(events);
   app.addHook("preClose", async () => streams.close());
-  app.addHook("onRequest", answerWith(mediaType));
+  app.addHook("onRequest", requireAccept(mediaType));
   const path = "/tasks/events";
 
   // Of its own: the HEAD that Fastify makes of a GET would never end.
@@ -43,8 +43,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         summary: "Watch the tasks change",
         description:
           "Server-sent events, without end. `task`: a task as it is now. `deleted`: the `id` of " +
-          "one that is gone. `reset`: changes were missed that cannot be told any more; read the " +
-          "list again. With `Last-Event-ID` the stream goes on behind that event.",
+          "one that is gone. `reset`: missed changes are no longer available; read the " +
+          "list again. With `Last-Event-ID` the stream resumes after that event.",
         tags: ["tasks"],
         headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
         querystring: Type.Object({
@@ -63,7 +63,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     },
     async (request, reply) => {
       if (streams.count >= maxStreams) {
-        const rule = `${maxStreams} clients watch the tasks already, which is the limit`;
+        const rule = `${maxStreams} event streams are open, which is the limit`;
         throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
       }
       reply.headers(streamHeaders).hijack();

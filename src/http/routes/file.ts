@@ -2,14 +2,14 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
-import type { Files } from "../../files/files.ts";
+import type { FileStore } from "../../files/files.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
 import { matches } from "../etag.ts";
 import { problems } from "../problem.ts";
-import { type ByteRange, readRange } from "../range.ts";
-import { TaskParams, unknownTask } from "./task.ts";
+import { type IntRange, readRange } from "../range.ts";
+import { TaskParams, taskNotFoundError } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
 const media = { "video/*": bytes, "audio/*": bytes };
@@ -22,7 +22,7 @@ const fileHeaders = {
 
 interface FileRoutesOptions {
   store: TaskStore;
-  files: Files;
+  files: FileStore;
 }
 
 export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
@@ -91,13 +91,13 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
 /** @throws ServiceError `not_found` where there is no task, or no file of it. */
 async function findFile(store: TaskStore, id: string): Promise<TaskFile> {
   const task = await store.get(id);
-  if (task === undefined) throw unknownTask(id);
+  if (task === undefined) throw taskNotFoundError(id);
   if (task.state === "succeeded" && task.file !== null) return task.file;
   throw new ServiceError("not_found", `task ${id} is ${task.state}; it has no file`);
 }
 
 /** @throws ServiceError `not_found` where it is gone; `internal` where it is not what was stored. */
-async function openFile(files: Files, id: string, file: TaskFile) {
+async function openFile(files: FileStore, id: string, file: TaskFile) {
   const opened = await files.open(id);
   if (opened === undefined) throw new ServiceError("not_found", `the file of task ${id} is gone`);
   if (opened.size === file.size) return opened;
@@ -144,7 +144,7 @@ function describe(reply: FastifyReply, file: TaskFile, size: number): FastifyRep
   });
 }
 
-function describeRange(reply: FastifyReply, { start, end }: ByteRange, size: number): void {
+function describeRange(reply: FastifyReply, { start, end }: IntRange, size: number): void {
   reply.code(206).headers({
     "content-length": end - start + 1,
     "content-range": `bytes ${start}-${end}/${size}`,

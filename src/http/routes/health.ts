@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { TaskStore } from "../../stores/store.ts";
-import { answerJson } from "../accept.ts";
+import { requireAcceptJson } from "../accept.ts";
 import { stoppingError } from "../drain.ts";
 import { problems } from "../problem.ts";
 
@@ -10,14 +10,14 @@ const Health = Type.Object({ status: Type.Literal("ok") });
 interface HealthRoutesOptions {
   store: TaskStore;
   /** Not ready once it is aborted. */
-  leaving: AbortSignal | undefined;
+  drainSignal: AbortSignal | undefined;
 }
 
 export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async (
   app,
-  { store, leaving },
+  { store, drainSignal },
 ) => {
-  app.addHook("onRequest", answerJson);
+  app.addHook("onRequest", requireAcceptJson);
 
   app.get(
     "/health/live",
@@ -43,7 +43,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       },
     },
     async () => {
-      if (leaving?.aborted) throw stoppingError();
+      if (drainSignal?.aborted) throw stoppingError();
       await store.ping();
       return { status: "ok" as const };
     },

@@ -2,12 +2,12 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
-import { answerJson } from "../accept.ts";
+import { requireAcceptJson } from "../accept.ts";
 import { readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
-export const InfoQuery = Type.Object({
+export const InfoQuerySchema = Type.Object({
   url: Type.String({
     description: "absolute http or https address of a video page, at most 8 KiB",
     examples: ["https://example.com/watch/42"],
@@ -23,7 +23,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
   app,
   { infoCache, resolver },
 ) => {
-  app.addHook("onRequest", answerJson);
+  app.addHook("onRequest", requireAcceptJson);
 
   app.get(
     "/info",
@@ -35,7 +35,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
           "The answer may come from memory: `Age` says how old it is, and a request with " +
           "`Cache-Control: no-cache` (or `max-age`) has the page read again.",
         tags: ["info"],
-        querystring: InfoQuery,
+        querystring: InfoQuerySchema,
         response: {
           200: {
             ...resolver.output,

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../errors.ts";
-import type { Files } from "../../files/files.ts";
+import type { FileStore } from "../../files/files.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
-import { answerJson } from "../accept.ts";
+import { requireAcceptJson } from "../accept.ts";
 import { etagOf, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
@@ -16,14 +16,14 @@ export const TaskParams = Type.Object({ id: Type.String({ description: "the task
 
 interface SingleTaskRoutesOptions {
   store: TaskStore;
-  files: Files;
+  files: FileStore;
 }
 
 export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
-  app.addHook("onRequest", answerJson);
+  app.addHook("onRequest", requireAcceptJson);
 
   app.get(
     "/tasks/:id",
@@ -48,7 +48,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
         reply.header("etag", etag);
         return matches(request.headers["if-none-match"], etag) ? reply.code(304).send(null) : task;
       }
-      throw unknownTask(request.params.id);
+      throw taskNotFoundError(request.params.id);
     },
   );
 
@@ -81,6 +81,6 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
 
-export function unknownTask(id: string): ServiceError {
+export function taskNotFoundError(id: string): ServiceError {
   return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
 }

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { nullable, oneOf } from "../../schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { newTask, states, TaskOptions } from "../../task.ts";
-import { answerJson } from "../accept.ts";
+import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
 import { readPageUrl } from "../page-url.ts";
@@ -16,7 +16,7 @@ const TaskList = Type.Object({
   next: nullable(Type.String(), "address of the next page; null on the last one"),
 });
 
-export const ListQuery = Type.Object({
+export const ListQuerySchema = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks on a page" }),
   ),
@@ -47,7 +47,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
   app,
   { store },
 ) => {
-  app.addHook("onRequest", answerJson);
+  app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
   app.get(
@@ -57,7 +57,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
         operationId: "listTasks",
         summary: "List the tasks",
         tags: ["tasks"],
-        querystring: ListQuery,
+        querystring: ListQuerySchema,
         response: {
           200: {
             ...TaskList,

@@ -1,10 +1,10 @@
 import type { PageInfo, Thumbnail } from "../../page-info.ts";
-import type { Claims } from "./claims.ts";
-import { type PageClaims, type Source, vocabularyOf } from "./read-claims.ts";
+import type { Metadata } from "./metadata.ts";
+import { type PageMetadata, type MetadataSource, vocabularyOf } from "./extract-metadata.ts";
 import { embedAmong, mediaAmong, type Medium } from "./resources.ts";
 
 /** The fields that one source alone fills. */
-type Field = Exclude<keyof Claims, "resources" | "media_type">;
+type Field = Exclude<keyof Metadata, "resources" | "media_type">;
 
 const medium = ["json-ld", "microdata"] as const;
 const part = ["json-ld part", "microdata part"] as const;
@@ -20,7 +20,7 @@ const page = ["json-ld page", "microdata page"] as const;
  * - `article:published_time` (og) is after the medium's own date, which may be years older.
  * - The publisher names the site, not the uploader.
  */
-const precedence: Readonly<Record<Field, readonly Source[]>> = {
+const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   webpage_url: ["html", "og", "twitter"],
   site_name: ["og", "html", ...page, "oembed", ...medium],
   title: [...medium, "og", "twitter", ...page, "oembed", "html", ...part, "media"],
@@ -40,7 +40,7 @@ const precedence: Readonly<Record<Field, readonly Source[]>> = {
 };
 
 /** Whose players and media come first; each source's own order within. */
-const resourceOrder: readonly Source[] = [
+const resourceOrder: readonly MetadataSource[] = [
   ...medium,
   ...part,
   "og",
@@ -49,7 +49,7 @@ const resourceOrder: readonly Source[] = [
   "html",
   "media",
 ];
-const mediaTypeOrder: readonly Source[] = [...medium, "og", ...part, "oembed"];
+const mediaTypeOrder: readonly MetadataSource[] = [...medium, "og", ...part, "oembed"];
 
 const maxThumbnails = 50;
 
@@ -63,12 +63,12 @@ export interface Merged {
 }
 
 /** One value for each field. `url`: the page's own address, its canonical one where none is stated. */
-export function mergeClaims(claims: PageClaims, url: URL): Merged {
+export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
   const sources: PageInfo["sources"] = {};
 
-  function first<F extends Field>(field: F): NonNullable<Claims[F]> | null {
+  function first<F extends Field>(field: F): NonNullable<Metadata[F]> | null {
     for (const source of precedence[field]) {
-      const value = claims[source]?.[field];
+      const value = metadata[source]?.[field];
       if (value === undefined || value === null || isEmpty(value)) continue;
       sources[field] = vocabularyOf[source];
       return value;
@@ -78,7 +78,7 @@ export function mergeClaims(claims: PageClaims, url: URL): Merged {
 
   const webpage_url = first("webpage_url") ?? url.href;
   const stated = resourceOrder.flatMap((source) =>
-    (claims[source]?.resources ?? []).map((each) => ({
+    (metadata[source]?.resources ?? []).map((each) => ({
       ...each,
       vocabulary: vocabularyOf[source],
     })),
@@ -88,7 +88,7 @@ export function mergeClaims(claims: PageClaims, url: URL): Merged {
   if (embed !== null) sources["embed"] = embed.vocabulary;
   if (media[0] !== undefined) sources["formats"] = media[0].vocabulary;
   const duration = first("duration");
-  const kind = mediaTypeOrder.map((source) => claims[source]?.media_type).find(isMedium);
+  const kind = mediaTypeOrder.map((source) => metadata[source]?.media_type).find(isMedium);
   const fields: Fields = {
     webpage_url,
     site_name: first("site_name"),
@@ -100,7 +100,7 @@ export function mergeClaims(claims: PageClaims, url: URL): Merged {
     uploaded_at: first("uploaded_at"),
     uploader: first("uploader"),
     uploader_url: first("uploader_url"),
-    thumbnails: allThumbnails(claims, sources),
+    thumbnails: allThumbnails(metadata, sources),
     embed:
       embed === null ? null : { url: embed.url.href, width: embed.width, height: embed.height },
     view_count: first("view_count"),
@@ -114,10 +114,10 @@ export function mergeClaims(claims: PageClaims, url: URL): Merged {
   return { fields, media };
 }
 
-function allThumbnails(claims: PageClaims, sources: PageInfo["sources"]): Thumbnail[] {
+function allThumbnails(metadata: PageMetadata, sources: PageInfo["sources"]): Thumbnail[] {
   const thumbnails = new Map<string, Thumbnail>();
   for (const source of precedence.thumbnails) {
-    for (const thumbnail of claims[source]?.thumbnails ?? []) {
+    for (const thumbnail of metadata[source]?.thumbnails ?? []) {
       if (thumbnails.size === maxThumbnails) return [...thumbnails.values()];
       sources["thumbnails"] ??= vocabularyOf[source];
       if (!thumbnails.has(thumbnail.url)) thumbnails.set(thumbnail.url, thumbnail);
@@ -126,7 +126,7 @@ function allThumbnails(claims: PageClaims, sources: PageInfo["sources"]): Thumbn
   return [...thumbnails.values()];
 }
 
-function isMedium(type: Claims["media_type"]): type is "video" | "audio" {
+function isMedium(type: Metadata["media_type"]): type is "video" | "audio" {
   return type === "video" || type === "audio";
 }
 

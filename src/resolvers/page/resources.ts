@@ -1,7 +1,7 @@
 import type { Vocabulary } from "../../page-info.ts";
-import { isSamePage } from "../../values/address.ts";
-import type { Resource } from "./claims.ts";
-import { type MediaType, mediaTypeOf } from "../../values/media-type.ts";
+import { isSamePage } from "../../parsers/url.ts";
+import type { Resource } from "./metadata.ts";
+import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 
 export interface Stated extends Resource {
   vocabulary: Vocabulary;

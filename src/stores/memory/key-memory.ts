@@ -1,4 +1,4 @@
-import { mismatchedKey } from "../rules.ts";
+import { idempotencyMismatchError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 
 interface Use<T> {
@@ -21,7 +21,7 @@ export class KeyMemory<T> {
     this.#forget(nowMs);
     const use = this.#uses.get(idempotency.key);
     if (use === undefined || use.endsMs <= nowMs) return undefined;
-    if (use.fingerprint !== idempotency.fingerprint) throw mismatchedKey(idempotency);
+    if (use.fingerprint !== idempotency.fingerprint) throw idempotencyMismatchError(idempotency);
     return use.answer;
   }
 

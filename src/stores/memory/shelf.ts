@@ -1,5 +1,5 @@
 import type { State, Task } from "../../task.ts";
-import { duplicateTask, hostOf, unknownTask } from "../rules.ts";
+import { duplicateTaskError, hostOf, taskNotFoundError } from "../rules.ts";
 import { ClaimQueue, type Queueable } from "./claim-queue.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -7,7 +7,7 @@ import { SortedList } from "./sorted-list.ts";
  * A task as JSON: one string costs the garbage collector far less than the objects of a task, and is a
  * copy by nature.
  */
-export interface Entry extends Queueable {
+export interface TaskEntry extends Queueable {
   readonly id: string;
   state: State;
   document: string;
@@ -16,11 +16,11 @@ export interface Entry extends Queueable {
 }
 
 /** The tasks, findable by id, by age and by state, and the queue of those that may run. */
-export class Shelf {
-  readonly queue = new ClaimQueue<Entry>();
-  readonly #byId = new Map<string, Entry>();
+export class TaskTable {
+  readonly queue = new ClaimQueue<TaskEntry>();
+  readonly #byId = new Map<string, TaskEntry>();
   readonly #all = bySeq();
-  readonly #byState: Readonly<Record<State, SortedList<Entry>>> = {
+  readonly #byState: Readonly<Record<State, SortedList<TaskEntry>>> = {
     queued: bySeq(),
     running: bySeq(),
     succeeded: bySeq(),
@@ -30,10 +30,10 @@ export class Shelf {
   #lastSeq = 0;
 
   /** @throws ServiceError `conflict` where the id is taken. */
-  add(task: Task): Entry {
-    if (this.#byId.get(task.id) !== undefined) throw duplicateTask(task.id);
+  add(task: Task): TaskEntry {
+    if (this.#byId.get(task.id) !== undefined) throw duplicateTaskError(task.id);
     this.#lastSeq += 1;
-    const entry: Entry = {
+    const entry: TaskEntry = {
       seq: this.#lastSeq,
       id: task.id,
       host: hostOf(task.url),
@@ -56,24 +56,24 @@ export class Shelf {
     return this.#byState.queued.length;
   }
 
-  find(id: string): Entry | undefined {
+  find(id: string): TaskEntry | undefined {
     return this.#byId.get(id);
   }
 
   /** @throws ServiceError `not_found` */
-  require(id: string): Entry {
+  require(id: string): TaskEntry {
     const entry = this.#byId.get(id);
-    if (entry === undefined) throw unknownTask(id);
+    if (entry === undefined) throw taskNotFoundError(id);
     return entry;
   }
 
   /** Newest first; with `before` only those of a lower `seq`. */
-  newest(limit: number, state: State | undefined, before: number | undefined): Entry[] {
+  newest(limit: number, state: State | undefined, before: number | undefined): TaskEntry[] {
     const order = state === undefined ? this.#all : this.#byState[state];
     return before === undefined ? order.last(limit) : order.last(limit, ({ seq }) => seq >= before);
   }
 
-  replace(entry: Entry, task: Task): void {
+  replace(entry: TaskEntry, task: Task): void {
     entry.document = JSON.stringify(task);
     if (task.state === entry.state) return;
     this.#byState[entry.state].remove(entry);
@@ -81,7 +81,7 @@ export class Shelf {
     entry.state = task.state;
   }
 
-  remove(entry: Entry): void {
+  remove(entry: TaskEntry): void {
     this.#byId.delete(entry.id);
     this.#all.remove(entry);
     this.#byState[entry.state].remove(entry);
@@ -89,6 +89,6 @@ export class Shelf {
   }
 }
 
-function bySeq(): SortedList<Entry> {
+function bySeq(): SortedList<TaskEntry> {
   return new SortedList((a, b) => a.seq - b.seq);
 }

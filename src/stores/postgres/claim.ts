@@ -1,14 +1,14 @@
 import type { Task } from "../../task.ts";
-import { startRun } from "../rules.ts";
+import { toRunning } from "../rules.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
-import { isLocked } from "./failure.ts";
-import type { Delivered, Jobs } from "./jobs.ts";
-import { awaitRow, saveRow, seizeRow } from "./task-rows.ts";
+import { isLockNotAvailable } from "./database-errors.ts";
+import type { FetchedJob, JobQueue } from "./job-queue.ts";
+import { waitForRowLock, saveRow, lockRowNoWait } from "./task-rows.ts";
 
 export interface ClaimOptions {
   database: Database;
-  jobs: Jobs;
+  jobs: JobQueue;
   now: () => Date;
 }
 
@@ -24,7 +24,7 @@ export async function claimNext(
 ): Promise<Claimed | undefined> {
   const { database, jobs } = options;
   for (;;) {
-    let delivered: Delivered | undefined;
+    let delivered: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
         delivered = await jobs.fetch(sql, exceptHosts);
@@ -32,9 +32,9 @@ export async function claimNext(
       });
       if (claimed !== "stray") return claimed;
     } catch (error) {
-      if (delivered === undefined || !isLocked(error)) throw error;
+      if (delivered === undefined || !isLockNotAvailable(error)) throw error;
       // An update has its hand on the task and may want the job that was in ours: it goes first.
-      await awaitRow(database, delivered.taskId);
+      await waitForRowLock(database, delivered.taskId);
     }
   }
 }
@@ -43,17 +43,17 @@ export async function claimNext(
 async function start(
   { jobs, now }: ClaimOptions,
   sql: Transaction,
-  { job, taskId, lease, leaseMs }: Delivered,
+  { job, taskId, lease, leaseMs }: FetchedJob,
 ): Promise<Claimed | "stray"> {
-  const row = await seizeRow(sql, taskId);
+  const row = await lockRowNoWait(sql, taskId);
   if (row?.job !== job) {
     await jobs.remove(sql, job);
     return "stray";
   }
   const before: Task = JSON.parse(row.document);
-  const task = startRun(before, now());
+  const task = toRunning(before, now());
   const deaths = row.deaths + Number(row.state === "running");
   const place = { state: task.state, document: JSON.stringify(task), lease, deaths, job };
   const number = await saveRow(sql, row, place);
-  return { task, lease, deaths, leaseMs, number };
+  return { task, lease, stalledCount: deaths, leaseMs, number };
 }

@@ -1,12 +1,12 @@
 import { Client, type ClientConfig } from "pg";
 
 /** How long a statement or a new connection may take; a stalled network is noticed by then. */
-const patienceMs = 8_000;
+const queryTimeoutMs = 8_000;
 
 /** How long a transaction may rest between two statements: all other writes may be waiting for it. */
 const restMs = 3_000;
 
-export type Connection = ReturnType<typeof connectionTo>;
+export type Connection = ReturnType<typeof connectionConfig>;
 
 /**
  * The settings of every connection to the database that `url` names.
@@ -14,16 +14,16 @@ export type Connection = ReturnType<typeof connectionTo>;
  * @throws Error that names STORE_URL where that is no address of a database; without the address, for
  * it may hold a password.
  */
-export function connectionTo(url: string) {
+export function connectionConfig(url: string) {
   if (!namesDatabase(url)) {
     throw new Error("STORE_URL must name a database, as in postgres://user@host/database");
   }
   const connection = {
     connectionString: url,
     application_name: "unreel",
-    connectionTimeoutMillis: patienceMs / 2,
-    query_timeout: patienceMs,
-    statement_timeout: patienceMs,
+    connectionTimeoutMillis: queryTimeoutMs / 2,
+    query_timeout: queryTimeoutMs,
+    statement_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: restMs,
     keepAlive: true,
   } satisfies ClientConfig;

@@ -1,5 +1,5 @@
 import { Pool, type ClientConfig, type PoolClient, type QueryResultRow } from "pg";
-import { isClash, isDisconnection } from "./failure.ts";
+import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
 
 /** What statements are run on: the database, or one transaction in it. */
 export interface Sql {
@@ -27,10 +27,10 @@ export interface Database extends Sql {
 const connections = 10;
 const attempts = 3;
 
-/** Connects when the first statement comes. `note` is told of connections that were lost unused. */
-export function createDatabase(config: ClientConfig, note: (error: Error) => void): Database {
+/** Connects when the first statement comes. `onWarning` is told of connections that were lost unused. */
+export function createDatabase(config: ClientConfig, onWarning: (error: Error) => void): Database {
   const pool = new Pool({ ...config, max: connections, pipeline: true });
-  pool.on("error", note);
+  pool.on("error", onWarning);
   return {
     pool,
     async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
@@ -42,7 +42,7 @@ export function createDatabase(config: ClientConfig, note: (error: Error) => voi
         try {
           return await transact(await pool.connect(), work);
         } catch (error) {
-          if (attempt === attempts || !isClash(error)) throw error;
+          if (attempt === attempts || !isSerializationFailure(error)) throw error;
         }
       }
     },
@@ -112,7 +112,7 @@ function prepared(text: string, values: unknown[] | undefined) {
 
 /** Gives why the connection cannot be used again. */
 async function rollBack(client: PoolClient, reason: unknown): Promise<Error | undefined> {
-  if (reason instanceof Error && isDisconnection(reason)) return reason;
+  if (reason instanceof Error && isConnectionError(reason)) return reason;
   try {
     await client.query("ROLLBACK");
     return undefined;

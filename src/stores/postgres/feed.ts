@@ -3,7 +3,7 @@ import type { BaseLogger } from "pino";
 import {
   createTaskEvents,
   feedBounds,
-  type TaskChanged,
+  type TaskEvent,
   type TaskEvents,
 } from "../../task-events.ts";
 import { startListener } from "./listener.ts";
@@ -52,11 +52,11 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     connection,
     logger,
     channel: "unreel_events",
-    async begin(client) {
+    async onConnect(client) {
       // Less than before where a standby has taken over that had not got all.
       newest = Math.min(newest, (await readCounters(client)).newest);
     },
-    async read(client) {
+    async onNotify(client) {
       let page: EventRow[];
       do {
         page = await readBehind(client, newest);
@@ -71,7 +71,7 @@ type Queryable = Pick<ClientBase, "query">;
 
 interface EventRow {
   number: string;
-  type: TaskChanged["type"];
+  type: TaskEvent["type"];
   json: string;
 }
 

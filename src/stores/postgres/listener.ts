@@ -12,15 +12,15 @@ export interface ListenerOptions {
   connection: ClientConfig;
   channel: string;
   /** Called with each new connection once it listens, before `read`. */
-  begin(client: Client): Promise<void>;
+  onConnect(client: Client): Promise<void>;
   /** Called behind `begin`, then for all notifications since the last call, and after four seconds without one. */
-  read(client: Client): Promise<void>;
+  onNotify(client: Client): Promise<void>;
   /** Told when an outage begins, and when it is over. */
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
 
 /** The longest time without reading, and the longest that an answer is waited for. */
-const patienceMs = 4_000;
+const maxSilenceMs = 4_000;
 
 const firstWaitMs = 100;
 const longestWaitMs = 2_000;
@@ -35,7 +35,7 @@ export function startListener(options: ListenerOptions): Listener {
   let failures = 0;
 
   function noteSuccess(): void {
-    if (failures > 0) logger?.info("the changes of tasks are heard again");
+    if (failures > 0) logger?.info("task event listener reconnected");
     failures = 0;
   }
 
@@ -45,7 +45,8 @@ export function startListener(options: ListenerOptions): Listener {
         await listen(options, life.signal, noteSuccess);
       } catch (err) {
         if (life.signal.aborted) return;
-        if (failures === 0) logger?.error({ err }, "the changes of tasks are not heard for now");
+        if (failures === 0)
+          logger?.error({ err }, "task event listener disconnected; reconnecting");
         await pause(Math.min(firstWaitMs * 2 ** failures, longestWaitMs), life.signal);
         failures += 1;
       }
@@ -63,7 +64,7 @@ export function startListener(options: ListenerOptions): Listener {
 
 /** @throws what ends the connection; `signal` does. */
 async function listen(
-  { connection, channel, begin, read }: ListenerOptions,
+  { connection, channel, onConnect, onNotify }: ListenerOptions,
   signal: AbortSignal,
   noteSuccess: () => void,
 ): Promise<never> {
@@ -75,10 +76,10 @@ async function listen(
     const client = createClient(connection, socket);
     await client.connect();
     await client.query(`LISTEN ${channel}`);
-    await begin(client);
+    await onConnect(client);
     for (;;) {
       // Together, for a notification may come while there is reading.
-      await Promise.all([nextNotification(client), read(client).then(noteSuccess)]);
+      await Promise.all([nextNotification(client), onNotify(client).then(noteSuccess)]);
     }
   } finally {
     signal.removeEventListener("abort", hangUp);
@@ -90,8 +91,8 @@ function createClient(connection: ClientConfig, socket: Socket): Client {
   const client = new Client({
     ...connection,
     stream: () => socket,
-    connectionTimeoutMillis: patienceMs,
-    query_timeout: patienceMs,
+    connectionTimeoutMillis: maxSilenceMs,
+    query_timeout: maxSilenceMs,
   });
   // Whoever uses it next is refused.
   client.on("error", () => {});
@@ -101,7 +102,7 @@ function createClient(connection: ClientConfig, socket: Socket): Client {
 /** Resolves also when there is none for a while. @throws when the connection is lost meanwhile. */
 async function nextNotification(client: Client): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-  const timer = setTimeout(resolve, patienceMs);
+  const timer = setTimeout(resolve, maxSilenceMs);
   client.on("notification", resolve).on("error", reject);
   try {
     await promise;

@@ -1,10 +1,10 @@
 import type { Task } from "../../task.ts";
-import { unknownTask } from "../rules.ts";
+import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
 
 /** What changes of a row. */
-export interface Place {
+export interface RowUpdate {
   state: Task["state"];
   document: string;
   lease: string | null;
@@ -13,7 +13,7 @@ export interface Place {
   job: string | null;
 }
 
-export interface TaskRow extends Place {
+export interface TaskRow extends RowUpdate {
   seq: number;
   id: string;
   host: string;
@@ -52,13 +52,13 @@ export async function readPage(sql: Sql, { limit, state, before }: ListQuery): P
  * @throws ServiceError `not_found`.
  */
 export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
-  const row = await seizeRow(sql, id, "");
-  if (row === undefined) throw unknownTask(id);
+  const row = await lockRowNoWait(sql, id, "");
+  if (row === undefined) throw taskNotFoundError(id);
   return row;
 }
 
 /** As `lockRow`. @throws at once where another transaction has its hand on the row. */
-export async function seizeRow(
+export async function lockRowNoWait(
   sql: Sql,
   id: string,
   wait = "NOWAIT",
@@ -72,7 +72,7 @@ export async function seizeRow(
 }
 
 /** Resolves when no transaction has its hand on the row. */
-export async function awaitRow(sql: Sql, id: string): Promise<void> {
+export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
   await sql.query("SELECT 1 FROM unreel.tasks WHERE id = $1 FOR SHARE", [id]);
 }
 
@@ -82,13 +82,13 @@ export async function awaitRow(sql: Sql, id: string): Promise<void> {
  *
  * @returns the event's number.
  */
-export async function saveRow(sql: Transaction, row: TaskRow, place: Place): Promise<number> {
+export async function saveRow(sql: Transaction, row: TaskRow, place: RowUpdate): Promise<number> {
   const queued = Number(place.state === "queued") - Number(row.state === "queued");
   const { state, document, lease, deaths, job } = place;
   const values = [row.seq, state, document, lease, deaths, job];
   const write = `UPDATE unreel.tasks
     SET state = $6, document = $7, lease = $8, deaths = $9, job = $10 WHERE seq = $5`;
-  return count(sql, { write, values, queued, type: "task", id: row.id, json: document });
+  return writeWithEvent(sql, { write, values, queued, type: "task", id: row.id, json: document });
 }
 
 /** Removes a locked row; otherwise as `saveRow`. */
@@ -96,7 +96,7 @@ export async function removeRow(sql: Transaction, { seq, id, state }: TaskRow): 
   const queued = -Number(state === "queued");
   const write = "DELETE FROM unreel.tasks WHERE seq = $5";
   const json = JSON.stringify({ id });
-  return count(sql, { write, values: [seq], queued, type: "deleted", id, json });
+  return writeWithEvent(sql, { write, values: [seq], queued, type: "deleted", id, json });
 }
 
 interface Write {
@@ -110,7 +110,7 @@ interface Write {
   json: string;
 }
 
-async function count(
+async function writeWithEvent(
   sql: Transaction,
   { write, values, queued, type, id, json }: Write,
 ): Promise<number> {

@@ -27,10 +27,9 @@ export function openDatabase(path: string): DatabaseSync {
     return db;
   } catch (error) {
     db?.close();
-    const rule = "STORE_URL and DATA_DIR must lead to a file that can be opened and written";
     throw new ServiceError(
       "unavailable",
-      `${rule}; cannot open the task store ${file}: ${reason(error)}`,
+      `cannot open the task store ${file} (STORE_URL, DATA_DIR): ${reason(error)}`,
       { cause: error },
     );
   }

@@ -89,7 +89,7 @@ export function createGroupCommit(
     } catch (error) {
       restore();
       if (db.isTransaction) rollback.run();
-      return storeFailure(error);
+      return toStoreError(error);
     }
   }
 
@@ -106,7 +106,7 @@ export function createGroupCommit(
       restore();
       undo.run();
       keep.run();
-      return () => job.reject(storeFailure(error));
+      return () => job.reject(toStoreError(error));
     }
   }
 
@@ -131,7 +131,7 @@ export function createGroupCommit(
 }
 
 /** SQLite's own errors as the contract's `unavailable`; all others as they are. */
-export function storeFailure(error: unknown): unknown {
+export function toStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || !("errcode" in error)) return error;
   return new ServiceError("unavailable", `the task store failed: ${error.message}`, {
     cause: error,

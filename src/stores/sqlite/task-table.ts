@@ -1,19 +1,19 @@
 import type { State } from "../../task.ts";
-import { duplicateTask, unknownTask } from "../rules.ts";
+import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import { type Columns, integer, text } from "./columns.ts";
 import type { Statements } from "./statements.ts";
 
 /** Where a task stands in the queue. */
-export interface Place {
+export interface ClaimState {
   /** Whether a claim may take it now. */
   isClaimable: boolean;
   /** When its wait or its lease ends, Unix milliseconds. */
   dueAtMs: number | null;
   lease: string | null;
-  deaths: number;
+  stalledCount: number;
 }
 
-export interface TaskRow extends Place {
+export interface TaskRow extends ClaimState {
   seq: number;
   state: State;
   host: string;
@@ -55,7 +55,7 @@ export function createTaskTable(sql: Statements) {
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {
       const row = find(id);
-      if (row === undefined) throw unknownTask(id);
+      if (row === undefined) throw taskNotFoundError(id);
       return row;
     },
 
@@ -83,14 +83,17 @@ export function createTaskTable(sql: Statements) {
         Number(isClaimable),
         document,
       );
-      if (changes === 0) throw duplicateTask(id);
+      if (changes === 0) throw duplicateTaskError(id);
       if (!isClaimable) return;
       sql.offerHead.run(host, lastInsertRowid);
       queued += 1;
     },
 
-    save(row: TaskRow, { state, document, isClaimable, dueAtMs, lease, deaths }: Saved): void {
-      sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, deaths, document, row.seq);
+    save(
+      row: TaskRow,
+      { state, document, isClaimable, dueAtMs, lease, stalledCount }: Saved,
+    ): void {
+      sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, stalledCount, document, row.seq);
       queued += Number(state === "queued") - Number(row.state === "queued");
       if (isClaimable !== row.isClaimable) refreshHead(row.host);
     },
@@ -117,7 +120,7 @@ export function createTaskTable(sql: Statements) {
   };
 }
 
-interface Saved extends Place {
+interface Saved extends ClaimState {
   state: State;
   document: string;
 }
@@ -142,7 +145,7 @@ function taskRow(row: Columns): TaskRow {
     isClaimable: integer(row, "claimable") === 1,
     dueAtMs: row["due_at"] === null ? null : integer(row, "due_at"),
     lease: row["lease"] === null ? null : text(row, "lease"),
-    deaths: integer(row, "deaths"),
+    stalledCount: integer(row, "deaths"),
     document: text(row, "document"),
   };
 }

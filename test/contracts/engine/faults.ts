@@ -4,7 +4,7 @@ import { probe } from "../../media/probe.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource } from "../../media/resources.ts";
 import type { Answer } from "../../media/site.ts";
-import { type OpenEngine, showEntry, type Trial } from "./trial.ts";
+import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const segment = "ts/3.ts";
@@ -110,7 +110,7 @@ const passing: readonly (readonly [name: string, answer: Answer])[] = [
   ["is never answered", () => {}],
 ];
 
-function showStream(open: OpenEngine): Promise<Trial> {
+function showStream(open: OpenEngine): Promise<EngineHarness> {
   const text = hls(mediaPlaylist(stream.lines));
   return showEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
 }

@@ -3,7 +3,7 @@ import { mediaPlaylist, layFiles, type Laid } from "../../media/hls.ts";
 import { probe } from "../../media/probe.ts";
 import { readRendition } from "../../media/rendition.ts";
 import { hls } from "../../media/resources.ts";
-import { type OpenEngine, showEntry, type Trial } from "./trial.ts";
+import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
 
 /** Two lines tell of each of the six seconds. */
 const stream = (): Laid => layFiles("ts", readRendition("high.m2t"), "ts");
@@ -55,7 +55,10 @@ interface Window {
 }
 
 /** A stream that shows what `windowAt` says, by how often its playlist was read before. */
-async function showLive(open: OpenEngine, windowAt: (reading: number) => Window): Promise<Trial> {
+async function showLive(
+  open: OpenEngine,
+  windowAt: (reading: number) => Window,
+): Promise<EngineHarness> {
   const { lines, resources } = stream();
   const trial = await showEntry(open, resources, "index.m3u8");
   let reading = 0;

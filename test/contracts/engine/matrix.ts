@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { Download } from "../../../src/engines/engine.ts";
-import { type Exhibit, readExhibits, type Source } from "../../media/exhibits.ts";
+import { type MediaFixture, readExhibits, type Source } from "../../media/media-fixtures.ts";
 import {
   decode,
   type Decoded,
@@ -12,7 +12,7 @@ import {
   probe,
   type ProbedStream,
 } from "../../media/probe.ts";
-import { type OpenEngine, showExhibit, type Trial } from "./trial.ts";
+import { type OpenEngine, showExhibit, type EngineHarness } from "./harness.ts";
 
 /** Every kind of medium, from the site to the file. */
 export function describeMatrix(open: OpenEngine): void {
@@ -81,7 +81,7 @@ async function expectTrueRecord({ path, size, sha256, duration }: Download): Pro
 
 const clipS = 6;
 
-async function expectAll(made: Download, exhibit: Exhibit, source: Examined): Promise<void> {
+async function expectAll(made: Download, exhibit: MediaFixture, source: Examined): Promise<void> {
   const { times, ext, name } = exhibit;
   const { video, audio } = source;
   const found = await probe(made.path);
@@ -111,13 +111,13 @@ async function expectPictures(
 
 /** The tracks of an exhibit's sources, and their pictures where ffmpeg can tell. */
 type Examined = { [kind in ProbedStream["kind"]]?: ProbedStream } & Pick<Decoded, "pictures">;
-type Examine = (exhibit: Exhibit, trial: Trial) => Promise<Examined>;
+type Examine = (exhibit: MediaFixture, trial: EngineHarness) => Promise<Examined>;
 
 /** Looks at each source only once. */
 function createExaminer(): Examine {
   const known = new Map<string, Promise<Probe & Pick<Decoded, "pictures">>>();
 
-  async function look({ data, ext }: Source, name: string, trial: Trial) {
+  async function look({ data, ext }: Source, name: string, trial: EngineHarness) {
     const path = await trial.keep(`${name}.${ext}`, data);
     const found = await probe(path);
     const { pictures } = hasFfmpeg ? await decode(path, found) : { pictures: [] };

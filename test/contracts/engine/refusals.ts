@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { layFiles, layOneFile, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { dash, hls, merge, resource, type Resources } from "../../media/resources.ts";
-import { type OpenEngine, showEntry } from "./trial.ts";
+import { type OpenEngine, showEntry } from "./harness.ts";
 
 /** What cannot or must not be downloaded, and is not tried twice. */
 export function describeRefusals(open: OpenEngine): void {

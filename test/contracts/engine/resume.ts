@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../../media/resources.ts";
-import { type OpenEngine, showEntry, type Trial } from "./trial.ts";
+import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const film = resource("video/mp4", readMedium("index-first.mp4"));
@@ -74,7 +74,7 @@ export function describeResume(open: OpenEngine): void {
   });
 }
 
-function showStream(open: OpenEngine): Promise<Trial> {
+function showStream(open: OpenEngine): Promise<EngineHarness> {
   return showEntry(open, streamResources(), "index.m3u8");
 }
 
@@ -83,7 +83,10 @@ function streamResources(): Resources {
 }
 
 /** Aborts a download that has got everything but `path`, which is never answered. */
-async function abortWithout(trial: Trial, path: string): Promise<{ reason: unknown; ms: number }> {
+async function abortWithout(
+  trial: EngineHarness,
+  path: string,
+): Promise<{ reason: unknown; ms: number }> {
   const { site } = trial;
   const total = [...stream.resources].reduce(
     (sum, [each, { body }]) => sum + (each === path ? 0 : body.length),
@@ -96,7 +99,7 @@ async function abortWithout(trial: Trial, path: string): Promise<{ reason: unkno
 const half = film.body.length >> 1;
 
 /** Aborts the download of a file that has come to its half. */
-async function abortInTheMiddle(trial: Trial): Promise<void> {
+async function abortInTheMiddle(trial: EngineHarness): Promise<void> {
   const { site } = trial;
   let held: ServerResponse | undefined;
   site.answer("film.mp4", (response) => {
@@ -114,7 +117,7 @@ async function abortInTheMiddle(trial: Trial): Promise<void> {
   site.answer("film.mp4", (_response, serve) => serve());
 }
 
-async function abortAt(trial: Trial, moment: Promise<void>) {
+async function abortAt(trial: EngineHarness, moment: Promise<void>) {
   const aborting = new AbortController();
   const ended = trial.download({}, aborting.signal).then(
     () => "it went on",
@@ -126,7 +129,7 @@ async function abortAt(trial: Trial, moment: Promise<void>) {
   return { reason: await ended, ms: performance.now() - begun };
 }
 
-function segments({ site }: Trial, from: number): string[] {
+function segments({ site }: EngineHarness, from: number): string[] {
   return site.asked
     .slice(from)
     .map(({ path }) => path)

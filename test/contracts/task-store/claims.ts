@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { bringTo } from "./moves.ts";
-import { idsOf, minuteMs, type OpenStore, startTrial, times } from "./trial.ts";
+import { moveTo } from "./transitions.ts";
+import { idsOf, minuteMs, type OpenStore, startTrial, times } from "./harness.ts";
 
 export function describeClaims(open: OpenStore): void {
   describe("hands out tasks:", () => {
@@ -104,9 +104,9 @@ export function describeClaims(open: OpenStore): void {
     test("only queued tasks are handed out", async () => {
       const trial = await startTrial(open);
       for (const state of ["running", "succeeded", "failed", "canceled"] as const) {
-        await bringTo(trial, state);
+        await moveTo(trial, state);
       }
-      const queued = await bringTo(trial, "queued");
+      const queued = await moveTo(trial, "queued");
       const deleted = await trial.add();
       await trial.store.delete(deleted.id);
       expect(await drain(trial.store)).toEqual([queued.id]);

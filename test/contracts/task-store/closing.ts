@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/task.ts";
-import { minuteMs, type OpenStore, startTrial } from "./trial.ts";
+import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
 
 export function describeClosing(open: OpenStore): void {
   describe("closes:", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { newTask, type Task } from "../../../src/task.ts";
 import { samplePageInfo } from "./page-info.ts";
-import { minuteMs, type OpenStore, startTrial } from "./trial.ts";
+import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
 
 export function describeCopies(open: OpenStore): void {
   describe("goes by value:", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { idempotencyTtlMs, type TaskStore } from "../../../src/stores/store.ts";
 import { newTask } from "../../../src/task.ts";
-import { idsOf, type OpenStore, startTrial, times, type Trial } from "./trial.ts";
+import { idsOf, type OpenStore, startTrial, times, type StoreHarness } from "./harness.ts";
 
 const same = { key: "key", fingerprint: "fingerprint" };
 
@@ -117,7 +117,7 @@ export function describeIdempotency(open: OpenStore): void {
   });
 }
 
-function create({ store, clock }: Trial, idempotency: typeof same) {
+function create({ store, clock }: StoreHarness, idempotency: typeof same) {
   return store.create(newTask("https://video.example.com/", {}, clock.now()), idempotency);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { minuteMs, type OpenStore, startTrial, times } from "./trial.ts";
+import { minuteMs, type OpenStore, startTrial, times } from "./harness.ts";
 
 const conflict = { name: "ServiceError", code: "conflict" };
 

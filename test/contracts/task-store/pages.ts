@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { State, Task } from "../../../src/task.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { idsOf, type OpenStore, startTrial, times } from "./trial.ts";
+import { idsOf, type OpenStore, startTrial, times } from "./harness.ts";
 
 export function describePages(open: OpenStore): void {
   describe("lists in pages:", () => {

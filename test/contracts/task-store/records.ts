@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { newTask, states } from "../../../src/task.ts";
-import { bringTo } from "./moves.ts";
+import { moveTo } from "./transitions.ts";
 import { samplePageInfo } from "./page-info.ts";
-import { type OpenStore, startTrial, times } from "./trial.ts";
+import { type OpenStore, startTrial, times } from "./harness.ts";
 
 export function describeRecords(open: OpenStore): void {
   describe("keeps records:", () => {
@@ -36,7 +36,7 @@ export function describeRecords(open: OpenStore): void {
 
     test.each(states)("delete removes a %s task and gives what was removed", async (state) => {
       const trial = await startTrial(open);
-      const task = await bringTo(trial, state);
+      const task = await moveTo(trial, state);
       expect(await trial.store.delete(task.id)).toEqual(task);
       expect(await trial.store.get(task.id)).toBeUndefined();
       expect(await trial.store.list({ limit: 10 })).toEqual({ tasks: [] });

@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { type CuttingProxy, startCuttingProxy } from "../../postgres/cutting-proxy.ts";
-import { follow, makeTables, numbered, patience, write, writeAll } from "./feed-scene.ts";
+import { follow, makeTables, numbered, pollOptions, write, writeAll } from "./feed-harness.ts";
 
 const outage = [
-  "the changes of tasks are not heard for now",
-  "the changes of tasks are heard again",
+  "task event listener disconnected; reconnecting",
+  "task event listener reconnected",
 ];
 
 /** `url` leads through the proxy, `pool` past it. */
@@ -23,13 +23,13 @@ test("a feed whose connection is ended again and again loses nothing", async () 
   for (const [n, id] of ids.entries()) {
     await write(pool, id);
     if (n % 100 !== 50) continue;
-    await expect.poll(() => heard, patience).toContain(id);
+    await expect.poll(() => heard, pollOptions).toContain(id);
     await pool.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
   }
-  await expect.poll(() => heard.length, patience).toBeGreaterThanOrEqual(ids.length);
+  await expect.poll(() => heard.length, pollOptions).toBeGreaterThanOrEqual(ids.length);
   expect(heard).toEqual(ids);
   expect(log).toEqual([...outage, ...outage, ...outage]);
 });
@@ -38,13 +38,13 @@ test("what was written while the network was cut follows, and two lines tell of 
   const { pool, proxy, url } = await makeDisturbed();
   const { heard, log } = await follow(pool, url);
   await write(pool, "a");
-  await expect.poll(() => heard, patience).toEqual(["a"]);
+  await expect.poll(() => heard, pollOptions).toEqual(["a"]);
   proxy.cut();
   const ids = numbered("b", 450);
   await writeAll(pool, ids);
-  await expect.poll(() => log, patience).toHaveLength(1);
+  await expect.poll(() => log, pollOptions).toHaveLength(1);
   proxy.restore();
-  await expect.poll(() => heard, patience).toEqual(["a", ...ids]);
+  await expect.poll(() => heard, pollOptions).toEqual(["a", ...ids]);
   expect(log).toEqual(outage);
 });
 
@@ -52,17 +52,17 @@ test("a network that falls silent is noticed, and nothing is left of the old con
   const { pool, proxy, url } = await makeDisturbed();
   const { heard, log } = await follow(pool, url);
   await write(pool, "a");
-  await expect.poll(() => heard, patience).toEqual(["a"]);
+  await expect.poll(() => heard, pollOptions).toEqual(["a"]);
   proxy.stall();
   await write(pool, "b");
-  await expect.poll(() => log, patience).toHaveLength(1);
+  await expect.poll(() => log, pollOptions).toHaveLength(1);
   proxy.restore();
-  await expect.poll(() => heard, patience).toEqual(["a", "b"]);
+  await expect.poll(() => heard, pollOptions).toEqual(["a", "b"]);
   expect(log).toEqual(outage);
   const count = `SELECT count(*)::int AS others FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()`;
   await expect
-    .poll(() => pool.query(count).then(({ rows }) => rows), patience)
+    .poll(() => pool.query(count).then(({ rows }) => rows), pollOptions)
     .toEqual([{ others: 1 }]);
 });
 
@@ -71,13 +71,13 @@ test("a feed that missed what is gone goes on and does not answer to what was be
   const feed = await follow(pool, url);
   const start = feed.events.lastId;
   await write(pool, "a");
-  await expect.poll(() => feed.heard, patience).toEqual(["a"]);
+  await expect.poll(() => feed.heard, pollOptions).toEqual(["a"]);
   const middle = feed.events.lastId;
   proxy.cut();
   await writeAll(pool, ["b", "c", "d"]);
   await pool.query("DELETE FROM unreel.task_events WHERE task_id < 'c'");
   proxy.restore();
-  await expect.poll(() => feed.heard, patience).toEqual(["a", "c", "d"]);
+  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "c", "d"]);
   expect([feed.events.since(start), feed.events.since(middle)]).toEqual([undefined, undefined]);
   expect(feed.events.since(feed.events.lastId)).toEqual([]);
 });
@@ -86,16 +86,16 @@ test("a feed whose database has lost its last changes hears of those that come i
   const { pool, proxy, url } = await makeDisturbed();
   const feed = await follow(pool, url);
   await writeAll(pool, ["a", "b", "c"]);
-  await expect.poll(() => feed.heard, patience).toEqual(["a", "b", "c"]);
+  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "b", "c"]);
   const before = feed.events.lastId;
   proxy.cut();
   await pool.query(
     "DELETE FROM unreel.task_events WHERE number > 1; UPDATE unreel.counters SET events = 1",
   );
   proxy.restore();
-  await expect.poll(() => feed.log, patience).toEqual(outage);
+  await expect.poll(() => feed.log, pollOptions).toEqual(outage);
   await write(pool, "d");
-  await expect.poll(() => feed.heard, patience).toEqual(["a", "b", "c", "d"]);
+  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "b", "c", "d"]);
   expect(feed.events.since(before)).toBeUndefined();
 });
 
@@ -104,7 +104,7 @@ test("a feed ends at once and once, also while it waits for its database", async
   const feeds = [await follow(pool, url), await follow(pool, url)];
   await feeds[0]?.close();
   await write(pool, "a");
-  await expect.poll(() => feeds[1]?.heard, patience).toEqual(["a"]);
+  await expect.poll(() => feeds[1]?.heard, pollOptions).toEqual(["a"]);
   proxy.stall();
   const silent = await follow(pool, url);
   const begin = performance.now();
@@ -113,7 +113,7 @@ test("a feed ends at once and once, also while it waits for its database", async
   expect([feeds[0]?.heard, silent.heard, silent.log]).toEqual([[], [], []]);
   proxy.cut();
   const refused = await follow(pool, url);
-  await expect.poll(() => refused.log, patience).toHaveLength(1);
+  await expect.poll(() => refused.log, pollOptions).toHaveLength(1);
   await refused.close();
   await refused.close();
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connectionTo } from "../../../src/stores/postgres/connection.ts";
+import { connectionConfig } from "../../../src/stores/postgres/connection.ts";
 import { openEventFeed } from "../../../src/stores/postgres/feed.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import {
@@ -8,10 +8,10 @@ import {
   idsBehind,
   makeTables,
   numbered,
-  patience,
+  pollOptions,
   write,
   writeAll,
-} from "./feed-scene.ts";
+} from "./feed-harness.ts";
 
 test("every feed of a database hears of each change, in order, as it was written", async () => {
   const { url, pool } = await makeTables();
@@ -20,7 +20,8 @@ test("every feed of a database hears of each change, in order, as it was written
   feeds[0]?.events.subscribe((change) => changes.push(change));
   await writeAll(pool, ["a", "b"]);
   await write(pool, "a", "deleted");
-  for (const { heard } of feeds) await expect.poll(() => heard, patience).toEqual(["a", "b", "a"]);
+  for (const { heard } of feeds)
+    await expect.poll(() => heard, pollOptions).toEqual(["a", "b", "a"]);
   expect(changes).toEqual([
     { type: "task", task: { id: "a" } },
     { type: "task", task: { id: "b" } },
@@ -33,7 +34,7 @@ test("an id of one feed is answered by another, and by one that is opened later"
   const [one, other] = [await follow(pool, url), await follow(pool, url)];
   const start = one.events.lastId;
   await writeAll(pool, ["a", "b"]);
-  for (const { heard } of [one, other]) await expect.poll(() => heard, patience).toHaveLength(2);
+  for (const { heard } of [one, other]) await expect.poll(() => heard, pollOptions).toHaveLength(2);
   const [first] = one.events.since(start) ?? [];
   expect(other.events.since(start)).toEqual(one.events.since(start));
   await Promise.all([one.close(), other.close()]);
@@ -43,7 +44,7 @@ test("an id of one feed is answered by another, and by one that is opened later"
   expect(idsBehind(later, first?.id ?? "")).toEqual(["b", "c"]);
   expect(later.heard).toEqual([]);
   await write(pool, "d");
-  await expect.poll(() => later.heard, patience).toEqual(["d"]);
+  await expect.poll(() => later.heard, pollOptions).toEqual(["d"]);
 });
 
 test("a feed does not answer to the id of another database's", async () => {
@@ -65,7 +66,7 @@ test("a feed reaches back as far as there are rows", async () => {
   const last = later.events.lastId;
   expect([bare.events.lastId, bare.events.since(last)]).toEqual([last, []]);
   await write(pool, "d");
-  await expect.poll(() => idsBehind(bare, last), patience).toEqual(["d"]);
+  await expect.poll(() => idsBehind(bare, last), pollOptions).toEqual(["d"]);
 });
 
 test("a feed reads no more of the past than it remembers", async () => {
@@ -87,7 +88,7 @@ test("1,000 changes by two writers at once arrive once and in their order", asyn
   const written = rows.map(({ task_id: id }) => String(id));
   expect(written).toHaveLength(1_000);
   for (const feed of feeds) {
-    await expect.poll(() => feed.heard.length, patience).toBeGreaterThanOrEqual(1_000);
+    await expect.poll(() => feed.heard.length, pollOptions).toBeGreaterThanOrEqual(1_000);
     expect(feed.heard).toEqual(written);
     expect(idsBehind(feed, start)).toEqual(written);
   }
@@ -98,11 +99,11 @@ test("a change written in the notice of a listener is heard too", async () => {
   const { events, heard } = await follow(pool, url);
   events.subscribe(({ task }) => void (task.id === "a" && write(pool, "b")));
   await write(pool, "a");
-  await expect.poll(() => heard, patience).toEqual(["a", "b"]);
+  await expect.poll(() => heard, pollOptions).toEqual(["a", "b"]);
 });
 
 test("a feed of a database without its tables does not open", async () => {
   const url = await openDatabase();
-  const opened = openEventFeed({ pool: connect(url), connection: connectionTo(url) });
+  const opened = openEventFeed({ pool: connect(url), connection: connectionConfig(url) });
   await expect(opened).rejects.toThrow("unreel.counters");
 });

@@ -28,14 +28,14 @@ test("a server that is not there is named with its address, not with the passwor
   const port = await closedPort();
   const failure = await failureOf(`postgres://u:secret@127.0.0.1:${port}/name`);
   expect(failure).toBe(
-    `STORE_URL must lead to a database that can be used; cannot open name at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
+    `cannot open the database name at 127.0.0.1:${port} (STORE_URL): connect ECONNREFUSED 127.0.0.1:${port}`,
   );
 });
 
 test("a host that nobody knows is named", async () => {
   const failure = await failureOf("postgres://u:secret@nowhere.invalid/name");
   expect(failure).toMatch(
-    /^STORE_URL must lead to a database that can be used; cannot open name at nowhere\.invalid:5432: get/,
+    /^cannot open the database name at nowhere\.invalid:5432 \(STORE_URL\): get/,
   );
   expect(failure).not.toMatch("secret");
 });

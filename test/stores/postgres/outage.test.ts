@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { newTask, type Task } from "../../../src/task.ts";
-import { minuteMs, times } from "../../contracts/task-store/trial.ts";
+import { minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { startCuttingProxy } from "../../postgres/cutting-proxy.ts";
 import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";
 import { query } from "./query.ts";

@@ -6,7 +6,7 @@ import { openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite.ts";
 import { newTask } from "../../../src/task.ts";
 import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
-import { times } from "../../contracts/task-store/trial.ts";
+import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 
 describe("opening a file as task store", () => {
@@ -34,7 +34,7 @@ describe("opening a file as task store", () => {
       `PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`,
     );
     expect(() => openDatabase(path)).toThrow(
-      `cannot open the task store ${path}: its schema version is ${version}, ` +
+      `cannot open the task store ${path} (STORE_URL, DATA_DIR): its schema version is ${version}, ` +
         `and this release knows versions up to ${migrations.length}`,
     );
     using db = new DatabaseSync(path);
@@ -45,7 +45,9 @@ describe("opening a file as task store", () => {
     const path = join(makeFolder(), "tasks.db");
     makeDatabase(path, "CREATE TABLE tasks (id); PRAGMA user_version = 1");
     const before = readFileSync(path);
-    expect(() => openDatabase(path)).toThrow(`${path}: it is the SQLite database of another`);
+    expect(() => openDatabase(path)).toThrow(
+      `${path} (STORE_URL, DATA_DIR): it is the SQLite database of another`,
+    );
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
@@ -53,7 +55,9 @@ describe("opening a file as task store", () => {
     const path = join(makeFolder(), "tasks.db");
     const garbage = Buffer.from("not a database, but long enough to look for a header ".repeat(99));
     writeFileSync(path, garbage);
-    expect(() => openDatabase(path)).toThrow(`${path}: the file is not a SQLite database`);
+    expect(() => openDatabase(path)).toThrow(
+      `${path} (STORE_URL, DATA_DIR): the file is not a SQLite database`,
+    );
     expect(readFileSync(path).equals(garbage)).toBe(true);
   });
 
@@ -61,7 +65,7 @@ describe("opening a file as task store", () => {
     const path = join(makeFolder(), "tasks.db");
     openDatabase(path).close();
     truncateSync(path, 6000);
-    expect(() => openDatabase(path)).toThrow(`${path}: the file is damaged`);
+    expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): the file is damaged`);
   });
 
   test("refuses a path whose folder cannot be made", () => {
@@ -78,7 +82,9 @@ describe("opening a file as task store", () => {
       expect.objectContaining({
         name: "ServiceError",
         code: "unavailable",
-        message: expect.stringContaining(`${path}: the file cannot be opened or made`),
+        message: expect.stringContaining(
+          `${path} (STORE_URL, DATA_DIR): the file cannot be opened or made`,
+        ),
         cause: expect.objectContaining({ code: "ERR_SQLITE_ERROR" }),
       }),
     );
@@ -87,7 +93,9 @@ describe("opening a file as task store", () => {
   test("refuses a second use in the same process, until the first is closed", () => {
     const path = join(makeFolder(), "tasks.db");
     const first = open(path);
-    expect(() => openDatabase(path)).toThrow(`${path}: another process has it open`);
+    expect(() => openDatabase(path)).toThrow(
+      `${path} (STORE_URL, DATA_DIR): another process has it open`,
+    );
     first.exec("BEGIN IMMEDIATE; COMMIT");
     first.close();
     open(path);
@@ -125,7 +133,7 @@ describe("migrations", () => {
     const store = openSqliteStore({ path });
     expect(await store.get(task.id)).toEqual(JSON.parse(document));
     const claim = await store.claim({ leaseMs: 1000 });
-    expect(claim).toMatchObject({ deaths: 1, task: { id: task.id, attempts: 1 } });
+    expect(claim).toMatchObject({ stalledCount: 1, task: { id: task.id, attempts: 1 } });
     await store.close();
     const db = open(path);
     expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });

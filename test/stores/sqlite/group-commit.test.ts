@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createGroupCommit } from "../../../src/stores/sqlite/group-commit.ts";
-import { createLogFlush } from "../../../src/stores/sqlite/log-flush.ts";
-import { times } from "../../contracts/task-store/trial.ts";
+import { createWalSync } from "../../../src/stores/sqlite/wal-sync.ts";
+import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 
 const unavailable = { name: "ServiceError", code: "unavailable" };
@@ -158,7 +158,7 @@ test("a flush that fails rejects what waits for it; the next one works", async (
 test("a log that could not be flushed is moved into the database by the next flush", async () => {
   const { db, path, insert, walBytes } = start();
   const elsewhere = join(makeFolder(), "rows.db");
-  const log = createLogFlush(db, elsewhere);
+  const log = createWalSync(db, elsewhere);
   insert(1);
   await expect(log.flush()).rejects.toMatchObject({ ...unavailable, cause: { code: "ENOENT" } });
   expect(walBytes()).toBeGreaterThan(0);
@@ -178,7 +178,7 @@ function start() {
   return {
     db,
     path,
-    commits: createGroupCommit(db, createLogFlush(db, path).flush),
+    commits: createGroupCommit(db, createWalSync(db, path).flush),
     insert(n: number, filling = ""): number {
       statement.run(n, filling);
       return n;

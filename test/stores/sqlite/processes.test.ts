@@ -13,7 +13,7 @@ test("a file that another process has open is refused, until that process is kil
   const { child, lines } = start(process.execPath, [script, "hold", path]);
   expect((await lines.next()).value).toBe("open");
   expect(() => openSqliteStore({ path })).toThrow(
-    `cannot open the task store ${path}: another process has it open, ` +
+    `cannot open the task store ${path} (STORE_URL, DATA_DIR): another process has it open, ` +
       "and only one at a time may use a SQLite task store",
   );
   await kill(child);

@@ -1,12 +1,12 @@
-import { diskError } from "../../../disk-error.ts";
-import type { HeldPart } from "./held-part.ts";
+import { diskError } from "../../../files/disk-error.ts";
+import type { StoredPart } from "./stored-part.ts";
 import type { Journal } from "./journal.ts";
 import { syncFile } from "./sync-file.ts";
 
 /** Flushes what is written to the disk, from time to time and beside the transfer. */
 export interface Checkpoints {
   /** So many bytes more are in the part's file. */
-  note(part: HeldPart, bytes: number): void;
+  note(part: StoredPart, bytes: number): void;
   /**
    * The first thing that went wrong while flushing.
    *
@@ -22,14 +22,14 @@ const bytesBetween = 16 * 1024 * 1024;
 const pauseMs = 2_000;
 
 export function createCheckpoints(journal: Journal): Checkpoints {
-  let dirty = new Set<HeldPart>();
+  let dirty = new Set<StoredPart>();
   let bytesSince = 0;
   let lastMs = performance.now();
   let isRunning = false;
   let isStopped = false;
   let failure: unknown;
 
-  async function flush(part: HeldPart): Promise<void> {
+  async function flush(part: StoredPart): Promise<void> {
     const { size, generation, path } = part;
     try {
       await syncFile(path);

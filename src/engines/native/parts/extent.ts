@@ -1,8 +1,8 @@
 import { ServiceError } from "../../../errors.ts";
 import { parseContentRange } from "../../../net/byte-range.ts";
-import type { HttpAnswer } from "../../../net/client.ts";
-import { nameOf } from "../../../net/http-url.ts";
-import { sizeOf } from "./held-part.ts";
+import type { HttpResponse } from "../../../net/client.ts";
+import { urlForMessage } from "../../../net/http-url.ts";
+import { sizeOf } from "./stored-part.ts";
 import type { Part } from "./part.ts";
 import { representationOf } from "./representation.ts";
 
@@ -22,17 +22,17 @@ export interface Extent {
  * @throws ServiceError `upstream_invalid` where the resource is shorter than the part's range, or where
  *   a 206 without an end leaves open whether it is all
  */
-export function extentOf(answer: HttpAnswer, part: Part): Extent {
+export function extentOf(answer: HttpResponse, part: Part): Extent {
   const { status, headers } = answer;
   const { total } = representationOf(answer);
   const size = sizeOf(part.range, total);
-  if (size === undefined) throw partFault(part, `the resource has only ${total} bytes`);
+  if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
   if (status !== 206) {
     return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };
   }
   const sent = parseContentRange(headers.get("content-range"));
   if (size === null || sent === undefined) {
-    throw partFault(part, "a range without an end was answered without the length of the whole");
+    throw partError(part, "a range without an end was answered without the length of the whole");
   }
   return { size, skip: 0, length: sent.end - sent.start + 1 };
 }
@@ -49,7 +49,7 @@ export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
       skip -= skipped;
       const bytes = chunk.subarray(skipped, skipped + length);
       if (!isWhole && bytes.length < chunk.length) {
-        throw partFault(part, "the answer is longer than the range that it states");
+        throw partError(part, "the answer is longer than the range that it states");
       }
       length -= bytes.length;
       return bytes;
@@ -58,17 +58,17 @@ export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
 }
 
 /** What no other try will mend. */
-export function partFault(part: Part, rule: string): ServiceError {
+export function partError(part: Part, rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `${nameOfPart(part)}: ${rule}`);
 }
 
 /** An answer that ended without an error and yet too early. */
-export function partCut(part: Part, missing: number): ServiceError {
-  const rule = `the answer ended ${missing} bytes before the end that it states`;
+export function partTruncatedError(part: Part, missing: number): ServiceError {
+  const rule = `the response is ${missing} bytes too short`;
   return new ServiceError("upstream_unreachable", `${nameOfPart(part)}: ${rule}`);
 }
 
 function nameOfPart({ url, range }: Part): string {
   const bytes = range === null ? "" : ` (${range.length ?? "all"} bytes from ${range.offset})`;
-  return `GET ${nameOf(url)}${bytes}`;
+  return `GET ${urlForMessage(url)}${bytes}`;
 }

@@ -1,26 +1,26 @@
 import { ServiceError } from "../../../errors.ts";
 import type { ByteRange, GetOptions } from "../../../net/client.ts";
 import type { PartsContext } from "./context.ts";
-import { partFault } from "./extent.ts";
-import { discard, endPart, type HeldPart, sizeOf } from "./held-part.ts";
+import { partError } from "./extent.ts";
+import { invalidate, endPart, type StoredPart, sizeOf } from "./stored-part.ts";
 import type { FetchedPart, FetchOptions, Part } from "./part.ts";
-import { createPatience } from "./patience.ts";
+import { createRetryPolicy } from "./retry-policy.ts";
 import { createReceiver } from "./receiver.ts";
-import { canGoOn, ifRangeOf } from "./representation.ts";
+import { isResumable, ifRangeOf } from "./representation.ts";
 
 /** Does what `Parts.fetch` promises. */
 export async function fetchPart(
-  held: HeldPart,
+  held: StoredPart,
   part: Part,
   options: FetchOptions,
   context: PartsContext,
 ): Promise<FetchedPart> {
   const { signal } = options;
   const { client, journal, checkpoints, room } = context;
-  const patience = createPatience(context.backOffMs, signal);
+  const patience = createRetryPolicy(context.backOffMs, signal);
   const receiver = createReceiver(held, part, options, context);
   await room.reserve(0);
-  if (!isSameRange(held.range, part.range)) discard(held);
+  if (!isSameRange(held.range, part.range)) invalidate(held);
   while (!held.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
@@ -28,26 +28,27 @@ export async function fetchPart(
       await endPart(held, journal);
       break;
     }
-    const isSequel = held.size > 0 && held.of !== null && canGoOn(held.of);
+    const isResume =
+      held.size > 0 && held.representation !== null && isResumable(held.representation);
     try {
-      const answer = await client.get(part.url, requestOf(held, part, signal, isSequel));
-      await receiver.receive(answer, isSequel);
+      const answer = await client.get(part.url, requestOf(held, part, signal, isResume));
+      await receiver.receive(answer, isResume);
     } catch (error) {
       signal.throwIfAborted();
-      if (!isSequel || !isRefusal(error)) await patience.wait(error, held.size);
+      if (!isResume || !isRefusal(error)) await patience.backOff(error, held.size);
       else {
-        patience.count(error, held.size);
-        discard(held);
+        patience.recordFailure(error, held.size);
+        invalidate(held);
       }
       continue;
     }
     if (!held.isComplete)
-      patience.count(partFault(part, "its answers get ever shorter"), held.size);
+      patience.recordFailure(partError(part, "its answers get ever shorter"), held.size);
   }
   return {
     path: held.path,
     size: held.size,
-    contentType: held.of?.contentType ?? null,
+    contentType: held.representation?.contentType ?? null,
   };
 }
 
@@ -56,24 +57,24 @@ function isSameRange(one: ByteRange | null, other: ByteRange | null): boolean {
 }
 
 /** The process, or the connection, ended right behind the last byte. */
-function isAllThere({ of, range, size }: HeldPart): boolean {
-  return of !== null && sizeOf(range, of.total) === size;
+function isAllThere({ representation, range, size }: StoredPart): boolean {
+  return representation !== null && sizeOf(range, representation.total) === size;
 }
 
 function requestOf(
-  { of, size }: HeldPart,
+  { representation, size }: StoredPart,
   { range }: Part,
   signal: AbortSignal,
-  isSequel: boolean,
+  isResume: boolean,
 ): GetOptions {
   const options = { signal, maxBytes: Number.POSITIVE_INFINITY, identity: true };
-  if (!isSequel) return range === null ? options : { ...options, range };
+  if (!isResume) return range === null ? options : { ...options, range };
   const { offset, length } = range ?? { offset: 0 };
   const rest = {
     offset: offset + size,
     ...(length !== undefined && { length: length - size }),
   };
-  const ifRange = of && ifRangeOf(of);
+  const ifRange = representation && ifRangeOf(representation);
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 

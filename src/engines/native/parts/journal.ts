@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError, isMissing } from "../../../disk-error.ts";
+import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { type JournalRecord, type JournalState, readRecords } from "./journal-records.ts";
 import { syncFile } from "./sync-file.ts";
 import { writeAll } from "./write-all.ts";

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { diskError } from "../../../disk-error.ts";
+import { diskError } from "../../../files/disk-error.ts";
 import { writeAll } from "./write-all.ts";
 
 /** Writes a stream to a file while more of it arrives. */

@@ -1,5 +1,5 @@
 import { parseContentRange } from "../../../net/byte-range.ts";
-import type { HttpAnswer } from "../../../net/client.ts";
+import type { HttpResponse } from "../../../net/client.ts";
 
 /** What bytes are of (RFC 9110 §3.2), as the server told with them. */
 export interface Representation {
@@ -14,7 +14,7 @@ export interface Representation {
   contentType: string | null;
 }
 
-export function representationOf({ url, status, headers }: HttpAnswer): Representation {
+export function representationOf({ url, status, headers }: HttpResponse): Representation {
   const lastModified = dateOf(headers.get("last-modified"));
   return {
     url: url.origin + url.pathname,
@@ -30,7 +30,7 @@ export function representationOf({ url, status, headers }: HttpAnswer): Represen
 }
 
 /** Whether there is a validator to tell by that the rest is of the same. */
-export function canGoOn({ etag, lastModified }: Representation): boolean {
+export function isResumable({ etag, lastModified }: Representation): boolean {
   return etag !== null || lastModified !== null;
 }
 

@@ -1,7 +1,7 @@
 import { stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
-import { diskError, isMissing } from "../../../disk-error.ts";
-import { createHeldPart, type HeldPart } from "./held-part.ts";
+import { diskError, isMissing } from "../../../files/disk-error.ts";
+import { createStoredPart, type StoredPart } from "./stored-part.ts";
 import type { Journal } from "./journal.ts";
 import type { Entry } from "./journal-records.ts";
 
@@ -9,12 +9,12 @@ import type { Entry } from "./journal-records.ts";
 export async function restoreParts(
   folder: string,
   journal: Journal,
-): Promise<Map<string, HeldPart>> {
+): Promise<Map<string, StoredPart>> {
   const { state, boot } = journal;
   const isSameBoot = state.boot === boot;
-  const parts = new Map<string, HeldPart>();
+  const parts = new Map<string, StoredPart>();
   for (const [name, entry] of state.entries) {
-    const part = createHeldPart(name, join(folder, name));
+    const part = createStoredPart(name, join(folder, name));
     await restore(part, entry, isSameBoot);
     parts.set(name, part);
   }
@@ -22,14 +22,14 @@ export async function restoreParts(
   return parts;
 }
 
-async function restore(part: HeldPart, entry: Entry, isSameBoot: boolean): Promise<void> {
+async function restore(part: StoredPart, entry: Entry, isSameBoot: boolean): Promise<void> {
   const { path } = part;
   try {
     const { size } = await stat(path);
     const trusted = isSameBoot ? size : Math.min(size, entry.synced);
     if (trusted < size) await truncate(path, trusted);
     part.range = entry.range;
-    part.of = entry.of;
+    part.representation = entry.of;
     part.size = trusted;
     part.synced = Math.min(entry.synced, trusted);
     part.isComplete = trusted === entry.size;

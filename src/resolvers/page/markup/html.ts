@@ -4,8 +4,8 @@
  */
 export interface HtmlSink {
   readonly elements: ReadonlySet<string>;
-  readonly follows: boolean;
-  readonly listens: boolean;
+  readonly wantsAllTags: boolean;
+  readonly wantsText: boolean;
   /** Answers whether the element's raw text is wanted. */
   open(tag: StartTag): boolean;
   close(name: string): void;
@@ -108,7 +108,7 @@ export class HtmlScanner {
   #stepContent(isLast: boolean): boolean {
     const less = this.#buffer.indexOf("<", this.#at);
     const textEnd = less < 0 ? this.#buffer.length : less;
-    if (textEnd > this.#at && this.#sink.listens)
+    if (textEnd > this.#at && this.#sink.wantsText)
       this.#sink.text(this.#buffer.slice(this.#at, textEnd));
     this.#at = textEnd;
     if (less < 0) return false;
@@ -119,7 +119,7 @@ export class HtmlScanner {
       return this.#stepEndTag(less);
     if (this.#buffer.startsWith("<!--", less)) this.#mode = "comment";
     else if (next === 33 || next === 63 || next === SLASH) this.#mode = "bogus-comment";
-    else if (this.#sink.listens) this.#sink.text("<");
+    else if (this.#sink.wantsText) this.#sink.text("<");
     // `<!-->` is a whole comment, so the search for `-->` starts within the opening mark.
     this.#at = this.#mode === "comment" ? less + 2 : less + 1;
     return true;
@@ -146,7 +146,7 @@ export class HtmlScanner {
     if (name === "svg" || name === "math") this.#foreignDepth += isSelfClosed ? 0 : 1;
     const isForeign = this.#foreignDepth > 0;
     const hasMicrodata = this.#tagHasMicrodata;
-    const isReported = hasMicrodata || this.#sink.follows || this.#sink.elements.has(name);
+    const isReported = hasMicrodata || this.#sink.wantsAllTags || this.#sink.elements.has(name);
     const source = isReported ? this.#buffer.slice(nameEnd, end) : "";
     const wantsRaw = isReported && this.#sink.open({ name, source, hasMicrodata, isForeign });
     if (!rawTextElements.has(name) || (isForeign && (isSelfClosed || name !== "script"))) return;
@@ -168,7 +168,7 @@ export class HtmlScanner {
       .trimEnd()
       .toLowerCase();
     if (this.#foreignDepth > 0 && (name === "svg" || name === "math")) this.#foreignDepth--;
-    if (this.#sink.follows || this.#sink.elements.has(name)) this.#sink.close(name);
+    if (this.#sink.wantsAllTags || this.#sink.elements.has(name)) this.#sink.close(name);
     return true;
   }
 

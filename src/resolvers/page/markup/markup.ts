@@ -54,8 +54,8 @@ interface Capture {
 
 class MarkupCollector implements HtmlSink {
   readonly elements = elements;
-  follows = false;
-  listens = false;
+  wantsAllTags = false;
+  wantsText = false;
   readonly #microdata = new MicrodataReader();
   readonly #markup: Markup = {
     language: null,
@@ -75,7 +75,7 @@ class MarkupCollector implements HtmlSink {
     const isKnown = elements.has(name) && (name !== "script" || source.includes("json"));
     const attributes = isKnown || hasMicrodata ? readAttributes(source) : null;
     if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
-    if (hasMicrodata || this.follows) {
+    if (hasMicrodata || this.wantsAllTags) {
       this.#microdata.open(name, hasMicrodata ? attributes : null);
       this.#update();
     }
@@ -85,7 +85,7 @@ class MarkupCollector implements HtmlSink {
   close(name: string): void {
     this.#finishCapture();
     if (name === "video" || name === "audio") this.#player = null;
-    if (!this.follows) return;
+    if (!this.wantsAllTags) return;
     this.#microdata.close(name);
     this.#update();
   }
@@ -107,8 +107,8 @@ class MarkupCollector implements HtmlSink {
   }
 
   #update(): void {
-    this.follows = this.#microdata.isInside;
-    this.listens = this.#microdata.isListening;
+    this.wantsAllTags = this.#microdata.isInside;
+    this.wantsText = this.#microdata.isListening;
   }
 
   #collect(name: string, attributes: Attributes, isForeign: boolean): void {

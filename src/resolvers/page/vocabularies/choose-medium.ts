@@ -1,4 +1,4 @@
-import { isSamePage, readAddress } from "../../../values/address.ts";
+import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "./thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -27,7 +27,7 @@ export interface PageIdentity {
   isMedium: boolean;
 }
 
-export interface Choice {
+export interface MediumChoice {
   medium: Thing | null;
   /**
    * The medium is an addition to the page, as in an article, not the page's subject. Recordings count as
@@ -50,7 +50,7 @@ interface Found {
  * one whose address or name is the page's, else the first unless there are many. A page that only lists
  * media, or shows one off on its site's front page, is about none.
  */
-export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: URL): Choice {
+export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: URL): MediumChoice {
   const found = walk(roots);
   const pages = found.filter(
     ({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)),
@@ -117,7 +117,7 @@ function fitsAddress(thing: Thing, page: PageIdentity, base: URL): boolean {
     textOf(thing, "embedurl"),
   ];
   return stated.some((each) => {
-    const url = readAddress(each, base);
+    const url = tryParseUrl(each, base);
     return url !== null && page.addresses.some((address) => isSamePage(url, address));
   });
 }

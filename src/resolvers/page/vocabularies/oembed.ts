@@ -1,10 +1,10 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
 import type { Embed, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../../../values/address.ts";
-import { readPixels } from "../../../values/count.ts";
-import { readDuration } from "../../../values/duration.ts";
-import { readLine } from "../../../values/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { readPixels } from "../../../parsers/count.ts";
+import { readDuration } from "../../../parsers/duration.ts";
+import { readLine } from "../../../parsers/text.ts";
 
 /** What an oEmbed answer states; `null` for what it does not state or states in a wrong form. */
 export interface OembedFacts {
@@ -36,7 +36,7 @@ const maxHtmlLength = 100_000;
 export function readOembed(text: string, contentType: string | null, url: URL): OembedFacts {
   const fields = fieldsOf(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
-  const address = (name: string) => readAddress(stated(name), url)?.href ?? null;
+  const address = (name: string) => tryParseUrl(stated(name), url)?.href ?? null;
   const thumbnail = address("thumbnail_url");
   const type = stated("type")?.trim().toLowerCase();
   return {
@@ -120,7 +120,7 @@ function embedOf(html: string, stated: (name: string) => string | null, url: URL
     onopentag(name, attributes) {
       elements += 1;
       if (elements > maxElements) parser.pause();
-      const src = name === "iframe" ? readAddress(attributes["src"], url) : null;
+      const src = name === "iframe" ? tryParseUrl(attributes["src"], url) : null;
       if (src === null) return;
       embed = {
         url: src.href,

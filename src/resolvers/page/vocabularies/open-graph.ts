@@ -1,20 +1,20 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../../../values/address.ts";
-import { type Claims, type Resource, resource } from "../claims.ts";
-import { readPixels } from "../../../values/count.ts";
-import { readDate } from "../../../values/date.ts";
-import { readDuration } from "../../../values/duration.ts";
-import { readLanguage } from "../../../values/language.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { type Metadata, type Resource, resource } from "../metadata.ts";
+import { readPixels } from "../../../parsers/count.ts";
+import { readDate } from "../../../parsers/date.ts";
+import { readDuration } from "../../../parsers/duration.ts";
+import { readLanguage } from "../../../parsers/language.ts";
 import type { Metas } from "../markup/metas.ts";
-import { readTags } from "../../../values/tags.ts";
-import { readLine, readParagraphs } from "../../../values/text.ts";
+import { readTags } from "../../../parsers/tags.ts";
+import { readLine, readParagraphs } from "../../../parsers/text.ts";
 
 /** The Open Graph protocol (ogp.me) with its `video.*` and `article` types, Facebook's names included. */
-export function claimOpenGraph(metas: Metas, base: URL): Claims {
+export function extractOpenGraph(metas: Metas, base: URL): Metadata {
   const author = metas.first("article:author");
-  const authorUrl = readAddress(author?.includes("://") === true ? author : null, base);
+  const authorUrl = tryParseUrl(author?.includes("://") === true ? author : null, base);
   return {
-    webpage_url: readAddress(metas.first("og:url"), base)?.href ?? null,
+    webpage_url: tryParseUrl(metas.first("og:url"), base)?.href ?? null,
     site_name: readLine(metas.first("og:site_name")),
     title: readLine(metas.first("og:title")),
     description: readParagraphs(metas.first("og:description")),
@@ -57,7 +57,7 @@ function ageLimit(stated: string | null): number | null {
 /** `og:image` and its structured properties, which describe the image before them. */
 function images(metas: Metas, base: URL): Thumbnail[] {
   return structures("image", metas).flatMap(({ root, secure, properties }) => {
-    const url = readAddress(root, base) ?? readAddress(secure, base);
+    const url = tryParseUrl(root, base) ?? tryParseUrl(secure, base);
     const width = readPixels(properties.get(":width"));
     const height = readPixels(properties.get(":height"));
     return url === null ? [] : [{ url: url.href, width, height }];
@@ -74,7 +74,7 @@ function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
       fallback: type?.toLowerCase().startsWith(`${kind}/`) === true ? kind : null,
     };
     return [secure, root].flatMap((address) => {
-      const url = readAddress(address, base);
+      const url = tryParseUrl(address, base);
       return url === null ? [] : [resource(url, "either", stated)];
     });
   });

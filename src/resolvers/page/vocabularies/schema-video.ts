@@ -1,12 +1,12 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readAddress } from "../../../values/address.ts";
-import { type Claims, type Resource, resource } from "../claims.ts";
-import { readCount, readPixels } from "../../../values/count.ts";
-import { readDate } from "../../../values/date.ts";
-import { readDuration } from "../../../values/duration.ts";
-import { readLanguage } from "../../../values/language.ts";
-import { readKeywords } from "../../../values/tags.ts";
-import { readLine, readProse } from "../../../values/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { type Metadata, type Resource, resource } from "../metadata.ts";
+import { readCount, readPixels } from "../../../parsers/count.ts";
+import { readDate } from "../../../parsers/date.ts";
+import { readDuration } from "../../../parsers/duration.ts";
+import { readLanguage } from "../../../parsers/language.ts";
+import { readKeywords } from "../../../parsers/tags.ts";
+import { readLine, readProse } from "../../../parsers/text.ts";
 import {
   isA,
   localName,
@@ -27,7 +27,7 @@ const audioTypes = new Set([
 ]);
 
 /** What a schema.org VideoObject (or AudioObject …) states about itself. */
-export function claimMedium(thing: Thing, base: URL, now: Date): Claims {
+export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   const kind = isA(thing, audioTypes) ? "audio" : "video";
   const person = thingsOf(thing, "author", "creator", "byartist")[0];
   return {
@@ -60,7 +60,7 @@ export function authorOf(thing: Thing): string | null {
 function addressOf(person: Thing | undefined, base: URL): string | null {
   if (person === undefined) return null;
   const profile = thingsOf(person, "mainentityofpage")[0];
-  return readAddress(textOf(person, "url") ?? person.id ?? profile?.id, base)?.href ?? null;
+  return tryParseUrl(textOf(person, "url") ?? person.id ?? profile?.id, base)?.href ?? null;
 }
 
 export function firstDate(thing: Thing, ...properties: string[]): string | null {
@@ -78,7 +78,7 @@ export function thumbnails(thing: Thing, base: URL): Thumbnail[] {
   return values.flatMap((value) => {
     const image = typeof value === "string" ? null : value;
     const stated = image === null ? value : (textOf(image, "url", "contenturl") ?? image.id);
-    const url = readAddress(typeof stated === "string" ? stated : null, base);
+    const url = tryParseUrl(typeof stated === "string" ? stated : null, base);
     if (url === null) return [];
     const [width, height] = ["width", "height"].map((side) =>
       readPixels(image && textsWithin(image, side, "value")[0]),
@@ -96,9 +96,9 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
       width: readPixels(textsWithin(part, "width", "value")[0]),
       height: readPixels(textsWithin(part, "height", "value")[0]),
     };
-    const content = readAddress(textOf(part, "contenturl"), base);
+    const content = tryParseUrl(textOf(part, "contenturl"), base);
     if (content !== null) found.push(resource(content, "media", stated));
-    const embed = readAddress(textsWithin(part, "embedurl", "url")[0], base);
+    const embed = tryParseUrl(textsWithin(part, "embedurl", "url")[0], base);
     if (embed !== null) found.push(resource(embed, "player", { ...stated, type: null }));
   }
   return found.map((each) => (each.type === null ? each : { ...each, fallback: kind }));

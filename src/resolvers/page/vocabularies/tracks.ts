@@ -1,8 +1,8 @@
 import type { PageInfo } from "../../../page-info.ts";
-import { readAddress } from "../../../values/address.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
 import type { Attributes } from "../markup/attributes.ts";
-import { readLanguage } from "../../../values/language.ts";
-import { readLine } from "../../../values/text.ts";
+import { readLanguage } from "../../../parsers/language.ts";
+import { readLine } from "../../../parsers/text.ts";
 
 const kinds = new Set(["subtitles", "captions"]);
 
@@ -10,7 +10,7 @@ const kinds = new Set(["subtitles", "captions"]);
 export function readTracks(tracks: readonly Attributes[], base: URL): PageInfo["subtitles"] {
   const subtitles = new Map<string, PageInfo["subtitles"][string]>();
   for (const track of tracks) {
-    const url = readAddress(track.get("src"), base);
+    const url = tryParseUrl(track.get("src"), base);
     if (url === null || !kinds.has((track.get("kind") ?? "subtitles").toLowerCase())) continue;
     const language = readLanguage(track.get("srclang")) ?? "und";
     const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";

@@ -1,17 +1,17 @@
-import { readAddress } from "../../../values/address.ts";
-import { type Claims, type Resource, resource } from "../claims.ts";
-import { readPixels } from "../../../values/count.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { type Metadata, type Resource, resource } from "../metadata.ts";
+import { readPixels } from "../../../parsers/count.ts";
 import type { Metas } from "../markup/metas.ts";
-import { readLine, readParagraphs } from "../../../values/text.ts";
+import { readLine, readParagraphs } from "../../../parsers/text.ts";
 
 /** Twitter Cards; a player card's player and stream. */
-export function claimTwitter(metas: Metas, base: URL): Claims {
-  const image = readAddress(
+export function extractTwitter(metas: Metas, base: URL): Metadata {
+  const image = tryParseUrl(
     metas.first("twitter:image", "twitter:image:src", "twitter:image0"),
     base,
   );
   return {
-    webpage_url: readAddress(metas.first("twitter:url"), base)?.href ?? null,
+    webpage_url: tryParseUrl(metas.first("twitter:url"), base)?.href ?? null,
     title: readLine(metas.first("twitter:title")),
     description: readParagraphs(metas.first("twitter:description")),
     thumbnails: image === null ? [] : [{ url: image.href, width: null, height: null }],
@@ -23,7 +23,7 @@ function players(metas: Metas, base: URL): Resource[] {
   const width = readPixels(metas.first("twitter:player:width"));
   const height = readPixels(metas.first("twitter:player:height"));
   return metas.all("twitter:player", "twitter:player:url").flatMap((address) => {
-    const url = readAddress(address, base);
+    const url = tryParseUrl(address, base);
     return url === null ? [] : [resource(url, "player", { width, height })];
   });
 }
@@ -31,7 +31,7 @@ function players(metas: Metas, base: URL): Resource[] {
 function streams(metas: Metas, base: URL): Resource[] {
   const type = metas.first("twitter:player:stream:content_type");
   const fallback = type?.trim().startsWith("audio/") === true ? "audio" : "video";
-  const url = readAddress(metas.first("twitter:player:stream"), base);
+  const url = tryParseUrl(metas.first("twitter:player:stream"), base);
   return url === null
     ? []
     : [resource(url, "media", { type, fallback: type === null ? null : fallback })];

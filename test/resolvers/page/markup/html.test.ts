@@ -12,8 +12,8 @@ function scan(chunks: readonly string[]): string[] {
   };
   const sink: HtmlSink = {
     elements: new Set(),
-    follows: true,
-    listens: true,
+    wantsAllTags: true,
+    wantsText: true,
     open({ name, source, hasMicrodata, isForeign }) {
       flush();
       events.push(`open ${name}|${source}|${hasMicrodata}|${isForeign}`);

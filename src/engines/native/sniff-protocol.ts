@@ -1,0 +1,28 @@
+import type { HttpClient } from "../../net/client.ts";
+import type { Format } from "../../page-info.ts";
+
+/** A manifest shows itself in its first bytes. */
+const maxHeadBytes = 2048;
+
+/**
+ * Which manifest is at `url` where neither name nor type of the format says what it is; `null`: none. A
+ * player would find out the same way.
+ *
+ * @throws ServiceError of the client. `signal.reason`.
+ */
+export async function sniffProtocol(
+  url: URL,
+  { ext, mime_type }: Pick<Format, "ext" | "mime_type">,
+  { client, signal }: { client: HttpClient; signal: AbortSignal },
+): Promise<"m3u8" | "dash" | null> {
+  if (ext !== null || mime_type !== null) return null;
+  const answer = await client.get(url, { signal, maxBytes: Number.POSITIVE_INFINITY });
+  let head = "";
+  for await (const chunk of answer.body) {
+    head += Buffer.from(chunk).toString("latin1", 0, maxHeadBytes);
+    if (head.length >= maxHeadBytes) break;
+  }
+  const text = head.replace(/^\xef\xbb\xbf/, "").trimStart();
+  if (text.startsWith("#EXTM3U")) return "m3u8";
+  return text.startsWith("<") && /<MPD[\s>]/.test(text) ? "dash" : null;
+}

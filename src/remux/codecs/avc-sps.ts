@@ -1,0 +1,91 @@
+import { unescapeNal } from "./annex-b.ts";
+import { type BitReader, createBitReader } from "./bits.ts";
+import { readPixelAspect } from "./pixel-aspect.ts";
+
+export interface AvcSps {
+  id: number;
+  /** profile_idc, constraint flags, level_idc. */
+  profile: Uint8Array;
+  /** avcC ends with chroma format and bit depths. */
+  isHigh: boolean;
+  chroma: number;
+  /** Bits beyond 8. */
+  lumaDepth: number;
+  chromaDepth: number;
+  /** Pixels as coded, cropped. */
+  width: number;
+  height: number;
+  pixelAspect: readonly [number, number];
+}
+
+const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
+const maxPixels = 65_535;
+
+/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` where it is damaged. */
+export function readAvcSps(unit: Uint8Array): AvcSps | null {
+  const payload = unescapeNal(unit.subarray(1, 1024));
+  const profile = payload.subarray(0, 3);
+  const bits = createBitReader(payload.subarray(3));
+  const id = bits.readUnsigned();
+  const isHigh = highProfiles.has(profile[0] ?? 0);
+  const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, planes: 1 };
+  bits.readUnsigned();
+  skipPictureOrder(bits);
+  bits.readUnsigned();
+  bits.skip(1);
+  const columns = bits.readUnsigned() + 1;
+  const rows = bits.readUnsigned() + 1;
+  const isFrameOnly = bits.read(1) === 1;
+  if (!isFrameOnly) bits.skip(1);
+  bits.skip(1);
+  const { across, down } = readCrop(bits, format.planes, isFrameOnly);
+  const width = columns * 16 - across;
+  const height = rows * 16 * (isFrameOnly ? 1 : 2) - down;
+  const isValid = id < 32 && width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
+  if (bits.isOverrun || !isValid || format.chroma > 3) return null;
+  const pixelAspect = readPixelAspect(bits);
+  return { id, profile, isHigh, ...format, width, height, pixelAspect };
+}
+
+function readFormat(bits: BitReader) {
+  const chroma = bits.readUnsigned();
+  const isSeparate = chroma === 3 && bits.read(1) === 1;
+  const lumaDepth = bits.readUnsigned() & 7;
+  const chromaDepth = bits.readUnsigned() & 7;
+  bits.skip(1);
+  if (bits.read(1) === 1) skipScalingLists(bits, chroma === 3 ? 12 : 8);
+  return { chroma, lumaDepth, chromaDepth, planes: isSeparate ? 0 : chroma };
+}
+
+function skipScalingLists(bits: BitReader, count: number): void {
+  for (let i = 0; i < count; i++) {
+    if (bits.read(1) === 0) continue;
+    let last = 8;
+    let next = 8;
+    for (let k = i < 6 ? 16 : 64; k > 0; k--) {
+      if (next !== 0) next = (last + bits.readSigned() + 256) & 0xff;
+      if (next !== 0) last = next;
+    }
+  }
+}
+
+function skipPictureOrder(bits: BitReader): void {
+  const kind = bits.readUnsigned();
+  if (kind === 0) bits.readUnsigned();
+  if (kind !== 1) return;
+  bits.skip(1);
+  bits.readSigned();
+  bits.readSigned();
+  const cycle = Math.min(bits.readUnsigned(), 255);
+  for (let i = 0; i < cycle; i++) bits.readSigned();
+}
+
+/** Pixels cut off on both sides; `planes` is ChromaArrayType. */
+function readCrop(bits: BitReader, planes: number, isFrameOnly: boolean) {
+  if (bits.read(1) === 0) return { across: 0, down: 0 };
+  const unitX = planes === 1 || planes === 2 ? 2 : 1;
+  const unitY = (planes === 1 ? 2 : 1) * (isFrameOnly ? 1 : 2);
+  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
+  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
+  return { across, down };
+}

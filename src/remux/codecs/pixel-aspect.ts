@@ -1,0 +1,34 @@
+import type { BitReader } from "./bits.ts";
+
+/** Width : height of a pixel by aspect_ratio_idc (ISO/IEC 14496-10 table E-1). */
+const known: readonly (readonly [number, number])[] = [
+  [1, 1],
+  [1, 1],
+  [12, 11],
+  [10, 11],
+  [16, 11],
+  [40, 33],
+  [24, 11],
+  [20, 11],
+  [32, 11],
+  [80, 33],
+  [18, 11],
+  [15, 11],
+  [64, 33],
+  [160, 99],
+  [4, 3],
+  [3, 2],
+  [2, 1],
+];
+const stated = 255;
+
+/** Reads the beginning of a sequence parameter set's VUI, its flag included; square where none is said. */
+export function readPixelAspect(bits: BitReader): readonly [number, number] {
+  const hasVui = bits.read(1) === 1;
+  if (!hasVui || bits.read(1) === 0) return [1, 1];
+  const index = bits.read(8);
+  const [across, down] =
+    index === stated ? [bits.read(16), bits.read(16)] : (known[index] ?? [1, 1]);
+  const isValid = across > 0 && down > 0 && !bits.isOverrun;
+  return isValid ? [across, down] : [1, 1];
+}

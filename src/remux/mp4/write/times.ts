@@ -1,0 +1,92 @@
+import { ServiceError } from "../../../errors.ts";
+import { createRunLengths } from "./number-lists.ts";
+import type { Sample } from "../../samples.ts";
+
+/** Times of a track in its ticks, as its index must say them. */
+export interface TimesIndex {
+  /** Counts and decode durations in turn. */
+  durations: Uint32Array;
+  /** Counts and distances from decode to presentation time in turn, the least of them being 0. */
+  compositions: Uint32Array;
+  /** Sum of the decode durations. */
+  mediaTicks: number;
+  /** Presentation times, as they were given: of the first sample shown, and the end of the last one. */
+  startTicks: number;
+  endTicks: number;
+  /** Media time (ISO/IEC 14496-12 §8.6.6) of the first sample shown. */
+  shownFromTicks: number;
+}
+
+export interface TrackTimes {
+  /** Gives the decode time that the sample gets: its own where that rises, else the next possible. */
+  add(sample: Sample): number;
+  /** After at least one sample. */
+  index(): TimesIndex;
+}
+
+/**
+ * A sample lasts until the next one is decoded; the last one as long as it says, else as the one
+ * before it.
+ * @throws ServiceError `upstream_invalid`, from `add`, for times too far apart for an MP4 (2^32 ticks
+ * between samples, 2^31 between decoding and showing).
+ */
+export function createTrackTimes(timescale: number): TrackTimes {
+  const durations = createRunLengths();
+  const compositions = createRunLengths();
+  let first: number | undefined;
+  let last = { dts: 0, pts: 0, duration: 0 };
+  let step = 0;
+  let leastComposition = Infinity;
+  let startTicks = Infinity;
+  let endTicks = -Infinity;
+
+  function lastStep(): number {
+    return last.duration || step || 1;
+  }
+
+  return {
+    add({ dts: wanted, pts, duration }) {
+      const dts = first === undefined ? wanted : Math.max(wanted, last.dts + 1);
+      if (first === undefined) {
+        first = dts;
+      } else {
+        step = within(dts - last.dts, 0, 2 ** 32 - 1, "lie between two samples", timescale);
+        durations.push(step);
+        endTicks = Math.max(endTicks, last.pts + step);
+      }
+      const composition = pts - dts;
+      within(composition, -(2 ** 31), 2 ** 31 - 1, "lie between decoding and showing", timescale);
+      compositions.push(composition);
+      leastComposition = Math.min(leastComposition, composition);
+      startTicks = Math.min(startTicks, pts);
+      last = { dts, pts, duration };
+      return dts;
+    },
+    index: () => ({
+      durations: durations.pairs(lastStep()),
+      compositions: aboveLeast(compositions.pairs(), leastComposition),
+      mediaTicks: last.dts - first! + lastStep(),
+      startTicks,
+      endTicks: Math.max(endTicks, last.pts + lastStep()),
+      shownFromTicks: startTicks - first! - leastComposition,
+    }),
+  };
+}
+
+function within(
+  ticks: number,
+  least: number,
+  most: number,
+  what: string,
+  timescale: number,
+): number {
+  if (ticks >= least && ticks <= most) return ticks;
+  throw new ServiceError(
+    "upstream_invalid",
+    `the times of the media are damaged: ${Math.round(ticks / timescale)} s ${what}`,
+  );
+}
+
+function aboveLeast(pairs: Uint32Array, least: number): Uint32Array {
+  return pairs.map((value, i) => (i % 2 === 0 ? value : (value | 0) - least));
+}

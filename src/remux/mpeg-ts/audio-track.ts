@@ -1,0 +1,106 @@
+import type { AudioFrame, AudioSyntax } from "../codecs/audio-syntax.ts";
+import type { ElementaryStream } from "./elementary-stream.ts";
+import type { TrackOutput } from "./track-output.ts";
+import { ticksPerSecond, type Clock } from "./clock.ts";
+import type { TrackReader } from "./video-track.ts";
+
+export interface AudioTrackOptions {
+  stream: ElementaryStream;
+  syntax: AudioSyntax;
+  clock: Clock;
+  output: TrackOutput;
+  language: string | null;
+}
+
+/**
+ * Sound in frames that have a header each. Times are counted in frames from the first stated time on; a
+ * stated one is followed again when it is off by more than a frame, so that rounding does not jitter
+ * and gaps stay.
+ */
+export function createAudioTrack(options: AudioTrackOptions): TrackReader {
+  const { stream, syntax, output } = options;
+  const counter = createCounter(options);
+  let format: string | null = null;
+  /** The frame before ended where the next one has to begin. */
+  let isAligned = false;
+
+  const write = (frame: AudioFrame, bytes: Buffer, at: number): void => {
+    if (frame.key !== format) {
+      format = frame.key;
+      const { language } = options;
+      const shape = { kind: "audio" as const, timescale: frame.sampleRate, width: 0, height: 0 };
+      output.setFormat({ ...shape, language, sampleEntry: frame.makeSampleEntry() });
+    }
+    const { dts, duration } = counter.place(frame, stream.takeTime(at)?.pts ?? null);
+    const data = bytes.subarray(at + frame.headerSize, at + frame.size);
+    output.write({ data, dts, pts: dts, duration, isSync: true });
+  };
+  const read = (isLast: boolean): void => {
+    const bytes = stream.view();
+    let at = 0;
+    while (at < bytes.length) {
+      const frame = syntax.frameAt(bytes, at, isLast);
+      if (frame === "incomplete") break;
+      const isComplete = frame !== null && at + frame.size <= bytes.length;
+      const isFrame = frame && (isAligned || isConfirmed(syntax, bytes, at, frame, isLast));
+      if (isFrame === "incomplete" || (isFrame && !isComplete && !isLast)) break;
+      isAligned = Boolean(isFrame) && isComplete;
+      if (isAligned && frame) {
+        write(frame, bytes, at);
+        at += frame.size;
+      } else {
+        const next = bytes.indexOf(syntax.firstByte, at + 1);
+        at = next < 0 ? bytes.length : next;
+      }
+    }
+    stream.consume(isLast ? bytes.length : at);
+  };
+  return {
+    read,
+    skip() {
+      stream.takeTime(stream.length);
+      stream.consume(stream.length);
+      isAligned = false;
+    },
+  };
+}
+
+/** Whether another frame of the kind follows: any two bytes may look like the beginning of one. */
+function isConfirmed(
+  syntax: AudioSyntax,
+  bytes: Buffer,
+  at: number,
+  frame: AudioFrame,
+  isLast: boolean,
+): boolean | "incomplete" {
+  const end = at + frame.size;
+  if (end + syntax.headerLength > bytes.length) return isLast ? end <= bytes.length : "incomplete";
+  const next = syntax.frameAt(bytes, end, isLast);
+  return next === "incomplete" ? next : next?.key === frame.key;
+}
+
+function createCounter({ clock, output }: AudioTrackOptions) {
+  /** Where counting began, ticks; `null`: nowhere yet. */
+  let origin: number | null = null;
+  /** Seconds counted since. */
+  let counted = 0;
+  return {
+    /** Time and duration of `frame` in ticks of the track; `stamp`: its stated time. */
+    place(frame: AudioFrame, stamp: number | null): { dts: number; duration: number } {
+      const { timescale } = output;
+      const length = frame.samples / frame.sampleRate;
+      const expected = (origin ?? 0) + Math.round(counted * timescale);
+      const stated = stamp === null ? null : clock.time(stamp) / ticksPerSecond;
+      const isOff = stated !== null && Math.abs(stated * timescale - expected) > length * timescale;
+      if (stated !== null && (origin === null || isOff)) {
+        origin = Math.round(stated * timescale);
+        counted = 0;
+      }
+      const dts = (origin ??= expected) + Math.round(counted * timescale);
+      counted += length;
+      const end = origin + Math.round(counted * timescale);
+      clock.reach((end / timescale) * ticksPerSecond);
+      return { dts, duration: end - dts };
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { ServiceError } from "../../errors.ts";
+import type { ElementaryStream, PesTime } from "./elementary-stream.ts";
+
+/** Puts the packetized elementary stream of one PID together (ISO/IEC 13818-1 §2.4.3.6). */
+export interface PesReader {
+  /** Payload of a packet; `isStart`: a PES packet begins with it. */
+  read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
+  /** Takes the open PES packet back, up to the next start. */
+  drop(): void;
+  /** Takes it back if it is shorter than it said. */
+  finish(): void;
+}
+
+const fixedLength = 9;
+/** Fewer in a row are damaged ones. */
+const maxScrambled = 8;
+const longestHeader = fixedLength + 255;
+/** Stream ids whose packets have no header of this form (table 2-21). */
+const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
+
+/**
+ * `onStart` is called before a PES packet begins in `stream`.
+ * @throws ServiceError from `read`: `drm_protected` where the payload of 8 packets in a row is scrambled.
+ */
+export function createPesReader(stream: ElementaryStream, onStart: () => void): PesReader {
+  const header = Buffer.alloc(longestHeader);
+  let headerLength = 0;
+  let state: "closed" | "header" | "payload" = "closed";
+  /** Bytes to come; Infinity where that is not said. */
+  let remaining = 0;
+  /** Packets in a row. */
+  let scrambled = 0;
+
+  const finish = (): void => {
+    const isCut = state === "payload" && remaining > 0 && Number.isFinite(remaining);
+    if (isCut) stream.rewind();
+    state = "closed";
+  };
+  /** Where the payload begins in `bytes`; `to` while the header is not whole. */
+  const readHeader = (bytes: Uint8Array, from: number, to: number): number => {
+    const added = Math.min(to - from, longestHeader - headerLength);
+    header.set(bytes.subarray(from, from + added), headerLength);
+    const before = headerLength;
+    headerLength += added;
+    if (headerLength < fixedLength) return to;
+    const length = fixedLength + (header[8] ?? 0);
+    if (headerLength < length) return to;
+    const packetLength = header.readUInt16BE(4);
+    const isOfForm = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
+    if (header.readUIntBE(0, 3) !== 1 || !isOfForm) {
+      state = "closed";
+      return to;
+    }
+    const isScrambled = ((header[6] ?? 0) & 0x30) !== 0;
+    scrambled = isScrambled ? scrambled + 1 : 0;
+    if (scrambled >= maxScrambled) {
+      throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
+    }
+    if (isScrambled) {
+      state = "closed";
+      return to;
+    }
+    state = "payload";
+    remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
+    stream.begin(readTime(header));
+    return from + length - before;
+  };
+
+  return {
+    read(bytes, from, to, isStart) {
+      if (isStart) {
+        finish();
+        onStart();
+        state = "header";
+        headerLength = 0;
+      }
+      if (state === "closed") return;
+      const start = state === "header" ? readHeader(bytes, from, to) : from;
+      const length = Math.min(to - start, remaining);
+      if (state !== "payload" || length <= 0) return;
+      stream.append(bytes, start, start + length);
+      remaining -= length;
+    },
+    drop() {
+      if (state === "payload" && remaining > 0) stream.rewind();
+      state = "closed";
+    },
+    finish,
+  };
+}
+
+/** PTS and DTS; `null` where neither is stated. */
+function readTime(header: Buffer): PesTime | null {
+  const flags = (header[7] ?? 0) >> 6;
+  const length = header[8] ?? 0;
+  if (flags < 2 || length < 5) return null;
+  const pts = readStamp(header, 9);
+  return { pts, dts: flags === 3 && length >= 10 ? readStamp(header, 14) : pts };
+}
+
+function readStamp(header: Buffer, at: number): number {
+  const high = ((header[at] ?? 0) >> 1) & 7;
+  const middle = header.readUInt16BE(at + 1) >> 1;
+  const low = header.readUInt16BE(at + 3) >> 1;
+  return high * 2 ** 30 + middle * 2 ** 15 + low;
+}

@@ -1,0 +1,117 @@
+import { ServiceError } from "../../errors.ts";
+import type { TrackFormat } from "../samples.ts";
+import type { ProgramStream } from "./tables.ts";
+
+export type Kind = TrackFormat["kind"];
+export type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
+
+export interface ChosenStream {
+  pid: number;
+  kind: Kind;
+  codec: TsCodec;
+  /** BCP 47. */
+  language: string | null;
+}
+
+/** What a stream is: `codec` is a `TsCodec`, or why it cannot be taken. */
+interface StreamType {
+  kind: Kind;
+  codec: TsCodec | "encrypted" | "unsupported";
+  name: string;
+}
+
+const tags = { registration: 0x05, language: 0x0a, ac3: 0x6a, eac3: 0x7a, dts: 0x7b } as const;
+
+/** By stream_type (ISO/IEC 13818-1 table 2-34, ATSC A/53-3, HLS Sample Encryption). */
+const byType = new Map<number, StreamType>([
+  [0x01, { kind: "video", codec: "unsupported", name: "MPEG-1 video" }],
+  [0x02, { kind: "video", codec: "unsupported", name: "MPEG-2 video" }],
+  [0x03, { kind: "audio", codec: "mpeg-audio", name: "MPEG audio" }],
+  [0x04, { kind: "audio", codec: "mpeg-audio", name: "MPEG audio" }],
+  [0x0f, { kind: "audio", codec: "adts", name: "AAC" }],
+  [0x10, { kind: "video", codec: "unsupported", name: "MPEG-4 Visual" }],
+  [0x11, { kind: "audio", codec: "unsupported", name: "AAC in LATM" }],
+  [0x1b, { kind: "video", codec: "avc", name: "H.264" }],
+  [0x1c, { kind: "audio", codec: "unsupported", name: "MPEG-4 audio without framing" }],
+  [0x21, { kind: "video", codec: "unsupported", name: "JPEG 2000" }],
+  [0x24, { kind: "video", codec: "hevc", name: "HEVC" }],
+  [0x33, { kind: "video", codec: "unsupported", name: "VVC" }],
+  [0x42, { kind: "video", codec: "unsupported", name: "AVS" }],
+  [0x81, { kind: "audio", codec: "dolby", name: "AC-3" }],
+  [0x82, { kind: "audio", codec: "unsupported", name: "DTS" }],
+  [0x83, { kind: "audio", codec: "unsupported", name: "TrueHD" }],
+  [0x85, { kind: "audio", codec: "unsupported", name: "DTS-HD" }],
+  [0x87, { kind: "audio", codec: "dolby", name: "E-AC-3" }],
+  [0xc1, { kind: "audio", codec: "encrypted", name: "AC-3" }],
+  [0xc2, { kind: "audio", codec: "encrypted", name: "E-AC-3" }],
+  [0xcf, { kind: "audio", codec: "encrypted", name: "AAC" }],
+  [0xdb, { kind: "video", codec: "encrypted", name: "H.264" }],
+  [0xea, { kind: "video", codec: "unsupported", name: "VC-1" }],
+]);
+
+/** By the format_identifier of a registration descriptor, for private stream types. */
+const byRegistration = new Map<string, StreamType>([
+  ["HEVC", { kind: "video", codec: "hevc", name: "HEVC" }],
+  ["AC-3", { kind: "audio", codec: "dolby", name: "AC-3" }],
+  ["EAC3", { kind: "audio", codec: "dolby", name: "E-AC-3" }],
+  ["Opus", { kind: "audio", codec: "unsupported", name: "Opus" }],
+  ["BSSD", { kind: "audio", codec: "unsupported", name: "PCM" }],
+  ["DTS1", { kind: "audio", codec: "unsupported", name: "DTS" }],
+  ["DTS2", { kind: "audio", codec: "unsupported", name: "DTS" }],
+  ["DTS3", { kind: "audio", codec: "unsupported", name: "DTS" }],
+  ["AV01", { kind: "video", codec: "unsupported", name: "AV1 in a transport stream" }],
+  ["VC-1", { kind: "video", codec: "unsupported", name: "VC-1" }],
+  ["drac", { kind: "video", codec: "unsupported", name: "Dirac" }],
+]);
+
+/**
+ * The first stream that can be taken of every kind in `kinds`; empty where the program has no media.
+ *
+ * @throws ServiceError where all streams of a wanted kind cannot be taken: `drm_protected` or
+ * `format_unavailable`.
+ */
+export function chooseStreams(
+  program: readonly ProgramStream[],
+  kinds: readonly Kind[],
+): ChosenStream[] {
+  return kinds.flatMap((kind) => {
+    const candidates = program
+      .map((stream) => ({ ...stream, type: typeOf(stream) }))
+      .filter(({ type }) => type?.kind === kind);
+    for (const { pid, type, descriptors } of candidates) {
+      const codec = type?.codec ?? "unsupported";
+      if (codec === "unsupported" || codec === "encrypted") continue;
+      return [{ pid, kind, codec, language: readLanguage(descriptors.get(tags.language)) }];
+    }
+    const [refused] = candidates;
+    if (refused?.type) throw refusal(refused.type);
+    return [];
+  });
+}
+
+function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
+  const known = byType.get(streamType);
+  if (known) return known;
+  const isPrivate = streamType === 0x06 || streamType >= 0x80;
+  if (!isPrivate) return null;
+  const registration = descriptors.get(tags.registration)?.subarray(0, 4) ?? new Uint8Array();
+  const registered = byRegistration.get(Buffer.from(registration).toString("latin1"));
+  if (registered) return registered;
+  if (descriptors.has(tags.ac3)) return { kind: "audio", codec: "dolby", name: "AC-3" };
+  if (descriptors.has(tags.eac3)) return { kind: "audio", codec: "dolby", name: "E-AC-3" };
+  if (descriptors.has(tags.dts)) return { kind: "audio", codec: "unsupported", name: "DTS" };
+  return null;
+}
+
+function refusal({ codec, kind, name }: StreamType): ServiceError {
+  return codec === "encrypted"
+    ? new ServiceError("drm_protected", `the ${kind} of the stream is encrypted (${name})`)
+    : new ServiceError("format_unavailable", `${name} cannot be put into an MP4`);
+}
+
+/** From an ISO 639-2 code. */
+function readLanguage(descriptor: Uint8Array | undefined): string | null {
+  const code = Buffer.from(descriptor?.subarray(0, 3) ?? []).toString("latin1");
+  if (!/^[a-z]{3}$/i.test(code) || code.toLowerCase() === "und") return null;
+  return new Intl.Locale(code).language;
+}

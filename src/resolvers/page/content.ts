@@ -1,0 +1,113 @@
+import { text as readText } from "node:stream/consumers";
+import { ServiceError } from "../../errors.ts";
+import type { HttpResponse } from "../../net/client.ts";
+import { decodePage } from "./markup/charset.ts";
+import { type Metadata, resource } from "./metadata.ts";
+import { type Manifest } from "../../manifests/manifest.ts";
+import { readDash } from "../../manifests/dash.ts";
+import { readHls } from "../../manifests/hls.ts";
+import { type Markup, readMarkup } from "./markup/markup.ts";
+import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
+import { nameInPath } from "../../parsers/url.ts";
+import { readLine } from "../../parsers/text.ts";
+
+/** What an address answered with, read as far as it tells anything. */
+export type Content =
+  | { kind: "page"; markup: Markup }
+  | { kind: "manifest"; manifest: Manifest }
+  | { kind: "media"; metadata: Metadata };
+
+const sniffBytes = 1024;
+
+/**
+ * Reads an answer: a page or a manifest to its end, of a file nothing but the headers. What it is
+ * tells `Content-Type`, else the address's extension, else the first bytes.
+ *
+ * @throws ServiceError `upstream_invalid` for what is none of these, and the errors of the body.
+ */
+export async function readContent(answer: HttpResponse): Promise<Content> {
+  const contentType = answer.headers.get("content-type") ?? null;
+  const body = answer.body[Symbol.asyncIterator]();
+  try {
+    const stated = mediaTypeOf(contentType, answer.url);
+    const isSilent = stated.kind === "unknown" && stated.mime_type === null;
+    const head = isSilent ? await readHead(body) : [];
+    const type = isSilent ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
+    return await readAs(type, answer, contentType, chain(head, body));
+  } finally {
+    await body.return?.();
+  }
+}
+
+async function readAs(
+  type: MediaType,
+  { url, headers }: HttpResponse,
+  contentType: string | null,
+  body: AsyncIterable<Uint8Array>,
+): Promise<Content> {
+  const { kind } = type;
+  if (kind === "page") return { kind, markup: await readMarkup(decodePage(body, contentType)) };
+  if (kind === "hls") return { kind: "manifest", manifest: readHls(await readText(body), url) };
+  if (kind === "dash") return { kind: "manifest", manifest: readDash(await readText(body), url) };
+  if (kind === "video" || kind === "audio") {
+    return { kind: "media", metadata: claimFile(url, kind, type.mime_type, headers) };
+  }
+  const what = contentType?.slice(0, 100) ?? "no Content-Type";
+  throw new ServiceError(
+    "upstream_invalid",
+    `${url.href.slice(0, 200)} is neither a web page nor media, but ${what}`,
+  );
+}
+
+function claimFile(
+  url: URL,
+  kind: "video" | "audio",
+  mime_type: string | null,
+  headers: ReadonlyMap<string, string>,
+): Metadata {
+  const length = headers.has("content-encoding") ? "" : (headers.get("content-length") ?? "");
+  const filesize = /^\d{1,15}$/.test(length) && Number(length) > 0 ? Number(length) : null;
+  return {
+    title: readLine(nameInPath(url.href)),
+    resources: [resource(url, "media", { type: mime_type, fallback: kind, filesize })],
+    media_type: kind,
+  };
+}
+
+/** Signatures of the MIME Sniffing Standard §6.2 and of manifests. */
+function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
+  const found = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
+  const text = head.toString("latin1").replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
+  if (text.startsWith("#EXTM3U")) return found("hls", null);
+  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<MPD[\s>]/.test(text)) return found("dash", null);
+  if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
+    return found("page", null);
+  }
+  const bytes = head.toString("latin1");
+  if (bytes.startsWith("ftyp", 4)) return found("video", "video/mp4");
+  if (bytes.startsWith("\x1A\x45\xDF\xA3")) return found("video", "video/webm");
+  if (bytes.startsWith("OggS\0")) return found("audio", "audio/ogg");
+  if (bytes.startsWith("ID3")) return found("audio", "audio/mpeg");
+  if (bytes.startsWith("RIFF") && bytes.startsWith("WAVE", 8)) return found("audio", "audio/wav");
+  return found("unknown", null);
+}
+
+async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> {
+  const head: Uint8Array[] = [];
+  let length = 0;
+  while (length < sniffBytes) {
+    const next = await body.next();
+    if (next.done === true) break;
+    head.push(next.value);
+    length += next.value.length;
+  }
+  return head;
+}
+
+async function* chain(
+  head: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* head;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+}

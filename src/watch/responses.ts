@@ -1,0 +1,26 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { nullable } from "../schema.ts";
+import { Task } from "../task.ts";
+
+const Page = Type.Object({ tasks: Type.Array(Task), next: nullable(Type.String()) });
+export type Page = Static<typeof Page>;
+
+const taskCheck = TypeCompiler.Compile(Task);
+const pageCheck = TypeCompiler.Compile(Page);
+const deletedCheck = TypeCompiler.Compile(Type.Pick(Task, ["id"]));
+
+/** These throw an `Error` for what is no such answer of a service like this one. */
+export const parseTask = (json: string) => parse(taskCheck, json);
+export const parsePage = (json: string | undefined) => parse(pageCheck, json ?? "");
+export const parseDeleted = (json: string) => parse(deletedCheck, json);
+
+function parse<T extends TSchema>(check: TypeCheck<T>, json: string): Static<T> {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (check.Check(value)) return value;
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+  }
+  throw new Error("unexpected response from the service");
+}

@@ -1,0 +1,93 @@
+import { parsePage, parseTask, type Page } from "./responses.ts";
+import type { Task } from "../task.ts";
+
+/** The endpoints that the view is fed by. Every promise rejects with an `Error` that says why. */
+export interface ServiceClient {
+  /** The event stream, behind the event `lastId` if it is given; it fails when nothing comes any more. */
+  openEvents(lastId: string | undefined): Promise<EventBytes>;
+  listRunning(): Promise<Task[]>;
+  /** `undefined` where there is none. */
+  getTask(id: string): Promise<Task | undefined>;
+}
+
+/** Disposed of, it hangs up. */
+export interface EventBytes extends Disposable {
+  bytes: AsyncIterable<Uint8Array>;
+}
+
+const answerTimeoutMs = 10_000;
+
+/** Three heartbeats of the service. */
+const silenceMs = 45_000;
+
+export function openService(base: URL, signal: AbortSignal): ServiceClient {
+  async function getJson(path: string): Promise<string | undefined> {
+    const response = await fetch(new URL(path, base), {
+      headers: { accept: "application/json" },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMs)]),
+    });
+    const text = await response.text();
+    return response.status === 404 ? undefined : expectOk(response, "application/json") && text;
+  }
+
+  return {
+    async openEvents(lastId) {
+      const hangup = new AbortController();
+      const silence = setTimeout(() => {
+        hangup.abort(new Error("nothing has come for 45 seconds"));
+      }, silenceMs);
+      try {
+        const response = await fetch(new URL("tasks/events", base), {
+          headers: {
+            accept: "text/event-stream",
+            ...(lastId !== undefined && { "last-event-id": lastId }),
+          },
+          signal: AbortSignal.any([signal, hangup.signal]),
+        });
+        expectOk(response, "text/event-stream");
+        return {
+          bytes: refreshing(silence, response.body ?? new ReadableStream()),
+          [Symbol.dispose]() {
+            clearTimeout(silence);
+            hangup.abort();
+          },
+        };
+      } catch (error) {
+        clearTimeout(silence);
+        throw error;
+      }
+    },
+
+    async listRunning() {
+      const tasks: Task[] = [];
+      let query: string | undefined = "?state=running&limit=200";
+      while (query !== undefined) {
+        const page: Page = parsePage(await getJson(`tasks/${query}`));
+        tasks.push(...page.tasks);
+        query = page.next === null ? undefined : new URL(page.next, base).search;
+      }
+      return tasks;
+    },
+
+    async getTask(id) {
+      const text = await getJson(`tasks/${encodeURIComponent(id)}`);
+      return text === undefined ? undefined : parseTask(text);
+    },
+  };
+}
+
+function expectOk({ status, headers }: Response, mediaType: string): true {
+  const [type] = (headers.get("content-type") ?? "").split(";");
+  if (status === 200 && type === mediaType) return true;
+  throw new Error(`the service answered ${status} instead of 200 with ${mediaType}`);
+}
+
+async function* refreshing(
+  timer: NodeJS.Timeout,
+  stream: ReadableStream<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  for await (const bytes of stream) {
+    timer.refresh();
+    yield bytes;
+  }
+}

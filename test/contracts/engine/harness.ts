@@ -1,0 +1,118 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type {
+  Download,
+  DownloadJob,
+  DownloadProgress,
+  Engine,
+} from "../../../src/engines/engine.ts";
+import { createHttpClient } from "../../../src/net/http-client.ts";
+import type { Format } from "../../../src/page-info.ts";
+import { createPageResolver } from "../../../src/resolvers/page.ts";
+import { formatOf } from "../../formats.ts";
+import type { MediaFixture } from "../../media/media-fixtures.ts";
+import type { Resources } from "../../media/resources.ts";
+import { type Site, startSite } from "../../media/site.ts";
+
+export type OpenEngine = () => Engine;
+
+/** A site and an empty folder for one test, which takes them away with it. */
+export interface EngineHarness extends AsyncDisposable {
+  site: Site;
+  job: DownloadJob;
+  /** What the engine told so far. */
+  progress: DownloadProgress[];
+  download(change?: Partial<DownloadJob>, signal?: AbortSignal): Promise<Download>;
+  /** Resolves once that many bytes are said to be on the disk. */
+  whenThere(bytes: number): Promise<void>;
+  /** Writes a file that is no business of the engine; gives its path. */
+  keep(name: string, data: Buffer): Promise<string>;
+}
+
+/** A trial of the best format that the resolver finds at the exhibit's entry, with its sound. */
+export async function showExhibit(open: OpenEngine, exhibit: MediaFixture): Promise<EngineHarness> {
+  const site = await startSite(new Map(exhibit.resources));
+  const formats = await resolve(site.url(exhibit.entry));
+  const [format] = formats;
+  if (format === undefined) throw new Error(`no format was found for ${exhibit.name}`);
+  const audio = formats.findLast(({ vcodec }) => vcodec === "none") ?? null;
+  return prepare(open, site, { format, audio: format.acodec === "none" ? audio : null });
+}
+
+/** A trial of whatever is at `entry`, of which nobody has looked at anything. */
+export async function showEntry(
+  open: OpenEngine,
+  resources: Resources,
+  entry: string,
+): Promise<EngineHarness> {
+  const site = await startSite(new Map(resources));
+  return prepare(open, site, { format: formatAt(site.url(entry)), audio: null });
+}
+
+/** The format that a page states with nothing but an address. */
+export function formatAt(url: string): Format {
+  const ext = url.slice(url.lastIndexOf(".") + 1);
+  const protocol = ext === "m3u8" ? "m3u8" : ext === "mpd" ? "dash" : "https";
+  return formatOf(protocol === "dash" ? "dash-v" : protocol, {
+    url,
+    manifest_url: protocol === "https" ? null : url,
+    protocol,
+    ext: protocol === "https" ? ext : "mp4",
+  });
+}
+
+async function resolve(url: string): Promise<Format[]> {
+  const client = createHttpClient({ allowNetworks: "127.0.0.1/32", totalTimeoutMs: 5_000 });
+  const resolver = createPageResolver({ client, pageMaxBytes: 1_000_000 });
+  try {
+    return (await resolver.resolve(new URL(url), { signal: AbortSignal.timeout(5_000) })).formats;
+  } finally {
+    await resolver.close();
+  }
+}
+
+async function prepare(
+  open: OpenEngine,
+  site: Site,
+  formats: Pick<DownloadJob, "format" | "audio">,
+): Promise<EngineHarness> {
+  const root = await mkdtemp(join(tmpdir(), "unreel-engine-"));
+  const folder = join(root, "parts");
+  await mkdir(folder);
+  const job = { ...formats, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
+  const progress: DownloadProgress[] = [];
+  const waiting = new Set<() => void>();
+  return {
+    site,
+    job,
+    progress,
+    download: (change = {}, signal = new AbortController().signal) =>
+      open().download(
+        { ...job, ...change },
+        {
+          signal,
+          onProgress(now) {
+            progress.push(now);
+            for (const check of waiting) check();
+          },
+        },
+      ),
+    whenThere(bytes) {
+      const { promise, resolve: done } = Promise.withResolvers<void>();
+      waiting.add(() => {
+        if ((progress.at(-1)?.downloaded_bytes ?? 0) >= bytes) done();
+      });
+      return promise;
+    },
+    async keep(name, data) {
+      const path = join(root, name);
+      await writeFile(path, data);
+      return path;
+    },
+    async [Symbol.asyncDispose]() {
+      await site.close();
+      await rm(root, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { newTask } from "../../../src/task.ts";
+import { type OpenStore, startTrial, times, type StoreHarness } from "./harness.ts";
+
+const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };
+
+export function describeRoom(open: OpenStore): void {
+  describe("bounds its queue:", () => {
+    test("as many tasks as may be queued are taken, also at once, and no more", async () => {
+      const { store, add } = await startTrial(open, 5);
+      const outcomes = await Promise.allSettled(times(9, () => add()));
+      const refused = outcomes.filter(({ status }) => status === "rejected");
+      expect(refused).toEqual(times(4, () => ({ status: "rejected", reason: expect.anything() })));
+      expect(refused).toMatchObject(times(4, () => ({ reason: full })));
+      expect((await store.list({ limit: 9 })).tasks).toHaveLength(5);
+      await expect(add()).rejects.toMatchObject(full);
+    });
+
+    test("the refusal names rule and value", async () => {
+      const { add } = await startTrial(open, 1);
+      await add();
+      await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1");
+    });
+
+    const ways: Record<string, (trial: StoreHarness, id: string) => Promise<unknown>> = {
+      claimed: ({ claim }) => claim(),
+      canceled: ({ store }, id) => store.update(id, { state: "canceled" }),
+      deleted: ({ store }, id) => store.delete(id),
+    };
+    test.each(Object.entries(ways))("a task that is %s makes room for one", async (_, leave) => {
+      const trial = await startTrial(open, 1);
+      await leave(trial, (await trial.add()).id);
+      await trial.add();
+      await expect(trial.add()).rejects.toMatchObject(full);
+    });
+
+    test("a task that goes on under a new lease or ends makes no room", async () => {
+      const { store, clock, add, claim } = await startTrial(open, 1);
+      const { id } = await add();
+      await claim();
+      await add();
+      clock.advance(10 * 60_000);
+      expect((await claim()).task.id).toBe(id);
+      await store.update(id, { state: "failed" });
+      await store.delete(id);
+      await expect(add()).rejects.toMatchObject(full);
+    });
+
+    test("a task put back is always taken, and counts", async () => {
+      const { store, add, claim } = await startTrial(open, 2);
+      const { id } = await add();
+      await claim();
+      await add();
+      await add();
+      await store.update(id, { state: "queued" });
+      expect((await store.list({ limit: 9, state: "queued" })).tasks).toHaveLength(3);
+      await store.delete(id);
+      await expect(add()).rejects.toMatchObject(full);
+    });
+
+    test("writes that are refused do not count", async () => {
+      const { store, clock, add } = await startTrial(open, 3);
+      const task = await add();
+      await Promise.allSettled([
+        store.create(task),
+        store.update(task.id, { state: "succeeded" }),
+        store.delete("nobody"),
+        store.create(newTask("https://video.example.com/", {}, clock.now())),
+        store.create(task),
+      ]);
+      await add();
+      await expect(add()).rejects.toMatchObject(full);
+    });
+
+    test("a replay is still answered, and a key that was refused is free", async () => {
+      const { store, clock } = await startTrial(open, 1);
+      const create = (key: string) => {
+        const task = newTask("https://video.example.com/", {}, clock.now());
+        return store.create(task, { key, fingerprint: "f" });
+      };
+      const first = await create("one");
+      await expect(create("two")).rejects.toMatchObject(full);
+      expect(await create("one")).toEqual(first);
+      await store.delete(first.id);
+      const second = await create("two");
+      expect(second.id).not.toBe(first.id);
+    });
+  });
+}

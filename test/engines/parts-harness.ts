@@ -1,0 +1,94 @@
+import { createHash } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import {
+  type FetchedPart,
+  type FetchOptions,
+  openPartStore,
+  type Part,
+  type PartStore,
+  type PartStoreOptions,
+} from "../../src/engines/native/part-store.ts";
+import { createHttpClient, type HttpClientOptions } from "../../src/net/http-client.ts";
+import { type MediaServer, startMediaServer } from "../media/server.ts";
+
+export const MiB = 1024 * 1024;
+
+/** Bytes that look random, and are the same for the same seed. */
+export function mediumOf(bytes: number, seed = 1): Buffer {
+  const medium = Buffer.alloc(bytes);
+  let state = seed;
+  for (let at = 0; at < bytes; at += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    medium[at] = state >>> 24;
+  }
+  return medium;
+}
+
+export interface PartsHarness {
+  server: MediaServer;
+  folder: string;
+  /** Opens the parts in `folder`, as after a start of the process. */
+  open(options?: Partial<PartStoreOptions>): Promise<PartStore>;
+  /** Part `file`, from `/medium`. */
+  fetch(parts: PartStore, options?: Partial<FetchOptions & Part>): Promise<FetchedPart>;
+}
+
+/** A media server, a client and an empty folder for the length of the test. */
+export async function startTrial(clientOptions: HttpClientOptions = {}): Promise<PartsHarness> {
+  const server = await startMediaServer();
+  const folder = await mkdtemp(join(tmpdir(), "unreel-parts-"));
+  const client = createHttpClient({
+    allowNetworks: ["127.0.0.1/32"],
+    totalTimeoutMs: Number.POSITIVE_INFINITY,
+    perHost: 8,
+    ...clientOptions,
+  });
+  const opened: PartStore[] = [];
+  onTestFinished(async () => {
+    await server.close();
+    for (const parts of opened) await parts.close();
+    await client.close();
+    await rm(folder, { recursive: true });
+  });
+  return {
+    server,
+    folder,
+    async open(options = {}) {
+      const parts = await openPartStore({
+        folder,
+        client,
+        identity: "format 1",
+        maxBytes: Number.POSITIVE_INFINITY,
+        checkFreeSpace: async () => {},
+        backOffMs: 1,
+        ...options,
+      });
+      opened.push(parts);
+      return parts;
+    },
+    fetch(parts, { name = "file", url = server.url("/medium"), range = null, ...options } = {}) {
+      const signal = AbortSignal.timeout(20_000);
+      return parts.fetch({ name, url, range }, { signal, ...options });
+    },
+  };
+}
+
+export const sha256 = (bytes: Uint8Array): string =>
+  createHash("sha256").update(bytes).digest("hex");
+
+/** What the file of a part holds, to be compared with what it should. */
+export const hashOfFile = async (path: string): Promise<string> => sha256(await readFile(path));
+
+/** Begins `/medium` and leaves it once `bytes` are there, as a run that is aborted does. */
+export async function leaveAfter(trial: PartsHarness, bytes: number): Promise<void> {
+  const parts = await trial.open();
+  const abort = new AbortController();
+  const onBytes = () => {
+    if (parts.bytes >= bytes) abort.abort(new Error("left"));
+  };
+  await expect(trial.fetch(parts, { signal: abort.signal, onBytes })).rejects.toThrow("left");
+  await parts.close();
+}

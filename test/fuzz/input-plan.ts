@@ -1,0 +1,74 @@
+import * as fc from "fast-check";
+
+/**
+ * A text as a list of pieces, each repeated: short to print when it fails, megabytes when it runs,
+ * and shrunk in both directions.
+ */
+export type InputPlan = readonly { text: string; times: number }[];
+
+const maxLength = 1_500_000;
+
+/** Recipes from these pieces; now and then one is repeated until the text is over a megabyte. */
+export function recipes(...pieces: fc.Arbitrary<string>[]): fc.Arbitrary<InputPlan> {
+  const times = fc.oneof(
+    { weight: 40, arbitrary: fc.constant(1) },
+    { weight: 10, arbitrary: fc.integer({ min: 0, max: 50 }) },
+    { weight: 1, arbitrary: fc.constantFrom(1_000, 30_000, maxLength) },
+  );
+  return fc.array(fc.record({ text: fc.oneof(...pieces), times }), { maxLength: 40, size: "max" });
+}
+
+/** The text of a recipe, at most 1.5 M characters. */
+export function render(recipe: InputPlan): string {
+  let text = "";
+  for (const piece of recipe) {
+    const fitting = Math.floor((maxLength - text.length) / Math.max(piece.text.length, 1));
+    text += piece.text.repeat(Math.max(0, Math.min(piece.times, fitting)));
+  }
+  return text;
+}
+
+/** One of `samples` with some stretches replaced. */
+export function mutations(samples: readonly string[], inserts: fc.Arbitrary<string>) {
+  const edit = fc.record({ at: fc.nat(4_000), drop: fc.nat(30), insert: inserts });
+  return fc
+    .record({ sample: fc.constantFrom(...samples), edits: fc.array(edit, { maxLength: 8 }) })
+    .map(({ sample, edits }) =>
+      edits.reduce((text, { at, drop, insert }) => {
+        const start = text.length === 0 ? 0 : at % text.length;
+        return text.slice(0, start) + insert + text.slice(start + drop);
+      }, sample),
+    );
+}
+
+/** Text that no grammar expects: any Unicode, control characters, lone surrogates. */
+export const junk = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ maxLength: 30 }),
+  fc.constantFrom(
+    ...'\0|\uFEFF|\uD800|\u2028|\r|\r\n|\n|\t|\'|"|""|<|>|&|&amp;|&#0;|&#x10FFFF;|{$|{$a}|-1|0|1e999|NaN|null|__proto__|constructor|../|//|http:|%00|😀'.split(
+      "|",
+    ),
+  ),
+);
+
+/** Addresses, good and bad. */
+export const addresses = fc.oneof(
+  fc.constantFrom(
+    "a.m3u8",
+    "/v/1.mp4",
+    "//cdn.example.com/x.mpd",
+    "https://example.com/e/1",
+    "http://user:pass@example.com/",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "file:///etc/passwd",
+    "http://[::1",
+    "https://example.com:99999/",
+    "?q",
+    "#f",
+    "",
+  ),
+  fc.webUrl(),
+  junk,
+);

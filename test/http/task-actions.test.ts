@@ -1,0 +1,135 @@
+import { join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { FileStore } from "../../src/files/files.ts";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { newTask, type State } from "../../src/task.ts";
+import { makeFolder } from "../stores/folder.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { pageUrl } from "./requests.ts";
+
+let app: App;
+let store: TaskStore;
+let files: FileStore;
+beforeEach(async () => {
+  store = createMemoryStore();
+  files = openDiskFiles({ folder: makeFolder() });
+  app = await buildApp({ store, files });
+});
+afterEach(() => app.close());
+
+const failure = { code: "upstream_timeout", message: "the page was too slow", retryable: true };
+
+async function addTask(state: State): Promise<string> {
+  const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+  if (state !== "queued") await store.claim({ leaseMs: 60_000 });
+  if (state === "failed") await store.update(id, { state, error: failure });
+  else if (state === "succeeded" || state === "canceled") await store.update(id, { state });
+  return id;
+}
+
+const post = (id: string, what: "cancel" | "retry") =>
+  app.inject({ method: "POST", url: `/tasks/${id}/${what}` });
+
+describe("POST /tasks/{id}/cancel", () => {
+  it.each(["queued", "running"] as const)("cancels a task that is %s", async (state) => {
+    const id = await addTask(state);
+    const answer = await post(id, "cancel");
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toMatchObject({ id, state: "canceled", progress: null });
+    expect(answer.json().finished_at).not.toBeNull();
+    expect(await store.get(id)).toEqual(answer.json());
+  });
+
+  it.each(["succeeded", "failed", "canceled"] as const)(
+    "does not cancel a task that has %s",
+    async (state) => {
+      const id = await addTask(state);
+      const answer = await post(id, "cancel");
+      expect(answer.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
+      expect(answer.json().detail).toContain(`is ${state} and cannot become canceled`);
+      expect((await store.get(id))?.state).toBe(state);
+    },
+  );
+});
+
+describe("POST /tasks/{id}/retry", () => {
+  it.each(["failed", "canceled"] as const)("queues a task again that has %s", async (state) => {
+    const id = await addTask(state);
+    const parts = await files.openWorkFolder(id);
+    writeFileSync(join(parts, "0"), "fetched");
+    const answer = await post(id, "retry");
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toMatchObject({ id, state: "queued", attempts: 0, error: null });
+    expect(answer.json().finished_at).toBeNull();
+    expect((await store.claim({ leaseMs: 1 }))?.task.id).toBe(id);
+    expect(await files.ids()).toEqual([id]);
+  });
+
+  it.each(["queued", "running", "succeeded"] as const)(
+    "does not touch a task that is %s",
+    async (state) => {
+      const id = await addTask(state);
+      const before = await store.get(id);
+      const answer = await post(id, "retry");
+      expect(answer.json()).toMatchObject({ status: 409, code: "conflict" });
+      expect(answer.json().detail).toContain(`is ${state};`);
+      expect(await store.get(id)).toEqual(before);
+    },
+  );
+
+  it("queues it once for many requests at a time", async () => {
+    const id = await addTask("failed");
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(id, "retry")));
+    const queued = answers.filter(({ statusCode }) => statusCode === 200);
+    const refused = answers.filter(({ statusCode }) => statusCode === 409);
+    expect([queued.length, refused.length]).toEqual([1, 9]);
+  });
+});
+
+describe("either", () => {
+  it.each(["cancel", "retry"] as const)("answers 404 where there is no task: %s", async (what) => {
+    expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });
+  });
+
+  it.each(["cancel", "retry"] as const)("passes over a body: %s", async (what) => {
+    const id = await addTask(what === "cancel" ? "queued" : "failed");
+    const headers = { "content-type": "text/plain" };
+    const url = `/tasks/${id}/${what}`;
+    const answer = await app.inject({ method: "POST", url, headers, payload: "not JSON" });
+    expect(answer.statusCode).toBe(200);
+  });
+});
+
+describe("DELETE /tasks/{id}", () => {
+  it("removes the file of the task and what was fetched for it", async () => {
+    const { id } = await addFinishedTask({ store, files }, Buffer.from("content"));
+    await files.openWorkFolder(id);
+    const other = await addFinishedTask({ store, files }, Buffer.from("other"));
+    expect((await app.inject({ method: "DELETE", url: `/tasks/${id}` })).statusCode).toBe(204);
+    expect(await files.ids()).toEqual([other.id]);
+    expect((await app.inject(`/tasks/${id}/file`)).statusCode).toBe(404);
+    expect((await app.inject(`/tasks/${other.id}/file`)).body).toBe("other");
+  });
+
+  it("leaves the task where its file cannot be removed, so that it can be tried again", async () => {
+    const { id } = await addFinishedTask({ store, files }, Buffer.from("content"));
+    let failures = 1;
+    const remove = async (given: string) => {
+      if (failures-- > 0) throw new ServiceError("unavailable", "file system error EIO");
+      await files.remove(given);
+    };
+    const failing = await buildApp({ store, files: { ...files, remove } });
+    const deleteTask = () => failing.inject({ method: "DELETE", url: `/tasks/${id}` });
+    expect((await deleteTask()).json()).toMatchObject({ status: 503, code: "unavailable" });
+    expect((await app.inject(`/tasks/${id}/file`)).body).toBe("content");
+    expect((await deleteTask()).statusCode).toBe(204);
+    expect(await store.get(id)).toBeUndefined();
+    expect(await files.ids()).toEqual([]);
+    await failing.close();
+  });
+});

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { mediaTypeOf } from "../../src/parsers/media-type.ts";
+
+const at = (path: string) => new URL(path, "https://example.com/");
+
+test.each([
+  ["video/mp4", "video", "mp4"],
+  ['VIDEO/MP4; codecs="avc1.42e01e, mp4a.40.2"', "video", "mp4"],
+  ["video/quicktime", "video", "mov"],
+  ["video/webm", "video", "webm"],
+  ["video/x-matroska", "video", "mkv"],
+  ["video/mp2t", "video", "ts"],
+  ["audio/mpeg", "audio", "mp3"],
+  ["audio/mp4", "audio", "m4a"],
+  ["audio/ogg", "audio", "ogg"],
+  ["audio/webm", "audio", "webm"],
+  ["application/vnd.apple.mpegurl", "hls", "m3u8"],
+  ["application/x-mpegURL", "hls", "m3u8"],
+  ["audio/mpegurl", "hls", "m3u8"],
+  ["application/dash+xml", "dash", "mpd"],
+  ["application/x-shockwave-flash", "flash", "swf"],
+  ["image/jpeg", "image", "jpg"],
+  ["text/html; charset=utf-8", "page", "html"],
+  ["application/xhtml+xml", "page", "xhtml"],
+  ["video/x-new-thing", "video", null],
+  ["application/json", "unknown", null],
+])("%s is %s with the extension %s, whatever the path", (contentType, kind, ext) => {
+  expect(mediaTypeOf(contentType, at("/watch"))).toMatchObject({ kind, ext });
+});
+
+test("the media type is given bare and in lower case", () => {
+  expect(mediaTypeOf("Video/MP4;codecs=avc1", at("/")).mime_type).toBe("video/mp4");
+});
+
+test.each([null, "", "nonsense", "application/octet-stream", "text/plain", "binary/octet-stream"])(
+  "with the type %j the path's extension decides",
+  (contentType) => {
+    expect(mediaTypeOf(contentType, at("/v/Clip.MP4?x=.mpd#a.swf"))).toEqual({
+      kind: "video",
+      ext: "mp4",
+      mime_type: "video/mp4",
+    });
+    expect(mediaTypeOf(contentType, at("/clip.webm"))).toMatchObject({ kind: "video" });
+    expect(mediaTypeOf(contentType, at("/live.m3u8"))).toMatchObject({ kind: "hls" });
+    expect(mediaTypeOf(contentType, at("/main.mpd"))).toMatchObject({ kind: "dash" });
+  },
+);
+
+test("what neither type nor path tells is unknown", () => {
+  expect(mediaTypeOf(null, at("/watch?v=1.mp4"))).toEqual({
+    kind: "unknown",
+    ext: null,
+    mime_type: null,
+  });
+  expect(mediaTypeOf(null, at("/a.mp4/constructor"))).toMatchObject({ kind: "unknown" });
+});
+
+test("a stated type wins over the path", () => {
+  expect(mediaTypeOf("text/html", at("/clip.mp4"))).toMatchObject({ kind: "page", ext: "html" });
+});

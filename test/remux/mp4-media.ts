@@ -1,0 +1,112 @@
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { fragmentsOf } from "../../src/remux/mp4/read/file.ts";
+import type { SegmentTiming, TrackFormat } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+
+const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
+
+/** Why a test that needs these encoders of ffmpeg cannot run here; `false`: it can. */
+export function missing(...names: string[]): string | false {
+  if (typeof encoders !== "string") return "ffmpeg is not installed";
+  const absent = names.filter((name) => !encoders.includes(` ${name} `));
+  return absent.length > 0 && `this ffmpeg has no ${absent.join(", ")}`;
+}
+
+const run = promisify(execFile);
+
+/** A folder for the media of one test file. */
+export function openFolder(): { path: (name: string) => string; remove: () => void } {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-mp4-"));
+  return {
+    path: (name) => join(folder, name),
+    remove: () => rmSync(folder, { recursive: true }),
+  };
+}
+
+/** Runs ffmpeg with the words of `line`. */
+export function ffmpeg(line: string): string {
+  const words = ["-v", "error", "-nostdin", "-y", ...line.split(" ")];
+  return execFileSync("ffmpeg", words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+}
+
+export const pictures = (seconds: number) =>
+  `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;
+export const sound = (seconds: number) => `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
+
+/** What decoders make of a file. */
+export interface Facts {
+  streams: { codec: string; packets: number; startS: number }[];
+  durationS: number;
+  /** MD5 of the decoded pictures, in order. */
+  pictures: string;
+  /** What decoding pictures and sound complains of. */
+  complaints: string;
+}
+
+export async function factsOf(path: string): Promise<Facts> {
+  const entries = "stream=codec_type,codec_name,nb_read_packets,start_time:format=duration";
+  const probing = ["-v", "quiet", "-count_packets", "-show_entries", entries, "-of", "json", path];
+  const decoding = `-v warning -nostdin -i ${path} -map 0 -f null - -map v? -fps_mode passthrough -f md5 -`;
+  const [probed, decoded] = await Promise.all([
+    run("ffprobe", probing),
+    run("ffmpeg", decoding.split(" ")),
+  ]);
+  const json: unknown = JSON.parse(probed.stdout);
+  const { streams, format } = json as {
+    streams: Record<"codec_type" | "codec_name" | "nb_read_packets" | "start_time", string>[];
+    format: { duration: string };
+  };
+  return {
+    streams: streams.map((stream) => ({
+      codec: stream.codec_name,
+      packets: Number(stream.nb_read_packets),
+      startS: Number(stream.start_time),
+    })),
+    durationS: Number(format.duration),
+    pictures: streams.some(({ codec_type }) => codec_type === "video") ? decoded.stdout : "",
+    complaints: decoded.stderr,
+  };
+}
+
+/** One source of pieces: where they stand may be said for each. */
+export interface Source {
+  pieces: Iterable<Uint8Array>;
+  kinds?: readonly TrackFormat["kind"][];
+  place?: (index: number) => SegmentTiming;
+}
+
+export const fileSource = (path: string): Source => ({ pieces: fragmentsOf(path) });
+export const wholeSource = (path: string): Source => ({ pieces: [readFileSync(path)] });
+
+const bothKinds: readonly TrackFormat["kind"][] = ["video", "audio"];
+
+/** Demuxes the sources one after the other into one MP4. */
+export function remux(sources: readonly Source[], path: string, expectedS: number | null = 4) {
+  const writer = openMp4Writer({ path, expectedS });
+  const timelines = createTimelines();
+  for (const { pieces, kinds = bothKinds, place } of sources) {
+    const demuxer = createFmp4Demuxer({ sink: writer, timelines, kinds });
+    let index = 0;
+    for (const piece of pieces) {
+      demuxer.read(piece, place?.(index++) ?? { timeline: 0, offsetS: null });
+    }
+    demuxer.flush();
+  }
+  return writer.finish();
+}
+
+/** Types of the boxes on a file's top level. */
+export function layoutOf(path: string): string[] {
+  const bytes = readFileSync(path);
+  const types: string[] = [];
+  for (let at = 0; at < bytes.length; at += bytes.readUInt32BE(at)) {
+    types.push(bytes.toString("latin1", at + 4, at + 8));
+  }
+  return types;
+}

@@ -1,0 +1,189 @@
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { boxesIn, childOf, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
+import type { Sample } from "../../src/remux/samples.ts";
+import { audioFormat, fillPattern, samplesIn, videoFormat } from "./mp4-samples.ts";
+import { layoutOf, openFolder } from "./mp4-media.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+const path = folder.path("out.mp4");
+
+/** Samples of `bytes` each, one a second tick. */
+function* samples(count: number, bytes: number, over: Partial<Sample> = {}): Generator<Sample> {
+  for (let i = 0; i < count; i++) {
+    const data = fillPattern(bytes, i);
+    yield { data, dts: i * 1000, pts: i * 1000, duration: 1000, isSync: true, ...over };
+  }
+}
+
+function write(list: Iterable<Sample>, options: Partial<Mp4WriterOptions> = {}) {
+  const writer = openMp4Writer({ path, expectedS: null, ...options });
+  const track = writer.setFormat(videoFormat);
+  for (const sample of list) writer.write(track, sample);
+  return writer.finish();
+}
+
+describe("the MP4 writer", () => {
+  it("leaves nothing between index and media where the file is small", () => {
+    const result = write(samples(50, 1000));
+    expect(layoutOf(path)).toEqual(["ftyp", "moov", "mdat"]);
+    expect(result).toMatchObject({ durationS: 50 / 25, width: 64, height: 36 });
+    expect(result.size).toBe(readFileSync(path).length);
+  });
+
+  it("fills the room that the index did not need", () => {
+    write(samples(500, 20_000), { expectedS: 20 });
+    expect(layoutOf(path)).toEqual(["ftyp", "moov", "free", "mdat"]);
+    expect(isCompleteMp4(path)).toBe(true);
+  });
+
+  it("moves the media where the index needs more room than was left", () => {
+    const count = 60_000;
+    write(samples(count, 100), { expectedS: null });
+    expect(layoutOf(path)).toEqual(["ftyp", "moov", "mdat"]);
+    const [video] = samplesIn(path);
+    expect(video?.length).toBe(count);
+    const wrong = video?.filter(({ data }, i) => !data.equals(fillPattern(100, i)));
+    expect(wrong).toEqual([]);
+  });
+
+  it("writes samples larger than its buffers", () => {
+    const sizes = [10, 6_000_000, 20, 2_000_000, 30];
+    const list = sizes.map((size, i) => [...samples(i + 1, size)].at(-1)!);
+    write(list);
+    expect(samplesIn(path)[0]?.map(({ data }) => data.length)).toEqual(sizes);
+  });
+
+  it("makes decode times rise and keeps presentation times", () => {
+    const at = (dts: number, pts: number): Sample => ({
+      data: Buffer.from([1]),
+      dts,
+      pts,
+      duration: 1000,
+      isSync: true,
+    });
+    write([at(0, 0), at(1000, 1000), at(1000, 2000), at(500, 3000), at(4000, 4000)]);
+    const [video] = samplesIn(path);
+    expect(video?.map(({ dts }) => dts)).toEqual([0, 1000, 1001, 1002, 4000]);
+    expect(video?.map(({ pts }) => pts)).toEqual([0, 1000, 2000, 3000, 4000]);
+  });
+
+  it("makes a gap the duration of the sample before it", () => {
+    const [a, b] = [...samples(2, 10)] as [Sample, Sample];
+    const result = write([a, { ...b, dts: 100_000, pts: 100_000 }]);
+    expect(result.durationS).toBe(101_000 / 25_000);
+  });
+
+  it("keeps the distance between tracks wherever their times are", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const [video, audio] = [writer.setFormat(videoFormat), writer.setFormat(audioFormat)];
+    const fromS = 1_700_000_000;
+    const data = Buffer.from([1]);
+    const at = (ticks: number) => ({ data, dts: ticks, pts: ticks, duration: 1000, isSync: true });
+    writer.write(video, at((fromS + 2.5) * 25_000));
+    writer.write(audio, at(fromS * 48_000));
+    writer.finish();
+    const [[pictures] = [], [sound] = []] = samplesIn(path);
+    expect([pictures?.shownS, sound?.shownS]).toEqual([2.5, 0]);
+  });
+
+  it("keeps formats that come and go once each", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const other = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry).fill(7, 40) };
+    const track = writer.setFormat(videoFormat);
+    let i = 0;
+    for (const sample of samples(4, 10)) {
+      writer.setFormat(i++ % 2 === 0 ? videoFormat : other, track);
+      writer.write(track, sample);
+    }
+    writer.finish();
+    expect(samplesIn(path)[0]?.map(({ entry }) => entry)).toEqual([1, 2, 1, 2]);
+  });
+
+  it("says the language", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const track = writer.setFormat({ ...audioFormat, language: "de-AT" });
+    writer.write(track, [...samples(1, 10)][0]!);
+    writer.finish();
+    expect(readFileSync(path).toString("latin1", 8, 12)).toBe("M4A ");
+    expect(samplesIn(path)[0]?.[0]?.language).toBe("de");
+  });
+
+  it("refuses to make a file with nothing in it", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    writer.setFormat(videoFormat);
+    expect(() => writer.finish()).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("removes what is half done", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    writer.write(writer.setFormat(videoFormat), [...samples(1, 6_000_000)][0]!);
+    expect(existsSync(path)).toBe(true);
+    writer.discard();
+    writer.discard();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("takes nothing more once it is finished, and leaves the file alone", () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const track = writer.setFormat(videoFormat);
+    for (const sample of samples(3, 10)) writer.write(track, sample);
+    const { size } = writer.finish();
+    expect(() => writer.write(track, [...samples(1, 6_000_000)][0]!)).toThrow("is closed");
+    writer.discard();
+    expect(readFileSync(path).length).toBe(size);
+  });
+
+  it("stops at the limit", () => {
+    const code = "too_large";
+    expect(() => write(samples(10, 100), { maxBytes: 999 })).toThrow(
+      expect.objectContaining({ code }),
+    );
+    expect(existsSync(path)).toBe(false);
+    expect(write(samples(10, 100), { maxBytes: 1000 }).durationS).toBe(0.4);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))(
+    "says that the disk is full, and leaves nothing there",
+    () => {
+      const full = folder.path("full.mp4");
+      symlinkSync("/dev/full", full);
+      expect(() => write(samples(10, 1_000_000), { path: full })).toThrow(
+        expect.objectContaining({ code: "disk_full", message: expect.stringContaining("ENOSPC") }),
+      );
+      expect(existsSync(full)).toBe(false);
+    },
+  );
+
+  it("says what failed where the file cannot be made", () => {
+    const nowhere = folder.path("no-folder/out.mp4");
+    expect(() => openMp4Writer({ path: nowhere, expectedS: 1 })).toThrow(
+      expect.objectContaining({ code: "unavailable", message: expect.stringContaining(nowhere) }),
+    );
+  });
+
+  it("refuses times that an MP4 cannot hold", () => {
+    const [a, b] = [...samples(2, 10)] as [Sample, Sample];
+    const code = "upstream_invalid";
+    const apart = [a, { ...b, dts: 2 ** 33, pts: 2 ** 33 }];
+    expect(() => write(apart)).toThrow(expect.objectContaining({ code }));
+    expect(() => write([a, { ...b, pts: 2 ** 32 }])).toThrow(expect.objectContaining({ code }));
+  });
+
+  it("writes nothing about composition and sync samples that goes without saying", () => {
+    write(samples(10, 10));
+    const bytes = readFileSync(path);
+    const view = viewOf(bytes);
+    const moov = [...boxesIn(view, 0, bytes.length)].find(({ type }) => type === "moov")!;
+    const types = (box = childOf(view, moov, "trak")!): string[] =>
+      [...boxesIn(view, box.body, box.end)].map(({ type }) => type);
+    expect(types()).toEqual(["tkhd", "mdia"]);
+    const mdia = childOf(view, childOf(view, moov, "trak")!, "mdia")!;
+    const stbl = childOf(view, childOf(view, mdia, "minf")!, "stbl")!;
+    expect(types(stbl)).toEqual(["stsd", "stts", "stsc", "stsz", "stco"]);
+  });
+});

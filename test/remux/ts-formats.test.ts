@@ -1,0 +1,133 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import {
+  createMediaFolder,
+  decodedMd5,
+  hasFfmpeg,
+  pictures,
+  probePackets,
+  probeStreams,
+  sound,
+  x264,
+} from "./ts-media.ts";
+import { demux, start } from "./ts-recorder.ts";
+
+const x265 = "-c:v libx265 -preset ultrafast -g 25 -x265-params log-level=none".split(" ");
+const aac = ["-c:a", "aac"];
+const surround = ["-ac", "6", "-ar", "48000"];
+
+/** Arguments of ffmpeg by what they make. */
+const matrix: Record<string, { args: string[]; codecs: string[] }> = {
+  "H.264 with B-frames and AAC": {
+    args: [...pictures(), ...sound(), ...x264, ...aac],
+    codecs: ["h264", "aac"],
+  },
+  "H.264 in several slices with open GOPs": {
+    args: [...pictures(), ...x264, "-x264-params", "slices=4:open-gop=1:keyint=20"],
+    codecs: ["h264"],
+  },
+  "interlaced H.264": {
+    args: [...pictures(), ...x264, "-flags", "+ilme+ildct", "-x264-params", "tff=1"],
+    codecs: ["h264"],
+  },
+  "H.264 that refreshes without key frames": {
+    args: [...pictures(), ...x264, "-x264-params", "intra-refresh=1:keyint=25"],
+    codecs: ["h264"],
+  },
+  "HEVC and AAC": { args: [...pictures(), ...sound(), ...x265, ...aac], codecs: ["hevc", "aac"] },
+  "H.264 and MP3": {
+    args: [...pictures(), ...sound(), ...x264, "-c:a", "libmp3lame"],
+    codecs: ["h264", "mp3"],
+  },
+  "MP3 at a half rate": { args: [...sound(2, 22_050), "-c:a", "libmp3lame"], codecs: ["mp3"] },
+  "AC-3": { args: [...sound(), ...surround, "-c:a", "ac3"], codecs: ["ac3"] },
+  "AC-3 as in DVB": {
+    args: [...sound(), ...surround, "-c:a", "ac3", "-mpegts_flags", "system_b"],
+    codecs: ["ac3"],
+  },
+  "AC-3 at 44.1 kHz": { args: [...sound(), "-c:a", "ac3", "-b:a", "96k"], codecs: ["ac3"] },
+  "E-AC-3": { args: [...sound(), ...surround, "-c:a", "eac3"], codecs: ["eac3"] },
+  "AAC in 5.1": { args: [...sound(), ...surround, ...aac], codecs: ["aac"] },
+  "AAC with speakers that it lists itself": {
+    args: [...sound(), "-af", "aformat=channel_layouts=quad", ...aac],
+    codecs: ["aac"],
+  },
+  "a stream whose times wrap around": {
+    args: [...pictures(), ...sound(), ...x264, ...aac, "-output_ts_offset", "95440"],
+    codecs: ["h264", "aac"],
+  },
+};
+
+describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
+  const media = createMediaFolder();
+  afterAll(media.remove);
+
+  for (const [what, { args, codecs }] of Object.entries(matrix)) {
+    it(`gives of ${what} the packets that ffmpeg sees, in an MP4 that decodes to the same`, () => {
+      const source = media.make("source.ts", ...args);
+      const recorder = demux([source]);
+      for (const kind of ["video", "audio"] as const) {
+        const packets = probePackets(media.path("source.ts"), kind);
+        const { samples, formats } = packets.length > 0 ? recorder.track(kind) : noTrack;
+        expect(samples.length).toBe(packets.length);
+        expect(samples.map(({ isSync }) => isSync)).toEqual(packets.map(isKey));
+        const scale = 90_000 / (formats[0]?.timescale ?? 1);
+        const first = samples[0] ? samples[0].dts * scale - packets[0]!.dts : 0;
+        for (const [i, sample] of samples.entries()) {
+          expect(Math.abs(sample.dts * scale - packets[i]!.dts - first)).toBeLessThan(maxJitter);
+          expect(Math.abs(sample.pts * scale - packets[i]!.pts - first)).toBeLessThan(maxJitter);
+        }
+      }
+      writeMp4(source, media.path("result.mp4"));
+      expect(probeStreams(media.path("result.mp4"), "codec_name")).toEqual(codecs);
+      for (const kind of ["video", "audio"] as const) {
+        if (!recorder.tracks.some(({ formats }) => formats[0]?.kind === kind)) continue;
+        const result = decodedMd5(media.path("result.mp4"), kind);
+        expect(result).toBe(decodedMd5(media.path("source.ts"), kind));
+      }
+    });
+  }
+
+  it("leaves out the kind that is not wanted", () => {
+    const source = media.make("both.ts", ...pictures(1), ...sound(1), ...x264, ...aac);
+    expect(demux([source], ["audio"]).tracks.map(({ formats }) => formats[0]!.kind)).toEqual([
+      "audio",
+    ]);
+  });
+
+  it("shows pixels that are not square at their width", () => {
+    const source = media.make("wide.ts", ...pictures(1, "720x576"), "-vf", "setsar=64/45", ...x264);
+    expect(demux([source]).track("video").formats[0]).toMatchObject({ width: 1024, height: 576 });
+    writeMp4(source, media.path("wide.mp4"));
+    expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual([
+      "720",
+      "576",
+      "64:45",
+    ]);
+  });
+
+  it("tells the language of the sound", () => {
+    const tagged = ["-metadata:s:a:0", "language=deu"];
+    const source = media.make("german.ts", ...sound(1), ...aac, ...tagged);
+    expect(demux([source]).track("audio").formats[0]?.language).toBe("de");
+  });
+});
+
+/** Ticks of 1/90000 s: ffmpeg adds up rounded durations, we count samples. */
+const maxJitter = 90;
+const noTrack = { samples: [], formats: [] };
+
+function isKey({ flags }: { flags: string }): boolean {
+  return flags.startsWith("K");
+}
+
+function writeMp4(source: Uint8Array, path: string): void {
+  const sink = openMp4Writer({ path, expectedS: null });
+  const kinds = ["video", "audio"] as const;
+  const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
+  demuxer.read(source, start);
+  demuxer.flush();
+  sink.finish();
+}

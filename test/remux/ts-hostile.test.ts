@@ -1,0 +1,218 @@
+import { describe, expect, it } from "vitest";
+import type { Sample } from "../../src/remux/samples.ts";
+import { ServiceError } from "../../src/errors.ts";
+import {
+  adtsFrames,
+  audioPid,
+  avcPicture,
+  createPacketMaker,
+  videoPid,
+} from "./ts-packet-maker.ts";
+import { cut, demux, type Recorder } from "./ts-recorder.ts";
+
+const avc = { pid: videoPid, streamType: 0x1b };
+const aac = { pid: audioPid, streamType: 0x0f };
+
+describe("an MPEG-TS demuxer of streams made by hand", () => {
+  it("reads pictures and sound", () => {
+    const { tables, pes } = createPacketMaker();
+    const pieces = [
+      tables([avc, aac]),
+      pes(videoPid, 90_000, avcPicture(true)),
+      pes(audioPid, 90_000, adtsFrames(3)),
+      pes(videoPid, 93_600, avcPicture(false)),
+    ];
+    const result = demux([Buffer.concat(pieces)]);
+    expect(result.track("video").samples).toMatchObject([
+      { dts: 90_000, isSync: true },
+      { dts: 93_600, isSync: false, duration: 3600 },
+    ]);
+    expect(result.track("audio").samples.map(({ dts }) => dts)).toEqual([48_000, 49_024, 50_048]);
+  });
+
+  it("leaves out pictures before the first parameter sets", () => {
+    const { tables, pes } = createPacketMaker();
+    const pictures = [false, false, true, false].map((isKey, i) =>
+      pes(videoPid, i * 3600, avcPicture(isKey)),
+    );
+    const { samples } = demux([tables([avc]), ...pictures]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([7200, 10_800]);
+  });
+
+  it("leaves a gap in the sound as it is, and counts over jitter", () => {
+    const { tables, pes } = createPacketMaker();
+    const stamps = [0, 1925, 3835, 90_000, 91_920];
+    const sound = stamps.map((stamp) => pes(audioPid, stamp, adtsFrames(1)));
+    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 48_000, 49_024]);
+  });
+
+  it("goes on counting where packets of sound have no time", () => {
+    const { tables, pes } = createPacketMaker();
+    const sound = [pes(audioPid, 0, adtsFrames(2)), pes(audioPid, null, adtsFrames(2))];
+    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
+  });
+
+  it("puts sound frames together that lie in two packets", () => {
+    const { tables, pes } = createPacketMaker();
+    const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = cut(adtsFrames(4), () => 250);
+    const sound = [pes(audioPid, 0, first), pes(audioPid, 3 * 1920, second)];
+    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual(
+      [0, 1024, 2048, 3072].map((dts) => [dts, 93]),
+    );
+  });
+
+  it("leaves out a packet that is shorter than it says", () => {
+    const { tables, pes } = createPacketMaker();
+    const pieces = [
+      tables([avc]),
+      pes(videoPid, 0, avcPicture(true)),
+      pes(videoPid, 3600, avcPicture(false), 5000),
+      pes(videoPid, 7200, avcPicture(false)),
+    ];
+    const { samples } = demux(pieces).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
+  });
+
+  it("says which streams it cannot take", () => {
+    const codeOf = (streamType: number, descriptors = Buffer.alloc(0)) => {
+      const { tables } = createPacketMaker();
+      return codeFrom(() => demux([tables([{ pid: videoPid, streamType, descriptors }])]));
+    };
+    expect([0xdb, 0xcf, 0xc1, 0xc2].map((type) => codeOf(type))).toEqual(
+      Array.from({ length: 4 }, () => "drm_protected"),
+    );
+    expect([0x01, 0x02, 0x10, 0x11, 0xea].map((type) => codeOf(type))).toEqual(
+      Array.from({ length: 5 }, () => "format_unavailable"),
+    );
+    expect(codeOf(0x06, Buffer.from("\x05\x04Opus"))).toBe("format_unavailable");
+    expect(codeOf(0x15)).toBe("format_unavailable");
+  });
+
+  it("takes the second sound where the first cannot be taken", () => {
+    const { tables, pes } = createPacketMaker();
+    const streams = [{ pid: videoPid, streamType: 0x11 }, aac];
+    const { samples } = demux([tables(streams), pes(audioPid, 0, adtsFrames(3))]).track("audio");
+    expect(samples.length).toBe(3);
+  });
+
+  it("says drm_protected where packets are scrambled, but not for a damaged one", () => {
+    const { tables, pes } = createPacketMaker();
+    const map = tables([avc]);
+    const pictures = Array.from({ length: 40 }, (_, i) =>
+      pes(videoPid, i * 3600, avcPicture(true)),
+    );
+    const scrambled = pictures.map((packet) => withBits(packet, 3, 0x80));
+    const scrambledPes = pictures.map((packet) => withBits(packet, packet.indexOf(0xe0) + 3, 0x30));
+    expect(codeFrom(() => demux([map, ...scrambled]))).toBe("drm_protected");
+    expect(codeFrom(() => demux([map, ...scrambledPes]))).toBe("drm_protected");
+    const damaged = pictures.with(7, scrambled[7]!).with(9, scrambledPes[9]!);
+    const { samples } = demux([Buffer.concat([map, ...damaged])]).track("video");
+    expect(samples.length).toBe(37);
+  });
+
+  it("refuses what is no transport stream", () => {
+    const page = Buffer.from("<!doctype html>".repeat(200));
+    expect(codeFrom(() => demux([page]))).toBe("upstream_invalid");
+    expect(codeFrom(() => demux([Buffer.alloc(0)]))).toBe("upstream_invalid");
+    expect(codeFrom(() => demux([Buffer.alloc(3 << 20, 0x48)]))).toBe("upstream_invalid");
+  });
+
+  it("refuses an access unit of more than 32 MiB", () => {
+    const { tables, pes } = createPacketMaker();
+    const picture = avcPicture(true, 33 << 20);
+    expect(codeFrom(() => demux([tables([avc]), pes(videoPid, 0, picture)]))).toBe(
+      "upstream_invalid",
+    );
+  });
+
+  it("refuses an access unit of millions of NAL units", () => {
+    const { tables, pes } = createPacketMaker();
+    const units = Buffer.from([0, 0, 1, 6]);
+    const picture = Buffer.concat([avcPicture(true), Buffer.alloc(4 << 20, units)]);
+    const next = pes(videoPid, 3600, avcPicture(false));
+    const stream = [tables([avc]), pes(videoPid, 0, picture), next];
+    expect(codeFrom(() => demux(stream))).toBe("upstream_invalid");
+  });
+
+  it("reads half a million tiny packets", () => {
+    const { tables, packet } = createPacketMaker();
+    const head = Buffer.from([0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0, 0x41]);
+    const cycle = Buffer.concat(Array.from({ length: 16 }, () => packet(videoPid, head, true)));
+    const stream = Buffer.concat([tables([avc]), Buffer.alloc(cycle.length * 32_000, cycle)]);
+    expect(demux([stream]).tracks).toEqual([]);
+  });
+
+  it("keeps to the format it has where every picture brings another", () => {
+    const { tables, pes } = createPacketMaker();
+    const pictures = Array.from({ length: 3000 }, (_, i) => {
+      const picture = avcPicture(true);
+      picture[picture.indexOf(Buffer.from("68ce", "hex")) + 3] = i & 0x7f;
+      return pes(videoPid, i * 3600, picture);
+    });
+    const { samples, formats } = demux([tables([avc]), ...pictures]).track("video");
+    expect(samples.length).toBe(3000);
+    expect(formats.length).toBeLessThan(70);
+  });
+
+  it("lives through a map of a thousand streams", () => {
+    const { tables } = createPacketMaker();
+    const streams = Array.from({ length: 1000 }, (_, i) => ({ pid: 300 + i, streamType: 0x1b }));
+    expect(codeFrom(() => demux([tables(streams)]))).toBe("upstream_invalid");
+  });
+
+  it("ends with samples or a ServiceError whatever bytes are changed", () => {
+    const { tables, pes } = createPacketMaker();
+    const pictures = Array.from({ length: 20 }, (_, i) => [
+      pes(videoPid, i * 3600, avcPicture(i % 5 === 0, 400)),
+      pes(audioPid, i * 3600, adtsFrames(2), 213),
+    ]);
+    const source = Buffer.concat([tables([avc, aac]), ...pictures.flat()]);
+    const random = createRandom(1);
+    for (let round = 0; round < 400; round++) {
+      const changed = Buffer.from(source);
+      for (let i = 0; i < 1 + (round % 60); i++) changed[random(changed.length)] = random(256);
+      const length = round % 3 === 0 ? random(changed.length) : changed.length;
+      expect(outcome(() => demux([changed.subarray(0, length)]))).toMatch(/^(done|ServiceError)$/);
+    }
+  });
+});
+
+function withBits(bytes: Uint8Array, at: number, bits: number): Buffer {
+  const changed = Buffer.from(bytes);
+  changed[at] = (changed[at] ?? 0) | bits;
+  return changed;
+}
+
+function codeFrom(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof ServiceError) return error.code;
+    throw error;
+  }
+  return "no error";
+}
+
+/** "done" where all samples have whole times and data. */
+function outcome(call: () => Recorder): string {
+  try {
+    const samples = call().tracks.flatMap((track) => track.samples);
+    const isSound = ({ dts, pts, duration, data }: Sample) =>
+      [dts, pts, duration].every(Number.isSafeInteger) && duration >= 0 && data.length > 0;
+    return samples.every(isSound) ? "done" : "unsound samples";
+  } catch (error) {
+    return error instanceof Error ? error.name : "unknown";
+  }
+}
+
+/** Whole numbers below `limit`, the same ones for the same seed. */
+function createRandom(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import {
+  createMediaFolder,
+  decodedMd5,
+  hasFfmpeg,
+  pictures,
+  probePackets,
+  probeStreams,
+  sound,
+  x264,
+} from "./ts-media.ts";
+import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
+
+const kinds = ["video", "audio"] as const;
+const aac = ["-c:a", "aac"];
+
+describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
+  const media = createMediaFolder();
+  let source: Buffer = Buffer.alloc(0);
+  beforeAll(() => {
+    source = media.make("source.ts", ...pictures(), ...sound(), ...x264, ...aac);
+  });
+  afterAll(media.remove);
+
+  for (const [how, lengthAt] of [
+    ["of one byte", () => 1],
+    ["of a packet less one", () => 187],
+    ["of a packet and one", () => 189],
+    ["of any length", (i: number) => 1 + ((i * 7919) % 5000)],
+  ] as const) {
+    it(`gives the same samples of pieces ${how}`, () => {
+      expect(demux(cut(source, lengthAt)).tracks).toEqual(demux([source]).tracks);
+    });
+  }
+
+  it("finds packets of 192 and 204 bytes", () => {
+    const packets = cut(source, () => 188);
+    const stamped = packets.flatMap((packet) => [packet.subarray(100, 104), packet]);
+    const protectedPackets = packets.flatMap((packet) => [packet, packet.subarray(100, 116)]);
+    const { tracks } = demux([source]);
+    expect(demux(cut(Buffer.concat(stamped), () => 1000)).tracks).toEqual(tracks);
+    expect(demux(cut(Buffer.concat(protectedPackets), () => 1000)).tracks).toEqual(tracks);
+  });
+
+  it("goes on behind garbage between packets", () => {
+    const middle = 188 * 100;
+    const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));
+    const pieces = [Buffer.alloc(33), source.subarray(0, middle), garbage, source.subarray(middle)];
+    expect(demux([Buffer.concat(pieces)]).tracks).toEqual(demux([source]).tracks);
+  });
+
+  it("leaves out the pictures that miss a packet, and only those", () => {
+    const packets = cut(source, () => 188);
+    const isVideo = (packet: Uint8Array) => packet[1] === 0x01 && packet[2] === 0;
+    const lost = packets.findIndex((packet, i) => i > 100 && isVideo(packet));
+    const result = demux([Buffer.concat(packets.toSpliced(lost, 1))]);
+    const all = demux([source]).track("video").samples;
+    const left = result.track("video").samples;
+    expect(left.length).toBe(all.length - 1);
+    const whole = new Set(all.map(({ data }) => Buffer.from(data).toString("latin1")));
+    expect(left.every(({ data }) => whole.has(Buffer.from(data).toString("latin1")))).toBe(true);
+    expect(result.track("audio").samples).toEqual(demux([source]).track("audio").samples);
+  });
+
+  it("joins a timeline that restarts to the end of the one before", () => {
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
+    for (const timeline of [4, 5, 6]) demuxer.read(source, { timeline, offsetS: null });
+    demuxer.flush();
+    const packets = probePackets(media.path("source.ts"), "video").length;
+    const { samples } = recorder.track("video");
+    expect(samples.length).toBe(3 * packets);
+    const span = samples[packets]!.pts - samples[0]!.pts;
+    expect(span / 90_000).toBeCloseTo(2.03, 1);
+    expect(samples[2 * packets]!.pts - samples[packets]!.pts).toBeCloseTo(span, -1);
+    const audio = recorder.track("audio").samples;
+    const third = audio.length / 3;
+    const audioSpan = (audio[third]!.pts - audio[0]!.pts) / 44_100;
+    expect(audioSpan).toBeCloseTo(span / 90_000, 3);
+  });
+
+  it("puts a timeline where its place says", () => {
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
+    demuxer.read(source, { timeline: 0, offsetS: -1.4 });
+    demuxer.read(source, { timeline: 1, offsetS: 98.6 });
+    demuxer.flush();
+    const { samples } = recorder.track("video");
+    expect(samples[samples.length / 2]!.pts - samples[0]!.pts).toBe(100 * 90_000);
+    expect(samples[0]!.pts / 90_000).toBeCloseTo(0.08, 1);
+  });
+
+  it("joins times that fall back without a new timeline being said", () => {
+    const long = media.make("long.ts", ...pictures(15), ...sound(15), ...x264, ...aac);
+    const samples = demux([long, source]).track("video").samples;
+    const seam = samples[15 * 25]!.pts - samples[0]!.pts;
+    expect(seam / 90_000).toBeCloseTo(15.05, 1);
+    expect(samples.every(({ dts }, i) => i === 0 || dts > samples[i - 1]!.dts)).toBe(true);
+  });
+
+  it("says so where the pictures get another size, in a file that decodes", () => {
+    const large = media.make("large.ts", ...pictures(2, "320x240"), ...sound(2), ...x264, ...aac);
+    const sink = openMp4Writer({ path: media.path("sizes.mp4"), expectedS: null });
+    const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
+    demuxer.read(source, start);
+    demuxer.read(large, { timeline: 1, offsetS: null });
+    demuxer.flush();
+    sink.finish();
+    expect(probeStreams(media.path("sizes.mp4"), "nb_frames")[0]).toBe("100");
+    expect(decodedMd5(media.path("sizes.mp4"), "video")).toMatch(/^MD5=/);
+    const { formats } = demux([source, large]).track("video");
+    expect(formats.map(({ width }) => width)).toEqual([160, 320]);
+  });
+});

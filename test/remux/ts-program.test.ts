@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import {
+  adtsFrames,
+  audioPid,
+  avcPicture,
+  createPacketMaker,
+  videoPid,
+} from "./ts-packet-maker.ts";
+import { createRecorder, demux } from "./ts-recorder.ts";
+
+const avc = { pid: videoPid, streamType: 0x1b };
+const aac = { pid: audioPid, streamType: 0x0f };
+const otherPid = 300;
+
+describe("the program of a transport stream", () => {
+  it("is followed where its map changes", () => {
+    const { tables, pes } = createPacketMaker();
+    const moved = { pid: otherPid, streamType: 0x0f };
+    const sound = demux([
+      tables([aac]),
+      pes(audioPid, 0, adtsFrames(2)),
+      tables([moved]),
+      pes(otherPid, 3840, adtsFrames(2)),
+      pes(audioPid, 0, adtsFrames(2)),
+    ]).track("audio");
+    expect(sound.samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
+    expect(sound.formats.length).toBe(1);
+  });
+
+  it("is the first one that has media", () => {
+    const { tables, programs, pes } = createPacketMaker();
+    const stream = [
+      programs([[{ pid: 500, streamType: 0x15 }], [aac], [{ pid: otherPid, streamType: 0x0f }]]),
+      pes(audioPid, 0, adtsFrames(2)),
+      pes(otherPid, 0, adtsFrames(3)),
+      tables([aac]),
+    ];
+    expect(demux(stream).track("audio").samples.length).toBe(2);
+  });
+
+  it("is read again for another timeline, into the same tracks", () => {
+    const { tables, pes } = createPacketMaker();
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds: ["video", "audio"] });
+    const first = [tables([avc, aac]), pes(videoPid, 0, avcPicture(true)), sound(audioPid)];
+    const other = [
+      { ...aac, pid: videoPid },
+      { ...avc, pid: audioPid },
+    ];
+    const second = [tables(other), sound(videoPid), pes(audioPid, 0, avcPicture(true))];
+    function sound(pid: number): Buffer {
+      return pes(pid, 0, adtsFrames(2));
+    }
+    demuxer.read(Buffer.concat(first), { timeline: 0, offsetS: null });
+    demuxer.read(Buffer.concat(second), { timeline: 1, offsetS: null });
+    demuxer.flush();
+    const times = recorder.tracks.map(({ samples }) => samples.map(({ dts }) => dts));
+    const endOfSound = 3840;
+    expect(times).toEqual([
+      [0, endOfSound],
+      [0, 1024, 2048, 3072],
+    ]);
+  });
+
+  it("may begin while its times wrap around", () => {
+    const { tables, pes } = createPacketMaker();
+    const wrap = 2 ** 33;
+    const pieces = [
+      pes(videoPid, 0, avcPicture(true)),
+      pes(audioPid, wrap - 1920, adtsFrames(2)),
+      pes(videoPid, 3600, avcPicture(false)),
+    ];
+    const result = demux([tables([avc, aac]), ...pieces]);
+    expect(result.track("video").samples.map(({ pts }) => pts)).toEqual([wrap, wrap + 3600]);
+    expect(result.track("audio").samples[0]!.pts / 48_000).toBeCloseTo((wrap - 1920) / 90_000, 3);
+  });
+
+  it("does not lose the packet behind one that is cut off at the end of a piece", () => {
+    const { tables, pes } = createPacketMaker();
+    const whole = [tables([avc]), pes(videoPid, 0, avcPicture(true))];
+    const cutOff = createPacketMaker().pes(videoPid, 3600, avcPicture(false)).subarray(0, 100);
+    const next = pes(videoPid, 7200, avcPicture(false, 1000));
+    const { samples } = demux([Buffer.concat([...whole, cutOff]), next]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
+  });
+
+  it("gives its video pictures without a time the distance of those before", () => {
+    const { tables, pes } = createPacketMaker();
+    const times = [0, 3000, null, null, 12_000];
+    const pictures = times.map((pts, i) => pes(videoPid, pts, avcPicture(i === 0)));
+    const { samples } = demux([tables([avc]), ...pictures]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 3000, 6000, 9000, 12_000]);
+  });
+
+  it("has pictures that lie several in one packet, or one in several packets", () => {
+    const { tables, pes } = createPacketMaker();
+    const two = Buffer.concat([avcPicture(true), avcPicture(false)]);
+    const long = avcPicture(false, 1000);
+    const { samples } = demux([
+      tables([avc]),
+      pes(videoPid, 0, two),
+      pes(videoPid, 7200, long.subarray(0, 500)),
+      pes(videoPid, null, long.subarray(500)),
+    ]).track("video");
+    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual([
+      [0, 54],
+      [3600, 54],
+      [7200, 1004],
+    ]);
+  });
+});

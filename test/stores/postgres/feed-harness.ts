@@ -1,0 +1,68 @@
+import type { Pool } from "pg";
+import { onTestFinished } from "vitest";
+import { connectionConfig } from "../../../src/stores/postgres/connection.ts";
+import { createDatabase } from "../../../src/stores/postgres/database.ts";
+import { type EventFeed, openEventFeed } from "../../../src/stores/postgres/feed.ts";
+import { migrate } from "../../../src/stores/postgres/migrations.ts";
+import { openDatabase } from "../../postgres/database.ts";
+
+/** Connections to the database, ended after the test. */
+export function connect(url: string): Pool {
+  const { pool, close } = createDatabase(connectionConfig(url), () => {});
+  onTestFinished(close);
+  return pool;
+}
+
+/** A new database with the tables of the store. */
+export async function makeTables(): Promise<{ url: string; pool: Pool }> {
+  const url = await openDatabase();
+  const database = createDatabase(connectionConfig(url), () => {});
+  onTestFinished(database.close);
+  await migrate(database);
+  return { url, pool: database.pool };
+}
+
+/** What a store does at the end of each of its transactions. */
+export async function write(pool: Pool, id: string, type = "task", json = JSON.stringify({ id })) {
+  await pool.query(
+    `WITH counted AS (UPDATE unreel.counters SET events = events + 1 RETURNING events),
+     written AS (INSERT INTO unreel.task_events SELECT events, $1, $2, $3 FROM counted)
+     SELECT pg_notify('unreel_events', events::text) FROM counted`,
+    [type, id, json],
+  );
+}
+
+export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await write(pool, id);
+}
+
+export interface Following extends EventFeed {
+  /** The tasks whose changes have been heard of. */
+  heard: string[];
+  log: string[];
+}
+
+/** Opens a feed whose connection leads to `url`. */
+export async function follow(pool: Pool, url: string): Promise<Following> {
+  const heard: string[] = [];
+  const log: string[] = [];
+  const logger = {
+    info: (message: unknown) => void log.push(String(message)),
+    error: (_fields: unknown, message?: string) => void log.push(String(message)),
+  };
+  const feed = await openEventFeed({ pool, connection: connectionConfig(url), logger });
+  onTestFinished(() => feed.close());
+  feed.events.subscribe(({ task }) => heard.push(task.id));
+  return { ...feed, heard, log };
+}
+
+export function idsBehind({ events }: EventFeed, id: string): string[] | undefined {
+  return events.since(id)?.map(({ taskId }) => taskId);
+}
+
+export function numbered(prefix: string, count: number): string[] {
+  return Array.from({ length: count }, (_each, n) => `${prefix}${n}`);
+}
+
+/** For what another process does; it ends with what is waited for. */
+export const pollOptions = { timeout: 20_000, interval: 5 };

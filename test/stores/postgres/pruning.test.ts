@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import { idempotencyTtlMs } from "../../../src/stores/store.ts";
+import { newTask } from "../../../src/task.ts";
+import { createClock, minuteMs, times } from "../../contracts/task-store/harness.ts";
+import { openDatabase } from "../../postgres/database.ts";
+import { query } from "./query.ts";
+
+test("old events and keys that have ended are forgotten in time", async () => {
+  const url = await openDatabase();
+  const clock = createClock();
+  const { store } = await openPostgresStore({ url, now: clock.now });
+  const add = (key?: string) =>
+    store.create(
+      newTask("https://video.example.com/", {}, clock.now()),
+      key === undefined ? undefined : { key, fingerprint: "f" },
+    );
+  await add("ended");
+  clock.advance(idempotencyTtlMs);
+  await add("not ended");
+  await Promise.all(times(11_998, () => add()));
+  await store.close();
+
+  const [events] = await query(
+    url,
+    "SELECT min(number)::int, max(number)::int FROM unreel.task_events",
+  );
+  expect(events).toEqual({ min: 2001, max: 12_000 });
+  expect(await query(url, "SELECT key FROM unreel.idempotency_keys")).toEqual([
+    { key: "not ended" },
+  ]);
+});
+
+test("a job whose task was removed by hand does not hold up the others", async () => {
+  const url = await openDatabase();
+  const { store } = await openPostgresStore({ url });
+  const [stray, next] = await Promise.all(
+    times(2, () => store.create(newTask("https://video.example.com/", {}, new Date()))),
+  );
+  await query(url, `DELETE FROM unreel.tasks WHERE id = '${stray?.id}'`);
+  expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(next?.id);
+  await store.close();
+  expect(await query(url, "SELECT data FROM unreel_jobs.job")).toEqual([
+    { data: { id: next?.id } },
+  ]);
+});
