@@ -9,7 +9,7 @@ import { createMemoryStore } from "../src/stores/memory.ts";
 import type { TaskStore } from "../src/stores/store.ts";
 import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../src/task-events.ts";
-import { newTask } from "../src/task.ts";
+import { newTask } from "../src/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import { ServiceError } from "../../errors.ts";
 import type { FileStore } from "../../files/files.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
@@ -80,7 +80,3 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
-
-export function taskNotFoundError(id: string): ServiceError {
-  return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
-}
