@@ -7,8 +7,7 @@ import { publishChanges } from "../../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../../src/task-events.ts";
 import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
-import type { ServerEvent } from "../../src/watch/event-stream.ts";
-import { openEvents } from "./event-client.ts";
+import { openEvents, type ServerEvent } from "./event-client.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
 afterEach(() => void vi.useRealTimers());
