@@ -58,7 +58,6 @@ export function createReadyResolver(): Resolver<typeof PageInfo> {
     name: "ready",
     output: PageInfo,
     resolve: async () => readyInfo,
-    close: async () => {},
   };
 }
 

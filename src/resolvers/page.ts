@@ -55,7 +55,6 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         fetched_at: fetchedAt.toISOString(),
       });
     },
-    close: () => client.close(),
   };
 }
 

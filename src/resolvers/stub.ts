@@ -16,6 +16,5 @@ export function createStubResolver(): Resolver<typeof StubInfo> {
     name: "stub",
     output: StubInfo,
     resolve: async (url) => ({ url: url.href, resolver: "stub" }),
-    close: async () => {},
   };
 }

@@ -221,15 +221,15 @@ describe("GET /tasks/events", () => {
   it("does not mind that tasks still change when its streams have ended", async () => {
     const events = createTaskEvents();
     const store = publishChanges(createMemoryStore(), events);
-    const stop = async () => {
+    const app = await listen({ events, store });
+    const client = await watch(app);
+    const change = async () => {
       for (let n = 0; n < 100; n += 1) {
         await store.create(newTask(pageUrl, {}, new Date()));
         await new Promise((resolve) => process.nextTick(resolve));
       }
     };
-    const app = await listen({ events, store, runner: { stop } });
-    const client = await watch(app);
-    await app.close();
+    await Promise.all([change(), app.close()]);
     const told = tasksOf(await client.rest()).length;
     expect(told).toBeGreaterThan(0);
     expect(told).toBeLessThan(100);

@@ -13,7 +13,6 @@ export function createTestResolver(
       signal.throwIfAborted();
       return page(url, signal);
     },
-    close: async () => {},
   };
 }
 
