@@ -149,12 +149,12 @@ function openTasks(app: App, { store, events, logger }: AppOptions): OpenedStore
   return opened;
 }
 
-/** A client that is slow or sends without end is cut off; the others do not notice. */
+/** Limits that keep a slow or endless request from taking resources from other clients. */
 const serverLimits = {
   bodyLimit: 64 * 1024,
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
-  // The longest that fits into a request: an id that is too long is one that no task has.
+  // As long as a request can be: a task id that is too long is unknown, not invalid.
   routerOptions: { maxParamLength: 16 * 1024 },
   http: {
     headersTimeout: 15_000,

@@ -2,9 +2,9 @@ import { ServiceError } from "../errors.ts";
 import { parseHttpUrl } from "../net/http-url.ts";
 
 /**
- * The address of a page as a client gave it, the member `url` of `part`.
+ * Parses the URL of a page, which is the member `url` of the request's `part`.
  *
- * @throws ServiceError `invalid_url` that points to it.
+ * @throws ServiceError `invalid_url` with a pointer to it.
  */
 export function readPageUrl(text: string, part: "query" | "body"): URL {
   try {

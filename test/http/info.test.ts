@@ -165,7 +165,7 @@ describe("GET /info", () => {
     const call = await hangingCall(pageUrl);
     await vi.waitUntil(() => readings.length > 0);
     call.destroy();
-    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client hung up"));
+    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client disconnected"));
     await app.close();
     expect(lines.filter(({ level }) => level > 30)).toEqual([]);
   });
