@@ -59,7 +59,7 @@ export const TaskFailure = Type.Object({
   retryable: Type.Boolean(),
 });
 
-/** A task as clients see it and as stores keep it. Times are RFC 3339 in UTC. */
+/** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
     id: Type.String({ description: "UUIDv7 (RFC 9562)" }),
@@ -71,9 +71,9 @@ export const Task = Type.Object(
     updated_at: time("when it last changed"),
     started_at: nullableText("when its latest run started"),
     finished_at: nullableText("when it succeeded, failed or was canceled"),
-    progress: nullable(Progress, "while it runs"),
+    progress: nullable(Progress, "set while it runs"),
     info: nullable(PageInfo, "the page information that the run used"),
-    file: nullable(TaskFile, "once it has succeeded"),
+    file: nullable(TaskFile, "set once it has succeeded"),
     error: nullable(TaskFailure, "why the latest run failed"),
   },
   { title: "Task" },
