@@ -58,6 +58,7 @@ export function createReadyResolver(): Resolver<typeof PageInfo> {
     name: "ready",
     output: PageInfo,
     resolve: async () => readyInfo,
+    close: async () => {},
   };
 }
 

@@ -1,5 +1,12 @@
+import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../errors.ts";
 import { parseHttpUrl } from "../net/http-url.ts";
+
+/** The member `url` of a query or body. */
+export const PageUrl = Type.String({
+  description: "absolute http or https URL of a video page, at most 8 KiB",
+  examples: ["https://example.com/watch/42"],
+});
 
 /**
  * Parses the URL of a page, which is the member `url` of the request's `part`.

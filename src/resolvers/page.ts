@@ -55,6 +55,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         fetched_at: fetchedAt.toISOString(),
       });
     },
+    close: () => client.close(),
   };
 }
 

@@ -15,6 +15,8 @@ export interface Resolver<Output extends TObject = TObject> {
   readonly name: string;
   readonly output: Output;
   resolve(url: URL, context: ResolveContext): Promise<Static<Output>>;
+  /** Frees sockets; safe to call twice. */
+  close(): Promise<void>;
 }
 
 export interface ResolveContext {

@@ -16,5 +16,6 @@ export function createStubResolver(): Resolver<typeof StubInfo> {
     name: "stub",
     output: StubInfo,
     resolve: async (url) => ({ url: url.href, resolver: "stub" }),
+    close: async () => {},
   };
 }

@@ -13,6 +13,7 @@ export function createTestResolver(
       signal.throwIfAborted();
       return page(url, signal);
     },
+    close: async () => {},
   };
 }
 

@@ -3,15 +3,12 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { readPageUrl } from "../page-url.ts";
+import { PageUrl, readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
 export const InfoQuerySchema = Type.Object({
-  url: Type.String({
-    description: "absolute http or https URL of a video page, at most 8 KiB",
-    examples: ["https://example.com/watch/42"],
-  }),
+  url: PageUrl,
 });
 
 interface InfoRoutesOptions {

@@ -8,7 +8,7 @@ import { newTask } from "../../task-changes.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
-import { readPageUrl } from "../page-url.ts";
+import { PageUrl, readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -26,10 +26,7 @@ export const ListQuerySchema = Type.Object({
 });
 
 export const NewTaskBody = Type.Object({
-  url: Type.String({
-    description: "absolute http or https URL of a video page, at most 8 KiB",
-    examples: ["https://example.com/watch/42"],
-  }),
+  url: PageUrl,
   options: Type.Optional(TaskOptions),
 });
 

@@ -68,7 +68,7 @@ async function resolve(url: string): Promise<Format[]> {
   try {
     return (await resolver.resolve(new URL(url), { signal: AbortSignal.timeout(5_000) })).formats;
   } finally {
-    await client.close();
+    await resolver.close();
   }
 }
 
