@@ -44,6 +44,14 @@ describe("files on the disk", () => {
     expect(await files.ids()).toEqual([id]);
   });
 
+  it("have the free space of the file system that they are on", async () => {
+    const folder = makeFolder();
+    const freeBytes = await openDiskFiles({ folder }).freeBytes();
+    const { bavail, bsize, blocks } = await fs.statfs(folder);
+    // Others write to the disk meanwhile.
+    expect(Math.abs(freeBytes - bavail * bsize)).toBeLessThan((blocks * bsize) / 100);
+  });
+
   it("fail with `unavailable` if a file is in place of a folder", async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, "parts"), "");
