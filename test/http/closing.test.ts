@@ -18,7 +18,7 @@ describe("closing the app", () => {
     await expect(store.ping()).resolves.toBeUndefined();
   });
 
-  it("leaves nothing behind of what it made itself", async () => {
+  it("leaves nothing open that it created itself", async () => {
     const temporary = mkdtempSync(join(tmpdir(), "unreel-closing-"));
     onTestFinished(() => rmSync(temporary, { recursive: true }));
     vi.stubEnv("TMPDIR", temporary);
@@ -43,8 +43,8 @@ describe("closing the app", () => {
   });
 });
 
-describe("an app that is to close soon", () => {
-  it("answers everything as before, each time as the last of the connection", async () => {
+describe("an app that drains", () => {
+  it("serves every request, and closes the connection after each response", async () => {
     const drainSignal = new AbortController();
     await using app = await buildApp({ drainSignal: drainSignal.signal });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
@@ -64,7 +64,7 @@ describe("an app that is to close soon", () => {
     expect([missing.status, missing.headers.get("connection")]).toEqual([404, "close"]);
   });
 
-  it("still tells its watchers what changes, and ends their streams when it closes", async () => {
+  it("still sends events, and ends the streams when it closes", async () => {
     const drainSignal = new AbortController();
     const app = await buildApp({ drainSignal: drainSignal.signal });
     await app.listen({ port: 0, host: "127.0.0.1" });

@@ -7,7 +7,7 @@ import type { Task, TaskFile } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
-/** Stores a task and takes it through a run that ends with a file of this content. */
+/** Stores a task and runs it to success with a file of this content. */
 export async function addFinishedTask(
   { store, files }: { store: TaskStore; files: FileStore },
   content: Buffer,

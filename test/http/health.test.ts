@@ -8,7 +8,7 @@ it("is live and ready while its store takes writes", async () => {
   expect((await app.inject("/health/ready")).json()).toEqual({ status: "ok" });
 });
 
-it("is live but not ready when its store is gone", async () => {
+it("is live but not ready when its store is closed", async () => {
   const store = createMemoryStore();
   await using app = await buildApp({ store });
   await store.close();

@@ -21,11 +21,11 @@ it.each([
   "/docs",
 ])("has no route %s, and says that the process only runs tasks", async (url) => {
   await using app = await buildWorkerApp({ store: createMemoryStore() });
-  const answer = await app.inject(url);
-  expect(answer.statusCode).toBe(404);
-  expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
+  const response = await app.inject(url);
+  expect(response.statusCode).toBe(404);
+  expect(response.headers["content-type"]).toMatch(/^application\/problem\+json/);
   const [path] = url.split("?");
-  expect(answer.json()).toMatchObject({
+  expect(response.json()).toMatchObject({
     code: "not_found",
     detail: `no route ${path}: this process only runs tasks`,
   });
