@@ -29,7 +29,7 @@ async function start(): Promise<void> {
     if (err) logger.fatal({ err }, "stopping after an unhandled error");
     else logger.info({ signal }, "stopping; requests in flight may finish");
     drain.abort();
-    // Puts its tasks back while requests are still answered; `parts` waits for it and reports its error.
+    // Requeues its tasks while requests finish; closing `parts` waits for it and reports its error.
     runner?.stop().catch(() => {});
     if (!err) await wait(config.DRAIN_MS);
     await parts.disposeAsync();

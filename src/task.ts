@@ -80,8 +80,8 @@ export const Task = Type.Object(
 );
 export type Task = Static<typeof Task>;
 
-/** Returns the host that a task counts for where tasks are limited per host; `""` if `url` is not a URL. */
+/** Returns the host by which tasks are limited; `""` if `url` is not a URL. */
 export function hostOf(url: string): string {
-  // Most URLs are in the parser's own spelling already: it would only find what stands there.
+  // Stored URLs are normalised, so that the parser is rarely needed.
   return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
 }
