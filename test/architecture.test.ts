@@ -70,6 +70,29 @@ function cyclesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   return [...cycles];
 }
 
+/**
+ * Returns which siblings import each other, at every level of the tree. `runner.ts` and `runner/` are one
+ * node, as the file is the way into the folder.
+ */
+function siblingGraph(): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>();
+  for (const file of files) {
+    for (const target of importsOf(file)) {
+      const [from, to] = [file.split("/"), target.split("/")];
+      const level = from.findIndex((name, i) => name !== to[i]);
+      const [one = "", other = ""] = [from, to].map((path) =>
+        path
+          .slice(0, level + 1)
+          .join("/")
+          .replace(/\.[jt]s$/, ""),
+      );
+      if (one === other) continue;
+      graph.set(one, (graph.get(one) ?? new Set()).add(other));
+    }
+  }
+  return graph;
+}
+
 describe("the source tree", () => {
   it("is read whole: imports of every kind are found", () => {
     expect(importsOf("start.js")).toEqual(["main.ts"]);
@@ -100,6 +123,10 @@ describe("the source tree", () => {
   it("has no import cycles between files", () => {
     const graph = new Map(files.map((file) => [file, new Set(importsOf(file))]));
     expect(cyclesIn(graph)).toEqual([]);
+  });
+
+  it("has no import cycles between sibling folders at any level", () => {
+    expect(cyclesIn(siblingGraph())).toEqual([]);
   });
 
   it("keeps the plug-in families apart", () => {
