@@ -57,8 +57,20 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const inFlight = new Map<string, InFlightRead>();
   let isStopped = false;
 
+  async function readPage(url: URL, abort: AbortController): Promise<Info> {
+    const readAt = performance.now();
+    const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
+    try {
+      const info = await resolver.resolve(url, { signal: abort.signal });
+      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: JSON.stringify(info).length });
+      return info;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   function start(url: URL): InFlightRead {
-    if (isStopped) throw new ServiceError("unavailable", "the service is shutting down");
+    if (isStopped) throw shutdownError();
     if (inFlight.size >= concurrency) {
       throw new ServiceError(
         "too_many_requests",
@@ -67,37 +79,20 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       );
     }
     const abort = new AbortController();
-    const readAt = performance.now();
-    const promise = withDeadline(abort, timeoutMs, url, () =>
-      resolver.resolve(url, { signal: abort.signal }),
-    ).then(
-      (info) => {
-        finish(url.href, read);
-        if (ttlS > 0) {
-          const size = JSON.stringify(info).length;
-          cache.set(url.href, { info, readAt }, { size });
-        }
-        return info;
-      },
-      (error: unknown) => {
-        finish(url.href, read);
-        throw error;
-      },
-    );
+    const promise = readPage(url, abort).finally(() => remove(url.href, read));
     const read: InFlightRead = { promise, abort, waiting: 0 };
     inFlight.set(url.href, read);
     return read;
   }
 
-  function finish(key: string, read: InFlightRead): void {
-    if (inFlight.get(key) === read) inFlight.delete(key);
+  /** Returns whether `read` was still in flight. */
+  function remove(key: string, read: InFlightRead): boolean {
+    return inFlight.get(key) === read && inFlight.delete(key);
   }
 
   function leave(key: string, read: InFlightRead, reason: unknown): void {
     read.waiting -= 1;
-    if (read.waiting > 0 || inFlight.get(key) !== read) return;
-    inFlight.delete(key);
-    read.abort.abort(reason);
+    if (read.waiting === 0 && remove(key, read)) read.abort.abort(reason);
   }
 
   return {
@@ -123,31 +118,16 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     },
     stop() {
       isStopped = true;
-      for (const { abort } of inFlight.values()) {
-        abort.abort(new ServiceError("unavailable", "the service is shutting down"));
-      }
+      for (const { abort } of inFlight.values()) abort.abort(shutdownError());
     },
   };
 }
 
-/** Runs `work` and aborts it with `upstream_timeout` when `timeoutMs` have passed. */
-async function withDeadline<T>(
-  abort: AbortController,
-  timeoutMs: number,
-  url: URL,
-  work: () => Promise<T>,
-): Promise<T> {
-  const timer = setTimeout(() => {
-    abort.abort(
-      new ServiceError(
-        "upstream_timeout",
-        `reading the page at ${url.host} took longer than ${timeoutMs} ms`,
-      ),
-    );
-  }, timeoutMs);
-  try {
-    return await work();
-  } finally {
-    clearTimeout(timer);
-  }
+function timeoutError(url: URL, timeoutMs: number): ServiceError {
+  const message = `reading the page at ${url.host} took longer than ${timeoutMs} ms`;
+  return new ServiceError("upstream_timeout", message);
+}
+
+function shutdownError(): ServiceError {
+  return new ServiceError("unavailable", "the service is shutting down");
 }
