@@ -16,7 +16,7 @@ import { withFeed } from "../stores/publish-changes.ts";
 import type { TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
-import { documentRoutes, registerDocs } from "./docs.ts";
+import { registerDocs } from "./docs.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
 import { handleError, handleNotFound } from "./error-handler.ts";
 import { ignoreBodies } from "./json.ts";
@@ -84,7 +84,6 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
   await registerDocs(app);
-  await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });

@@ -2,14 +2,12 @@ import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../package.json" with { type: "json" };
-import type { FastifyInstance, FastifyPluginAsync } from "fastify";
+import type { FastifyInstance } from "fastify";
 
-/** `/openapi.json`: OpenAPI 3.1, made from the schemas of the routes. */
-export const documentRoutes: FastifyPluginAsync = async (app) => {
-  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
-};
-
-/** Documents all routes that are registered after it, and shows the document at `/docs`. */
+/**
+ * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
+ * of the routes; `/docs` shows it.
+ */
 export async function registerDocs(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -34,6 +32,7 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
     },
   });
+  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
   await app.register(async (docs) => {
     // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
     await docs.register(helmet, {
