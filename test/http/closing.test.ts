@@ -3,17 +3,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openEvents } from "./event-client.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 describe("closing the app", () => {
-  it.each([
-    ["an api", buildApp],
-    ["a worker", buildWorkerApp],
-  ])("leaves the store that it was given open, as %s", async (_role, build) => {
+  it("leaves the store and the resolver that it was given open", async () => {
     const store = createMemoryStore();
-    const app = await build({ store });
+    const close = vi.fn<() => Promise<void>>(async () => {});
+    const app = await buildApp({ store, resolver: { ...createStubResolver(), close } });
+    await app.close();
+    await expect(store.ping()).resolves.toBeUndefined();
+    expect(close).not.toHaveBeenCalled();
+  });
+
+  it("leaves a worker's store open", async () => {
+    const store = createMemoryStore();
+    const app = await buildWorkerApp({ store });
     await app.close();
     await expect(store.ping()).resolves.toBeUndefined();
   });
