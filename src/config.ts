@@ -6,7 +6,7 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
-/** Every environment variable that the service reads: type, bounds, default, meaning. */
+/** Every environment variable that the service reads: type, bounds, default, meaning, unit. */
 export const Config = Type.Object({
   HOST: Type.String({
     default: "127.0.0.1",
@@ -16,12 +16,12 @@ export const Config = Type.Object({
     default: 3000,
     minimum: 0,
     maximum: 65535,
-    description: "port to listen on; 0 takes a free one",
+    description: "port to listen on; 0 picks a free one",
   }),
   LOG_LEVEL: {
     ...oneOf(
       ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
-      "least severe log line that is written, as JSON on standard output",
+      "least severe level that is logged, as JSON on standard output",
     ),
     default: "info",
   },
@@ -33,12 +33,12 @@ export const Config = Type.Object({
   STORE_URL: Type.String({
     default: "sqlite:",
     description:
-      "where tasks are kept: `sqlite:` (DATA_DIR/tasks.db), `sqlite:<path>`, `memory:`, or `postgres://user:password@host/database`, which several processes share",
+      "where tasks are stored: `sqlite:` (DATA_DIR/tasks.db), `sqlite:<path>`, `memory:`, or `postgres://user:password@host/database`, which several processes can share",
   }),
   ROLE: {
     ...oneOf(
       ["all", "api", "worker"],
-      "what the process does: `api` answers requests, `worker` runs tasks and answers `/health/` alone, `all` both",
+      "what the process does: `api` serves requests, `worker` runs tasks and serves only `/health/`, `all` does both",
     ),
     default: "all",
   },
@@ -47,14 +47,14 @@ export const Config = Type.Object({
     minimum: 0,
     maximum: 60_000,
     description:
-      "how long to keep serving after SIGTERM, while `/health/ready` says 503 so that a load balancer can turn away, milliseconds",
+      "how long to keep serving after SIGTERM while `/health/ready` responds with 503, so that load balancers stop sending requests, milliseconds",
   }),
   HEARTBEAT_S: Type.Integer({
     default: 10,
     minimum: 10,
     maximum: 3_600,
     description:
-      "how long a worker may go without a heartbeat before its tasks are requeued, seconds; the same for all processes",
+      "how long a worker may go without a heartbeat before its tasks are requeued, seconds; must be the same for all processes",
   }),
   RESOLVER: Type.String({
     default: "page",
@@ -63,7 +63,7 @@ export const Config = Type.Object({
   ALLOW_NETWORKS: Type.String({
     default: "",
     description:
-      "non-public networks that may be fetched all the same: CIDR blocks, comma between them, e.g. `127.0.0.0/8,::1/128`",
+      "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`",
   }),
   FETCHES_PER_HOST: Type.Integer({
     default: 4,
@@ -81,7 +81,7 @@ export const Config = Type.Object({
     default: 15_000,
     minimum: 1,
     maximum: 600_000,
-    description: "all the work for one page, milliseconds",
+    description: "time limit for reading one page, milliseconds",
   }),
   INFO_CACHE_TTL_S: Type.Integer({
     default: 300,
@@ -93,7 +93,7 @@ export const Config = Type.Object({
     default: 64,
     minimum: 1,
     maximum: 10_000,
-    description: "pages read at a time; further ones are answered with 429",
+    description: "pages that are read at a time; further requests get 429",
   }),
   ENGINE: Type.String({
     default: "native",
@@ -103,13 +103,13 @@ export const Config = Type.Object({
     default: 3,
     minimum: 0,
     maximum: 256,
-    description: "tasks that run at a time; 0: none, they only queue up",
+    description: "tasks that run at a time; 0: none, tasks stay queued",
   }),
   CONCURRENCY_PER_HOST: Type.Integer({
     default: 2,
     minimum: 1,
     maximum: 256,
-    description: "of these at most so many for pages of one host",
+    description: "tasks that run at a time for pages of one host",
   }),
   CONCURRENT_FRAGMENTS: Type.Integer({
     default: 6,
@@ -127,19 +127,20 @@ export const Config = Type.Object({
     default: 2_000,
     minimum: 0,
     maximum: 300_000,
-    description: "wait before the second run, milliseconds; doubles each time, at most 5 minutes",
+    description:
+      "delay before the second attempt, milliseconds; doubles with each attempt, up to 5 minutes",
   }),
   RUN_TIMEOUT_S: Type.Integer({
     default: 21_600,
     minimum: 1,
     maximum: 604_800,
-    description: "longest that one run may take, seconds",
+    description: "time limit for one run, seconds",
   }),
   IDLE_TIMEOUT_MS: Type.Integer({
     default: 30_000,
     minimum: 1,
     maximum: 600_000,
-    description: "longest that a download waits for the next byte, milliseconds",
+    description: "longest wait for the next byte of a download, milliseconds",
   }),
   MAX_FILE_BYTES: Type.Integer({
     default: 10 * GiB,
@@ -170,13 +171,13 @@ export const Config = Type.Object({
     default: 0,
     minimum: 0,
     maximum: 315_360_000,
-    description: "how long a finished task is kept with its file, seconds; 0: until it is deleted",
+    description: "how long a finished task and its file are kept, seconds; 0: until deleted",
   }),
 });
 export type Config = Static<typeof Config>;
 
 /**
- * The settings in `env`; an unset or empty variable has its default.
+ * Reads the settings from `env`; an unset or empty variable has its default.
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
@@ -203,7 +204,7 @@ function ruleOf(schema: TSchema): string {
   return `at least ${schema["minLength"]} characters long`;
 }
 
-/** Alone in its store, a process would only queue tasks up, or wait for ones that nobody can make. */
+/** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
 function assertShared({ ROLE, STORE_URL }: Config): void {
   if (ROLE === "all" || /^postgres(ql)?:/.test(STORE_URL)) return;
   throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${ROLE}"`);

@@ -1,6 +1,6 @@
 /**
- * Every way a request or a task can fail: one closed list of codes, each with its HTTP status, its
- * title in a problem document (RFC 9457) and whether the same call may succeed later.
+ * Every way in which a request or a task can fail: a closed list of codes, each with its HTTP status,
+ * its title in a problem document (RFC 9457) and whether the same request may succeed later.
  */
 export const errorCodes = {
   invalid_request: { status: 400, title: "Invalid request", retryable: false },
@@ -25,7 +25,7 @@ export const errorCodes = {
   internal: { status: 500, title: "Internal error", retryable: true },
   upstream_unreachable: { status: 502, title: "Upstream unreachable", retryable: true },
   upstream_status: { status: 502, title: "Upstream refused", retryable: false },
-  upstream_invalid: { status: 502, title: "Upstream answer invalid", retryable: false },
+  upstream_invalid: { status: 502, title: "Upstream response invalid", retryable: false },
   unavailable: { status: 503, title: "Service unavailable", retryable: true },
   upstream_timeout: { status: 504, title: "Upstream timeout", retryable: true },
   disk_full: { status: 507, title: "Disk full", retryable: false },
@@ -41,19 +41,19 @@ export interface InputFault {
 
 export interface ServiceErrorOptions {
   cause?: unknown;
-  /** Overrides the code's own verdict, e.g. an upstream 503 is worth a retry, a 404 is not. */
+  /** Default: that of the code. An upstream's 503, for example, is worth a retry; its 404 is not. */
   retryable?: boolean;
   /** Sent as `Retry-After` (RFC 9110 §10.2.3), whole seconds, at least 1. */
   retryAfterS?: number;
-  /** The single faults of a bad input, as `errors[]` of the problem document. */
+  /** The faults of an invalid input, sent as `errors[]` of the problem document. */
   faults?: readonly InputFault[];
-  /** With `upstream_status`: the status that the upstream answered with. */
+  /** With `upstream_status`: the status of the upstream's response. */
   upstreamStatus?: number;
 }
 
 /**
- * The only error that crosses a module's border on purpose. `message` says what was tried, the rule
- * and the value, in one sentence fit for the client: no secrets, no bytes of an upstream's body.
+ * The only error that modules throw on purpose. `message` says what was tried, the rule and the value, in
+ * one sentence that clients may read: no secrets, nothing from an upstream's body.
  */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";

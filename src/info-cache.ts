@@ -5,27 +5,27 @@ import type { Resolver } from "./resolvers/resolver.ts";
 
 export interface InfoCache {
   /**
-   * What is on the page, from memory where it was read less than `ttlS` ago. Calls for one address
-   * that overlap share one reading, which stops when the last of them is aborted.
+   * Returns what is on the page, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
+   * Concurrent calls for one URL share one read (single flight), which is aborted with the last of them.
    *
    * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read,
    * `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
-   * throws. Failures are not remembered. `signal.reason` when `signal` is aborted.
+   * throws; errors are not cached. `signal.reason` when `signal` is aborted.
    */
   get(url: URL, options: InfoQuery): Promise<CachedInfo>;
-  /** Ends the readings that are under way and refuses new ones; safe to call twice. */
+  /** Aborts the reads in flight and refuses new ones; safe to call twice. */
   stop(): void;
 }
 
 export interface InfoQuery {
   signal: AbortSignal;
-  /** What was read longer ago is read again, seconds; 0: nothing from memory will do. */
+  /** Oldest cached result to return, seconds; 0: always read the page. */
   maxAgeS: number;
 }
 
 export interface CachedInfo {
   info: Info;
-  /** Whole seconds since it was read. */
+  /** Whole seconds since the page was read. */
   ageS: number;
 }
 
@@ -33,9 +33,9 @@ export interface InfoCacheOptions {
   resolver: Resolver;
   ttlS: number;
   timeoutMs: number;
-  /** Pages read at a time. */
+  /** Pages that are read at a time. */
   concurrency: number;
-  /** Memory for remembered answers, in characters of JSON; default 64 Mi. */
+  /** Size of all cached results, in characters of JSON; default 64 Mi. */
   maxSize?: number;
 }
 
@@ -50,104 +50,84 @@ interface InFlightRead {
 
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency, maxSize = 64 * 1024 * 1024 } = options;
-  const remembered = new LRUCache<string, { info: Info; readAt: number }>({
+  const cache = new LRUCache<string, { info: Info; readAt: number }>({
     maxSize,
     maxEntrySize: maxSize,
   });
-  const readings = new Map<string, InFlightRead>();
-  let stopped = false;
+  const inFlight = new Map<string, InFlightRead>();
+  let isStopped = false;
+
+  async function readPage(url: URL, abort: AbortController): Promise<Info> {
+    const readAt = performance.now();
+    const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
+    try {
+      const info = await resolver.resolve(url, { signal: abort.signal });
+      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: JSON.stringify(info).length });
+      return info;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
 
   function start(url: URL): InFlightRead {
-    if (stopped) throw new ServiceError("unavailable", "the service is shutting down");
-    if (readings.size >= concurrency) {
+    if (isStopped) throw shutdownError();
+    if (inFlight.size >= concurrency) {
       throw new ServiceError(
         "too_many_requests",
-        `${readings.size} pages are being read, the limit is ${concurrency}`,
+        `${inFlight.size} pages are being read, the limit is ${concurrency}`,
         { retryAfterS: 1 },
       );
     }
     const abort = new AbortController();
-    const readAt = performance.now();
-    const promise = withDeadline(abort, timeoutMs, url, () =>
-      resolver.resolve(url, { signal: abort.signal }),
-    ).then(
-      (info) => {
-        finish(url.href, reading);
-        if (ttlS > 0) {
-          const size = JSON.stringify(info).length;
-          remembered.set(url.href, { info, readAt }, { size });
-        }
-        return info;
-      },
-      (error: unknown) => {
-        finish(url.href, reading);
-        throw error;
-      },
-    );
-    const reading: InFlightRead = { promise, abort, waiting: 0 };
-    readings.set(url.href, reading);
-    return reading;
+    const promise = readPage(url, abort).finally(() => remove(url.href, read));
+    const read: InFlightRead = { promise, abort, waiting: 0 };
+    inFlight.set(url.href, read);
+    return read;
   }
 
-  function finish(key: string, reading: InFlightRead): void {
-    if (readings.get(key) === reading) readings.delete(key);
+  /** Returns whether `read` was still in flight. */
+  function remove(key: string, read: InFlightRead): boolean {
+    return inFlight.get(key) === read && inFlight.delete(key);
   }
 
-  function leave(key: string, reading: InFlightRead, reason: unknown): void {
-    reading.waiting -= 1;
-    if (reading.waiting > 0 || readings.get(key) !== reading) return;
-    readings.delete(key);
-    reading.abort.abort(reason);
+  function leave(key: string, read: InFlightRead, reason: unknown): void {
+    read.waiting -= 1;
+    if (read.waiting === 0 && remove(key, read)) read.abort.abort(reason);
   }
 
   return {
     async get(url, query) {
-      const hit = remembered.get(url.href);
+      const hit = cache.get(url.href);
       const ageS = hit && (performance.now() - hit.readAt) / 1000;
       if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
       const { signal } = query;
       signal.throwIfAborted();
-      const reading = readings.get(url.href) ?? start(url);
-      reading.waiting += 1;
+      const read = inFlight.get(url.href) ?? start(url);
+      read.waiting += 1;
       const gone = Promise.withResolvers<never>();
       const onAbort = () => gone.reject(signal.reason);
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return { info: await Promise.race([reading.promise, gone.promise]), ageS: 0 };
+        return { info: await Promise.race([read.promise, gone.promise]), ageS: 0 };
       } finally {
         signal.removeEventListener("abort", onAbort);
-        leave(url.href, reading, signal.reason);
+        leave(url.href, read, signal.reason);
       }
     },
     stop() {
-      stopped = true;
-      for (const { abort } of readings.values()) {
-        abort.abort(new ServiceError("unavailable", "the service is shutting down"));
-      }
+      isStopped = true;
+      for (const { abort } of inFlight.values()) abort.abort(shutdownError());
     },
   };
 }
 
-/** Runs `work` and aborts it with `upstream_timeout` when `timeoutMs` have passed. */
-async function withDeadline<T>(
-  abort: AbortController,
-  timeoutMs: number,
-  url: URL,
-  work: () => Promise<T>,
-): Promise<T> {
-  const timer = setTimeout(() => {
-    abort.abort(
-      new ServiceError(
-        "upstream_timeout",
-        `reading the page at ${url.host} took longer than ${timeoutMs} ms`,
-      ),
-    );
-  }, timeoutMs);
-  try {
-    return await work();
-  } finally {
-    clearTimeout(timer);
-  }
+function timeoutError(url: URL, timeoutMs: number): ServiceError {
+  const message = `reading the page at ${url.host} took longer than ${timeoutMs} ms`;
+  return new ServiceError("upstream_timeout", message);
+}
+
+function shutdownError(): ServiceError {
+  return new ServiceError("unavailable", "the service is shutting down");
 }

@@ -4,10 +4,10 @@ import { type Logger, pino } from "pino";
 import { type Config, readConfig } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
-import { buildApp, buildWorkerApp } from "./http/app.ts";
+import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
-import { createRunner } from "./runner.ts";
+import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
 import { openStore } from "./stores/registry.ts";
 
 await start().catch((error: unknown) => {
@@ -15,63 +15,84 @@ await start().catch((error: unknown) => {
   process.exitCode = 1;
 });
 
-/** Config → parts → app → listen → run → signals. */
+/** Settings → parts → listen → run tasks → wait for a signal → close the parts. */
 async function start(): Promise<void> {
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
-  const parts = await createServices(config, logger);
-  const { runner, engine } = parts;
-  const drainSignal = new AbortController();
-  const options = { ...parts, drainSignal: drainSignal.signal };
-  const app = await (config.ROLE === "worker" ? buildWorkerApp(options) : buildApp(options));
-  try {
-    await app.listen({ host: config.HOST, port: config.PORT });
-  } catch (cause) {
-    await app.close();
-    await engine.close();
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`cannot listen on HOST and PORT: ${reason}`, { cause });
-  }
-  if (config.ROLE !== "api") runner.start();
+  const drain = new AbortController();
+  await using opened = new AsyncDisposableStack();
+  const { app, runner } = await openParts(config, logger, drain.signal, opened);
+  await listen(app, config);
+  runner?.start();
+  const parts = opened.move();
   closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an unhandled error");
-    else {
-      logger.info({ signal }, "stopping; requests in flight may finish");
-      drainSignal.abort();
-      await wait(config.DRAIN_MS);
-    }
-    await app.close();
-    await engine.close();
+    else logger.info({ signal }, "stopping; requests in flight may finish");
+    drain.abort();
+    // Requeues its tasks while requests finish; closing `parts` waits for it and reports its error.
+    runner?.stop().catch(() => {});
+    if (!err) await wait(config.DRAIN_MS);
+    await parts.disposeAsync();
   });
 }
 
-async function createServices(config: Config, logger: Logger) {
+/**
+ * Opens what the role needs and puts it on `opened`, which closes it in reverse order: first the app,
+ * which lets requests in flight finish, then the runner, then what both use.
+ *
+ * @throws Error that names the setting, the rule and the value.
+ */
+async function openParts(
+  config: Config,
+  logger: Logger,
+  drainSignal: AbortSignal,
+  opened: AsyncDisposableStack,
+): Promise<{ app: App; runner: Runner | undefined }> {
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
   });
+  opened.defer(() => client.close());
   const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
-  const engine = openEngine(config.ENGINE, {
-    allowNetworks: config.ALLOW_NETWORKS,
-    concurrentFragments: config.CONCURRENT_FRAGMENTS,
-    idleTimeoutMs: config.IDLE_TIMEOUT_MS,
-    minFreeBytes: config.MIN_FREE_BYTES,
-  });
+  opened.defer(() => resolver.close());
+  const files = openDiskFiles({ folder: config.DATA_DIR });
   const { store, events } = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
     logger,
   });
-  const files = openDiskFiles({ folder: config.DATA_DIR });
+  opened.defer(() => store.close());
+  const shared = { store, events, files, resolver, logger };
+  const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
+  const app = await (config.ROLE === "worker"
+    ? buildWorkerApp({ store, logger, drainSignal })
+    : buildApp({
+        ...shared,
+        drainSignal,
+        infoTimeoutMs: config.INFO_TIMEOUT_MS,
+        infoCacheTtlS: config.INFO_CACHE_TTL_S,
+        infoConcurrency: config.INFO_CONCURRENCY,
+      }));
+  opened.defer(() => app.close());
+  return { app, runner };
+}
+
+type RunnerDeps = Pick<RunnerOptions, "store" | "events" | "files" | "resolver" | "logger">;
+
+/** Opens an engine, and the runner that downloads with it. */
+function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableStack): Runner {
+  const engine = openEngine(config.ENGINE, {
+    allowNetworks: config.ALLOW_NETWORKS,
+    concurrentFragments: config.CONCURRENT_FRAGMENTS,
+    idleTimeoutMs: config.IDLE_TIMEOUT_MS,
+    minFreeBytes: config.MIN_FREE_BYTES,
+  });
+  opened.defer(() => engine.close());
   const runner = createRunner({
-    store,
-    events,
-    resolver,
+    ...deps,
     engine,
-    files,
-    logger,
     concurrency: config.CONCURRENCY,
     perHost: config.CONCURRENCY_PER_HOST,
     maxAttempts: config.MAX_ATTEMPTS,
@@ -82,16 +103,16 @@ async function createServices(config: Config, logger: Logger) {
     maxLiveS: config.MAX_LIVE_S,
     retentionS: config.RETENTION_S,
   });
-  return {
-    store,
-    events,
-    files,
-    runner,
-    engine,
-    resolver,
-    logger,
-    infoTimeoutMs: config.INFO_TIMEOUT_MS,
-    infoCacheTtlS: config.INFO_CACHE_TTL_S,
-    infoConcurrency: config.INFO_CONCURRENCY,
-  };
+  opened.defer(() => runner.stop());
+  return runner;
+}
+
+/** @throws Error that names HOST and PORT if the app cannot listen there. */
+async function listen(app: App, { HOST, PORT }: Config): Promise<void> {
+  try {
+    await app.listen({ host: HOST, port: PORT });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`cannot listen on HOST and PORT: ${reason}`, { cause });
+  }
 }

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
-/** Where a field's value came from. */
+/** Vocabularies that a field's value can come from. */
 export const vocabularies = [
   "json-ld",
   "microdata",
@@ -22,28 +22,28 @@ export const Thumbnail = Type.Object({
 export type Thumbnail = Static<typeof Thumbnail>;
 
 export const Embed = Type.Object({
-  url: Type.String({ description: "address of a player page to put into an iframe" }),
+  url: Type.String({ description: "URL of a player page to put into an iframe" }),
   width: nullableCount("pixels"),
   height: nullableCount("pixels"),
 });
 export type Embed = Static<typeof Embed>;
 
-/** One way to get the medium; the field names are yt-dlp's. */
+/** One way to download the media; the field names are yt-dlp's. */
 export const Format = Type.Object({
-  format_id: Type.String({ description: "unique in the record; a task's options may name it" }),
-  url: Type.String({ description: "address of the file, or of the variant's own manifest" }),
-  manifest_url: nullableText("address of the manifest that lists this format"),
-  protocol: oneOf(["https", "m3u8", "dash"], "how it is fetched; https: one progressive file"),
-  ext: nullableText("file name extension of the medium, without the dot"),
-  mime_type: nullableText("media type as stated, without parameters"),
+  format_id: Type.String({ description: "unique on the page; a task's `options` can name it" }),
+  url: Type.String({ description: "URL of the file, or of the variant's own manifest" }),
+  manifest_url: nullableText("URL of the manifest that lists this format"),
+  protocol: oneOf(["https", "m3u8", "dash"], "how it is fetched; `https`: one progressive file"),
+  ext: nullableText("file name extension, without the dot"),
+  mime_type: nullableText("media type as the site states it, without parameters"),
   width: nullableCount("pixels"),
   height: nullableCount("pixels"),
   fps: nullableNumber("frames per second"),
-  vcodec: nullableText('RFC 6381 codec of the pictures; "none": no pictures; null: unknown'),
-  acodec: nullableText('RFC 6381 codec of the sound; "none": no sound; null: unknown'),
+  vcodec: nullableText('RFC 6381 codec of the video; "none": no video; null: unknown'),
+  acodec: nullableText('RFC 6381 codec of the audio; "none": no audio; null: unknown'),
   tbr: nullableNumber("total bit rate, kbit/s"),
   filesize: nullableCount("bytes"),
-  language: nullableText("BCP 47 tag of the sound"),
+  language: nullableText("BCP 47 tag of the audio"),
   has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
 });
 export type Format = Static<typeof Format>;
@@ -51,27 +51,27 @@ export type Format = Static<typeof Format>;
 export const Subtitle = Type.Object({
   url: Type.String(),
   ext: nullableText("vtt, ttml, srt …"),
-  name: nullableText("label for people"),
+  name: nullableText("label to show to people"),
 });
 export type Subtitle = Static<typeof Subtitle>;
 
 /**
- * What is on a page, as one normalised record. Unknown is `null`, an empty array or an absent key,
- * never `""` or `0`. Times are RFC 3339 in UTC.
+ * What is on a page, as one normalised record. An unknown value is `null`, an empty array or an absent
+ * key, never `""` or `0`. Times are RFC 3339 in UTC.
  */
 export const PageInfo = Type.Object(
   {
-    url: Type.String({ description: "the address that was asked for" }),
-    webpage_url: Type.String({ description: "the page's canonical address" }),
+    url: Type.String({ description: "the requested URL" }),
+    webpage_url: Type.String({ description: "the page's canonical URL" }),
     site_name: nullableText("name of the site"),
     media_type: oneOf(["video", "audio", "none"], "what the page is about"),
-    title: nullableText("title of the medium, else of the page"),
+    title: nullableText("title of the video, else of the page"),
     description: nullableText("description, plain text"),
     language: nullableText("BCP 47 tag of the page's language"),
     duration: nullableNumber("seconds"),
-    uploaded_at: nullableText("RFC 3339 time in UTC, or a date where the page states no time"),
+    uploaded_at: nullableText("RFC 3339 time in UTC, or a date if the page states no time"),
     uploader: nullableText("who published it"),
-    uploader_url: nullableText("address of who published it"),
+    uploader_url: nullableText("URL of who published it"),
     thumbnails: Type.Array(Thumbnail, { description: "best first" }),
     embed: nullable(Embed),
     view_count: nullableCount("views"),
@@ -84,9 +84,9 @@ export const PageInfo = Type.Object(
     formats: Type.Array(Format, { description: "best first" }),
     subtitles: Type.Record(Type.String(), Type.Array(Subtitle), { description: "by language" }),
     sources: Type.Record(Type.String(), oneOf(vocabularies, "vocabulary"), {
-      description: "field → the vocabulary that its value came from",
+      description: "field → vocabulary that its value came from",
     }),
-    resolver: Type.String({ description: "name of the resolver that made this record" }),
+    resolver: Type.String({ description: "name of the resolver that read the page" }),
     fetched_at: time("when the page was read, UTC"),
   },
   { title: "PageInfo" },

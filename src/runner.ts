@@ -1,5 +1,4 @@
 import type { TaskStore } from "./stores/store.ts";
-import { hostOf } from "./stores/rules.ts";
 import type { TaskEvent, TaskEvents } from "./task-events.ts";
 import { startTaskLease } from "./runner/task-lease.ts";
 import { Interruption } from "./runner/interruption.ts";
@@ -8,6 +7,7 @@ import { logOutages } from "./runner/outage.ts";
 import { deleteExpired } from "./runner/retention.ts";
 import { type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
+import { hostOf } from "./task.ts";
 
 export interface RunnerOptions extends Omit<RunDeps, "now" | "random"> {
   store: TaskStore;

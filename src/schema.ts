@@ -9,12 +9,8 @@ import {
 } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
-/**
- * The words that the wire's schemas are built from. Unknown is `null`, never `""` or `0`.
- *
- * TypeBox has no kind of its own for `type: ["string", "null"]` and `enum`; it writes both as `anyOf`,
- * which documents badly and which Fastify's serialiser must validate branch by branch. Hence these two.
- */
+// TypeBox writes nullable types and enumerations as `anyOf`, which documents badly and which Fastify's
+// serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]` and `enum`.
 const inner = Symbol("nullable");
 
 interface NullableSchema extends TSchema {
@@ -29,7 +25,7 @@ TypeRegistry.Set<{ enum: readonly unknown[] }>("StringEnum", (schema, value) =>
   schema.enum.includes(value),
 );
 
-/** `schema` or `null`; `schema` has a single JSON type. */
+/** Returns the schema of a value that matches `schema`, which has a single JSON type, or is `null`. */
 export function nullable<T extends TSchema>(
   schema: T,
   description?: string,
@@ -46,6 +42,7 @@ export function nullable<T extends TSchema>(
   return nullableSchema as TUnsafe<Static<T> | null>;
 }
 
+/** Returns the schema of a string that is one of `values`. */
 export function oneOf<const T extends readonly string[]>(
   values: T,
   description: string,
@@ -62,7 +59,10 @@ export const nullableNumber = (description: string) =>
 export const time = (description: string) =>
   Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 
-/** `values` with the whole numbers written in decimal digits made numbers where `schema` wants integers. */
+/**
+ * Returns a copy of `values` in which decimal digits are parsed to a number wherever `schema` has an
+ * integer; other text stays as it is, for the validator to refuse.
+ */
 export function withIntegers(
   schema: TObject,
   values: Readonly<Record<string, unknown>>,

@@ -1,13 +1,11 @@
-import { randomUUIDv7 } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
-import { ServiceError } from "./errors.ts";
 import { PageInfo } from "./page-info.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
 export const states = ["queued", "running", "succeeded", "failed", "canceled"] as const;
 export type State = (typeof states)[number];
 
-/** The moves a task may make; every store refuses all others with `conflict`. */
+/** The transitions that a task may make; every store refuses all others with `conflict`. */
 export const transitions: Readonly<Record<State, readonly State[]>> = {
   queued: ["running", "canceled"],
   running: ["queued", "succeeded", "failed", "canceled"],
@@ -19,17 +17,21 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
 export const TaskOptions = Type.Object(
   {
     format_id: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: "a format that /info listed" }),
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: "a `format_id` that `/info` lists",
+      }),
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
-    audio_only: Type.Optional(Type.Boolean({ description: "the sound without the pictures" })),
+    audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
   },
-  { description: "which format to take; the best one where nothing is said" },
+  { description: "which format to download; default: the best one" },
 );
 export type TaskOptions = Static<typeof TaskOptions>;
 
 export const Progress = Type.Object({
-  stage: oneOf(["resolving", "downloading", "processing"], "what the service is doing"),
+  stage: oneOf(["resolving", "downloading", "processing"], "what the run is doing"),
   downloaded_bytes: nullableCount("bytes"),
   total_bytes: nullableCount("bytes"),
   speed: nullableNumber("bytes per second"),
@@ -46,83 +48,40 @@ export const TaskFile = Type.Object({
   duration: nullableNumber("seconds"),
   width: nullableCount("pixels"),
   height: nullableCount("pixels"),
-  url: Type.String({ description: "where to fetch it" }),
+  url: Type.String({ description: "path to download it from" }),
 });
 
 export type TaskFile = Static<typeof TaskFile>;
 
 export const TaskFailure = Type.Object({
-  code: Type.String({ description: "one of the service's error codes" }),
+  code: Type.String({ description: "one of the `code`s of a problem document" }),
   message: Type.String(),
   retryable: Type.Boolean(),
 });
 
-/** A task as clients see it and as stores keep it. Times are RFC 3339 in UTC. */
+/** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
     id: Type.String({ description: "UUIDv7 (RFC 9562)" }),
-    url: Type.String({ description: "the video page" }),
+    url: Type.String({ description: "URL of the video page" }),
     options: TaskOptions,
-    state: oneOf(states, "where the task stands"),
-    attempts: Type.Integer({ minimum: 0, description: "runs so far" }),
-    created_at: time("when it was accepted"),
+    state: oneOf(states, "current state"),
+    attempts: Type.Integer({ minimum: 0, description: "attempts so far" }),
+    created_at: time("when it was created"),
     updated_at: time("when it last changed"),
-    started_at: nullableText("when its latest run began"),
+    started_at: nullableText("when its latest run started"),
     finished_at: nullableText("when it succeeded, failed or was canceled"),
-    progress: nullable(Progress, "while it runs"),
-    info: nullable(PageInfo, "the page information that it worked from"),
-    file: nullable(TaskFile, "once it has succeeded"),
+    progress: nullable(Progress, "set while it runs"),
+    info: nullable(PageInfo, "the page information that the run used"),
+    file: nullable(TaskFile, "set once it has succeeded"),
     error: nullable(TaskFailure, "why the latest run failed"),
   },
   { title: "Task" },
 );
 export type Task = Static<typeof Task>;
 
-/** What `update` may change; the rest follows from the move. */
-export type TaskChange = Partial<
-  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error">
->;
-
-/** A queued task that nobody has stored yet. */
-export function newTask(url: string, options: TaskOptions, now: Date): Task {
-  const created_at = now.toISOString();
-  return {
-    id: randomUUIDv7(),
-    url,
-    options,
-    state: "queued",
-    attempts: 0,
-    created_at,
-    updated_at: created_at,
-    started_at: null,
-    finished_at: null,
-    progress: null,
-    info: null,
-    file: null,
-    error: null,
-  };
-}
-
-/**
- * The task after `change`; the given one is left as it is. Sets `updated_at` and, on a move,
- * `started_at` and `finished_at`; `progress` lasts only as long as the run.
- *
- * @throws ServiceError `conflict` where `moves` does not allow `change.state`.
- */
-export function changeTask(task: Task, change: TaskChange, now: Date): Task {
-  const at = now.toISOString();
-  const changed: Task = { ...task, ...change, updated_at: at };
-  if (change.state === undefined) return changed;
-  if (!transitions[task.state].includes(change.state)) {
-    const allowed = transitions[task.state].join(", ") || "no other state";
-    throw new ServiceError(
-      "conflict",
-      `task ${task.id} is ${task.state} and cannot become ${change.state}; it may become ${allowed}`,
-    );
-  }
-  if (change.state === "running") changed.started_at = at;
-  if (change.state !== "running") changed.progress = null;
-  const ended = change.state !== "running" && change.state !== "queued";
-  changed.finished_at = ended ? at : null;
-  return changed;
+/** Returns the host by which tasks are limited; `""` if `url` is not a URL. */
+export function hostOf(url: string): string {
+  // Stored URLs are normalised, so that the parser is rarely needed.
+  return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
 }

@@ -1,11 +1,11 @@
 import { watchTasks } from "./watch/watch-tasks.ts";
 
-/** Shows the running tasks of a service in the terminal: `node src/watch.ts [address]`. */
-const [address = "http://127.0.0.1:3000"] = process.argv.slice(2);
-const url = URL.parse(address.endsWith("/") ? address : `${address}/`);
+/** Shows the running tasks of a service in the terminal: `node src/watch.ts [url]`. */
+const [base = "http://127.0.0.1:3000"] = process.argv.slice(2);
+const url = URL.parse(base.endsWith("/") ? base : `${base}/`);
 
 if (url === null || !/^https?:$/.test(url.protocol)) {
-  process.stderr.write(`watch: the service's address must be an http URL, got ${address}\n`);
+  process.stderr.write(`watch: the URL of the service must be http or https, got ${base}\n`);
   process.exitCode = 2;
 } else {
   const ending = new AbortController();

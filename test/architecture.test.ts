@@ -3,9 +3,9 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const src = new URL("../src/", import.meta.url).pathname;
-const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) =>
-  name.endsWith(".ts"),
-);
+const files = readdirSync(src, { recursive: true, encoding: "utf8" })
+  .filter((name) => /\.(ts|js)$/.test(name))
+  .toSorted();
 const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "utf8")]));
 
 /** Lower layers first; a file imports from its own layer or from one before it. */
@@ -14,6 +14,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],
   [/^task\.ts$/],
+  [/^task-changes\.ts$/],
   [/^net\//, /^parsers\//],
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
   [/^remux\//],
@@ -23,64 +24,135 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^http\//],
   [/^config\.ts$/],
   [/^main\.ts$/, /^watch(\.ts|\/)/],
+  [/^start\.js$/],
 ];
 
+/** What the file imports or loads: `from "…"`, `import "…"`, `import("…")` and a worker's `new URL("…")`. */
+function specifiersOf(file: string): string[] {
+  const text = texts.get(file) ?? "";
+  const statements = text.matchAll(/^(?:import|export)\b(?:[^;"]*? from)? ?"([^"]+)"/gms);
+  const expressions = text.matchAll(/\bimport\("([^"]+)"\)|new URL\("(\.[^"]+\.[jt]s)"/g);
+  return [...statements, ...expressions].map(([, name, url]) => name ?? url ?? "");
+}
+
+/** The files of this project that `file` imports, from src/. */
 function importsOf(file: string): string[] {
-  const specifiers = (texts.get(file) ?? "").matchAll(
-    /^(?:import|export)[^;]*? from "(\.[^"]+)"/gms,
+  return specifiersOf(file)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => normalize(join(dirname(file), specifier)));
+}
+
+/** All imports that break a rule, as `file → target`. */
+function importsWhere(breaks: (file: string, target: string) => boolean): string[] {
+  return files.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => breaks(file, target))
+      .map((target) => `${file} → ${target}`),
   );
-  return [...specifiers].map(([, path = ""]) => normalize(join(dirname(file), path)));
 }
 
 function layerOf(file: string): number {
   return layers.findIndex((patterns) => patterns.some((pattern) => pattern.test(file)));
 }
 
+/** Every cycle of a graph, as the path that leads round it. */
+function cyclesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const cycles = new Set<string>();
+  const done = new Set<string>();
+  const visit = (node: string, path: readonly string[]): void => {
+    if (path.includes(node)) cycles.add([...path.slice(path.indexOf(node)), node].join(" → "));
+    else if (!done.has(node)) {
+      for (const target of graph.get(node) ?? []) visit(target, [...path, node]);
+      done.add(node);
+    }
+  };
+  for (const node of graph.keys()) visit(node, []);
+  return [...cycles];
+}
+
+/**
+ * Returns which siblings import each other, at every level of the tree. `runner.ts` and `runner/` are one
+ * node, as the file is the way into the folder.
+ */
+function siblingGraph(): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>();
+  for (const file of files) {
+    for (const target of importsOf(file)) {
+      const [from, to] = [file.split("/"), target.split("/")];
+      const level = from.findIndex((name, i) => name !== to[i]);
+      const [one = "", other = ""] = [from, to].map((path) =>
+        path
+          .slice(0, level + 1)
+          .join("/")
+          .replace(/\.[jt]s$/, ""),
+      );
+      if (one === other) continue;
+      graph.set(one, (graph.get(one) ?? new Set()).add(other));
+    }
+  }
+  return graph;
+}
+
 describe("the source tree", () => {
+  it("is read whole: imports of every kind are found", () => {
+    expect(importsOf("start.js")).toEqual(["main.ts"]);
+    expect(importsOf("engines/native/start-worker.js")).toEqual(["engines/native/worker.ts"]);
+    expect(importsOf("engines/native/worker-pool.ts")).toContain("engines/native/start-worker.js");
+    expect(importsOf("http/app.ts")).toContain("http/routes/tasks.ts");
+    const others = new Set(files.flatMap(importsOf).filter((target) => !texts.has(target)));
+    expect([...others]).toEqual(["../package.json"]);
+  });
+
   it("has a place in the order of layers for every file", () => {
     expect(files.filter((file) => layerOf(file) === -1)).toEqual([]);
   });
 
   it("imports only downwards", () => {
-    const upwards = files.flatMap((file) =>
-      importsOf(file)
-        .filter((target) => layerOf(target) > layerOf(file))
-        .map((target) => `${file} → ${target}`),
-    );
-    expect(upwards).toEqual([]);
+    expect(importsWhere((file, target) => layerOf(target) > layerOf(file))).toEqual([]);
   });
 
   it("keeps the service and the view of it in the terminal apart", () => {
     const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
     const shared = new Set(["schema.ts", "task.ts", "task-events.ts"]);
-    const crossings = files.flatMap((file) =>
-      importsOf(file)
-        .filter((target) => isView(file) !== isView(target))
-        .filter((target) => !isView(file) || !shared.has(target))
-        .map((target) => `${file} → ${target}`),
+    const crossings = importsWhere(
+      (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
     );
     expect(crossings).toEqual([]);
   });
 
-  it("has no import cycles", () => {
-    const cycles: string[] = [];
-    const visit = (file: string, path: readonly string[]): void => {
-      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(" → "));
-      else for (const target of importsOf(file)) visit(target, [...path, file]);
-    };
-    for (const file of files) visit(file, []);
-    expect(cycles).toEqual([]);
+  it("has no import cycles between files", () => {
+    const graph = new Map(files.map((file) => [file, new Set(importsOf(file))]));
+    expect(cyclesIn(graph)).toEqual([]);
+  });
+
+  it("has no import cycles between sibling folders at any level", () => {
+    expect(cyclesIn(siblingGraph())).toEqual([]);
   });
 
   it("keeps the plug-in families apart", () => {
-    const families = new Set(["stores", "resolvers", "engines"]);
-    const crossings = files.flatMap((file) => {
-      const [family = ""] = file.split("/");
-      return importsOf(file)
-        .filter((target) => families.has(family) && families.has(target.split("/")[0]!))
-        .filter((target) => !target.startsWith(`${family}/`));
+    const familyOf = (file: string) => /^(stores|resolvers|engines)\//.exec(file)?.[1];
+    const crossings = importsWhere((file, target) => {
+      const [one, other] = [familyOf(file), familyOf(target)];
+      return one !== undefined && other !== undefined && one !== other;
     });
     expect(crossings).toEqual([]);
+  });
+
+  it("lets a browser import what clients see: it leads to no module of Node", () => {
+    const reached = new Set<string>();
+    const visit = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      for (const target of importsOf(file)) visit(target);
+    };
+    for (const file of ["task.ts", "page-info.ts", "errors.ts"]) visit(file);
+    const packages = [...reached]
+      .flatMap(specifiersOf)
+      .filter((specifier) => !/^(\.|@sinclair\/typebox(\/|$))/.test(specifier));
+    expect(reached).toContain("schema.ts");
+    expect(packages).toEqual([]);
+    const globals = /\b(process|Buffer|__dirname|require)\b\s*[.([]/;
+    expect([...reached].filter((file) => globals.test(texts.get(file) ?? ""))).toEqual([]);
   });
 
   it("lets only main.ts import registries and config", () => {
@@ -90,14 +162,24 @@ describe("the source tree", () => {
     expect(importers).toEqual(["main.ts"]);
   });
 
-  it("reads the environment in config.ts alone", () => {
-    const readers = files.filter((file) => /process\s*\.\s*env/.test(texts.get(file) ?? ""));
-    expect(readers).toEqual(["config.ts"]);
+  it("reads the environment in config.ts alone; start.js sets the size of Node's thread pool", () => {
+    const pattern = /process\??\.env\b|process\["env"\]|\benv\b[^;]*from "node:process"/;
+    const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
+    expect(readers).toEqual(["config.ts", "start.js"]);
+    expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([
+      'process.env["UV_THREADPOOL_SIZE"] ??= "16";',
+    ]);
   });
 
   it("names no file or folder after nothing", () => {
-    const vague = /(^|\/)(utils?|helpers?|misc|common|shared|lib)(\.ts$|\/)/;
+    const vague = /(^|\/)(values|utils?|helpers?|misc|common|shared|lib)(\.[jt]s$|\/)/;
     expect(files.filter((file) => vague.test(file))).toEqual([]);
+  });
+
+  it("is at most three folders deep, and no import climbs more than three", () => {
+    expect(files.filter((file) => file.split("/").length > 4)).toEqual([]);
+    const climbs = files.flatMap(specifiersOf).filter((name) => name.startsWith("../../../../"));
+    expect(climbs).toEqual([]);
   });
 
   it("has no file over 250 lines", () => {

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Config, readConfig } from "../src/config.ts";
 
-describe("readConfig", () => {
-  it("has a default for every setting", () => {
+describe("the settings", () => {
+  it("have a default each", () => {
     expect(readConfig({})).toMatchObject({ HOST: "127.0.0.1", PORT: 3000, STORE_URL: "sqlite:" });
     expect(Object.keys(readConfig({}))).toEqual(Object.keys(Config.properties));
   });
 
-  it("takes numbers from text and an empty variable as unset", () => {
+  it("parses integers, and treats an empty variable as unset", () => {
     const config = readConfig({ PORT: "8080", HOST: "", INFO_CACHE_TTL_S: "0", UNKNOWN: "x" });
     expect(config).toMatchObject({ PORT: 8080, HOST: "127.0.0.1", INFO_CACHE_TTL_S: 0 });
     expect(config).not.toHaveProperty("UNKNOWN");
@@ -41,7 +41,7 @@ describe("readConfig", () => {
     }
   });
 
-  it("is told in README, each setting with its default", () => {
+  it("is documented in README, each setting with its default", () => {
     const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
     const rows = readme.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
     for (const [name, schema] of Object.entries(Config.properties)) {

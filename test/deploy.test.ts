@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { Config } from "../src/config.ts";
 import { startService } from "./process/service.ts";
@@ -13,7 +14,7 @@ const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
 const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
 
 describe("the image", () => {
-  it("is built from files that are there", () => {
+  it("is built from files that exist", () => {
     const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(
       ([, sources = ""]) => sources.split(" "),
     );
@@ -21,19 +22,37 @@ describe("the image", () => {
     expect(copied.filter((source) => !existsSync(new URL(source, top)))).toEqual([]);
   });
 
-  it("starts a file that it has", () => {
-    const [, program = ""] = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
-    expect(existsSync(new URL(program, top))).toBe(true);
+  it("starts a file that exists", () => {
+    const [, program] = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
+    expect(program).toBe("src/start.js");
+    expect(existsSync(new URL(String(program), top))).toBe(true);
   });
 
-  it("sets only what the service reads", () => {
+  it("sets only variables that the service reads", () => {
     const [, assignments = ""] = /^ENV (.* HOST=.*)$/m.exec(dockerfile) ?? [];
     const names = [...assignments.matchAll(/(\w+)=/g)].map(([, name]) => name);
     expect(names.filter((name) => name !== "PATH")).toEqual(["HOST", "PORT", "DATA_DIR"]);
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(names.slice(1)));
   });
 
-  it("is healthy while the service answers", async () => {
+  it("fills the compile cache with programs that end as the build expects", async () => {
+    const programs = dockerfile.matchAll(/(PORT=none )?node (src\S+) 2>&1 \| grep "([^"]+)"/g);
+    const checks = [...programs].map(async ([, port, program = "", text]) => {
+      const child = execFile(process.execPath, [program], {
+        cwd: top,
+        env: port === undefined ? {} : { PORT: "none" },
+      });
+      const [stderr] = await Promise.all([readText(child.stderr!), once(child, "exit")]);
+      expect(stderr).toContain(text);
+      return program;
+    });
+    expect(await Promise.all(checks)).toEqual([
+      "src/start.js",
+      "src/engines/native/start-worker.js",
+    ]);
+  });
+
+  it("is healthy while the service responds", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
     const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
     expect(await checkHealth(new URL(service.url).port)).toBe(0);
@@ -46,8 +65,8 @@ describe("the image", () => {
   });
 });
 
-describe("the composition", () => {
-  it("sets only what the service or Postgres reads", () => {
+describe("the compose file", () => {
+  it("sets only variables that the service or Postgres reads", () => {
     const names = [...compose.replaceAll(/#.*$/gm, "").matchAll(/\b([A-Z][A-Z_]+): /g)].map(
       ([, name = ""]) => name,
     );
@@ -56,14 +75,15 @@ describe("the composition", () => {
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
   });
 
-  it("publishes as many ports as there are processes that answer", () => {
+  it("publishes one port for each api process", () => {
     const [, first, last] = /ports: \["127\.0\.0\.1:(\d+)-(\d+):3000"\]/.exec(compose) ?? [];
     const [, replicas] = /^ {2}api:\n(?:.*\n)*?.*replicas: (\d+)/m.exec(compose) ?? [];
+    expect(Number(replicas)).toBeGreaterThan(0);
     expect(Number(last) - Number(first) + 1).toBe(Number(replicas));
   });
 });
 
-/** Runs the image's health check for the service on `port`; gives its exit code. */
+/** Runs the image's health check for the service on `port`; returns its exit code. */
 async function checkHealth(port: string): Promise<number | null> {
   const [, command = ""] = /^HEALTHCHECK .*?CMD (\[.*\])$/m.exec(dockerfile) ?? [];
   const [program, ...args] = JSON.parse(command) as string[];

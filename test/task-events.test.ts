@@ -4,7 +4,8 @@ import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
 import { createTaskEvents, type TaskEvent, type TaskEvents } from "../src/task-events.ts";
-import { newTask, type Task } from "../src/task.ts";
+import type { Task } from "../src/task.ts";
+import { newTask } from "../src/task-changes.ts";
 import { describeTaskStore } from "./contracts/task-store.ts";
 import { makeFolder } from "./stores/folder.ts";
 

@@ -9,7 +9,7 @@ import { createMemoryStore } from "../src/stores/memory.ts";
 import type { TaskStore } from "../src/stores/store.ts";
 import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../src/task-events.ts";
-import { newTask } from "../src/task.ts";
+import { newTask } from "../src/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";
@@ -46,7 +46,7 @@ function watch(url: URL): Terminal {
 }
 
 describe("watching", () => {
-  it("shows the tasks that run already, and follows what happens to them", async () => {
+  it("shows the tasks that are already running, and follows their changes", async () => {
     const { store, events } = openTasks();
     const { url } = await listen({ store, events });
     const id = await startTask(store, "first");
@@ -58,7 +58,7 @@ describe("watching", () => {
     await output.waitFor(/50 %.*second\n/);
   });
 
-  it("goes on where it was when the connection is lost", async () => {
+  it("resumes after a lost connection", async () => {
     const { store, events } = openTasks();
     const { app, url } = await listen({ store, events });
     const output = watch(url);
@@ -66,11 +66,11 @@ describe("watching", () => {
     await output.waitFor(/50 %.*first\n/);
     app.server.closeAllConnections();
     await store.update(id, { state: "canceled" });
-    await output.waitFor(/trying again\n[^]*canceled.*first\n/);
+    await output.waitFor(/retrying\n[^]*canceled.*first\n/);
     expect(output.text.match(/canceled/g)).toHaveLength(1);
   });
 
-  it("finds out what has become of its tasks when too much was missed", async () => {
+  it("reads its tasks again if too many changes were missed", async () => {
     const { store, events } = openTasks(2);
     const { app, url } = await listen({ store, events });
     const output = watch(url);
@@ -84,7 +84,7 @@ describe("watching", () => {
     expect(output.text).toMatch(/50 %.*three\n/);
   });
 
-  it("waits for a service that is away", async () => {
+  it("retries while the service is unavailable", async () => {
     const { app, url } = await listen();
     await app.close();
     const output = watch(url);
@@ -94,7 +94,7 @@ describe("watching", () => {
     await startTask(store, "late");
     await listen({ store, events }, Number(url.port));
     await output.waitFor(/50 %.*late\n/);
-    expect(output.text.match(/trying again/g)).toHaveLength(1);
+    expect(output.text.match(/retrying/g)).toHaveLength(1);
   });
 });
 
@@ -115,10 +115,10 @@ describe("the program", () => {
     expect(await errors).toBe("");
   });
 
-  it("refuses what is no address of a service", async () => {
+  it("refuses an argument that is not the URL of a service", async () => {
     const child = start("ftp://example.com/");
     const errors = text(child.stderr);
     expect((await once(child, "exit"))[0]).toBe(2);
-    expect(await errors).toContain("must be an http URL, got ftp://example.com/");
+    expect(await errors).toContain("must be http or https, got ftp://example.com/");
   });
 });

@@ -103,10 +103,9 @@ async function openEar(base: string): Promise<Ear> {
   if (body === null) throw new Error("GET /tasks/events answered without a body");
   const listening = (async () => {
     for await (const events of readEvents(body)) {
-      for (const { type, data } of events) {
-        if (data === "") continue;
+      for (const { event, data } of events) {
         const { id, state } = JSON.parse(data) as Task;
-        timeOf(id, type === "deleted" ? type : state).resolve(performance.now());
+        timeOf(id, event === "deleted" ? event : state).resolve(performance.now());
       }
     }
   })().catch((error: unknown) => {

@@ -1,5 +1,6 @@
 import type { TaskStore } from "../../src/stores/store.ts";
-import { newTask, type Task } from "../../src/task.ts";
+import type { Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 
 /** Puts `count` tasks into the store, through its own door. */
 export async function fillStore(store: TaskStore, count: number): Promise<void> {

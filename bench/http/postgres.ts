@@ -2,7 +2,8 @@ import Fastify from "fastify";
 import { Client, Pool } from "pg";
 import { PgBoss } from "pg-boss";
 import { openStore } from "../../src/stores/registry.ts";
-import { newTask, type TaskOptions } from "../../src/task.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 import type { Route } from "./routes.ts";
 
 /** As many as the service has. */

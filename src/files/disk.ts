@@ -5,34 +5,33 @@ import { ServiceError } from "../errors.ts";
 import type { FileStore } from "./files.ts";
 
 /**
- * A file store on the disk: results are `<folder>/files/<id>`, parts are in `<folder>/parts/<id>/`. Both
- * are on one file system, since a result is moved there by renaming it. Folders are made where they
- * are needed.
+ * Opens a file store on disk: results are `<folder>/files/<id>`, work folders `<folder>/parts/<id>/`. Both
+ * are on one file system, as a result is moved by renaming it. Folders are created on first use.
  */
 export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
-  const parts = join(folder, "parts");
+  const workFolders = join(folder, "parts");
 
   return {
     openWorkFolder: (id) =>
-      attempt(`make the parts folder of task ${id}`, async () => {
-        const path = join(parts, knownId(id));
+      attempt(`create the work folder of task ${id}`, async () => {
+        const path = join(workFolders, requireTaskId(id));
         await mkdir(path, { recursive: true });
         return path;
       }),
 
     removeWorkFolder: (id) =>
-      attempt(`remove the parts of task ${id}`, async () => {
-        if (isTaskId(id)) await removeAll(join(parts, id));
+      attempt(`remove the work folder of task ${id}`, async () => {
+        if (isTaskId(id)) await removeFolder(join(workFolders, id));
       }),
 
     saveResult: (id, path) =>
-      attempt(`keep the file of task ${id}`, async () => {
-        await makeFolder(results);
-        await rename(path, join(results, knownId(id)));
+      attempt(`save the file of task ${id}`, async () => {
+        await createFolder(results);
+        await rename(path, join(results, requireTaskId(id)));
         await syncFolder(results);
         await syncFolder(dirname(path));
-        await removeAll(join(parts, id));
+        await removeFolder(join(workFolders, id));
       }),
 
     open: (id) =>
@@ -51,17 +50,17 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       attempt(`remove the file of task ${id}`, async () => {
         if (!isTaskId(id)) return;
         await rm(join(results, id), { force: true });
-        await removeAll(join(parts, id));
+        await removeFolder(join(workFolders, id));
       }),
 
     ids: () =>
       attempt("list the files", async () => {
-        const names = await Promise.all([results, parts].map(namesIn));
+        const names = await Promise.all([results, workFolders].map(namesIn));
         return [...new Set(names.flat().filter(isTaskId))];
       }),
 
     freeBytes: () =>
-      attempt("read how much room there is", async () => {
+      attempt("read the free disk space", async () => {
         await mkdir(folder, { recursive: true });
         const { bavail, bsize } = await statfs(folder);
         return bavail * bsize;
@@ -77,26 +76,29 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** As they are written in this service: an id is part of a path only where it can be nothing else. */
+/** Returns whether `id` is a UUID as this service writes it; only then is it used in a path. */
 function isTaskId(id: string): boolean {
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 }
 
-function knownId(id: string): string {
+/** @throws ServiceError `not_found` if `id` is not a task id. */
+function requireTaskId(id: string): string {
   if (isTaskId(id)) return id;
   throw new ServiceError("not_found", `there are no files of task ${id.slice(0, 100)}`);
 }
 
-/** Makes the folder and puts it, and those above it that were missing, where power loss cannot reach. */
-async function makeFolder(path: string): Promise<void> {
+/** Creates the folder and its missing parents, and makes them durable. */
+async function createFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
   const last = dirname(first);
-  for (let made = path; made !== last; made = dirname(made)) await syncFolder(dirname(made));
+  for (let created = path; created !== last; created = dirname(created)) {
+    await syncFolder(dirname(created));
+  }
 }
 
 async function syncFolder(path: string): Promise<void> {
-  // Windows cannot open a folder, and writes down renames by itself.
+  // Windows cannot open a folder; it makes renames durable by itself.
   if (process.platform === "win32") return;
   const handle = await open(path, "r");
   try {
@@ -106,8 +108,8 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Again where something appears in the folder while it is being removed. */
-async function removeAll(folder: string): Promise<void> {
+/** Retries if files appear in the folder while it is being removed. */
+async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }
 

@@ -1,27 +1,38 @@
 import type { FileHandle } from "node:fs/promises";
 
 /**
- * Contract of a file store: the results of tasks, and the folders in which runs work. It can be
+ * Contract of a file store: the results of tasks, and the work folders of their runs. It can be
  * implemented from this text alone.
  *
- * A task has at most one result, which appears whole or not at all and survives `SIGKILL` and power
- * loss. Ids are task ids; any other text is an unknown id, never a path. Errors are `ServiceError`:
- * `disk_full` where there is no room (ENOSPC, EDQUOT), else `unavailable` with the original error as
- * `cause`.
+ * A task has at most one result. It appears complete or not at all, and survives `SIGKILL` and power
+ * loss. Ids are task ids; any other text is an unknown id, never a path. Errors are `ServiceError` with
+ * the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
  */
 export interface FileStore {
-  /** The folder in which the task's runs keep what they fetched; made where it is missing. */
+  /**
+   * Returns the path of the folder in which the task's runs keep what they fetched; creates it if missing.
+   *
+   * @throws ServiceError `not_found` for an unknown id.
+   */
   openWorkFolder(id: string): Promise<string>;
-  /** Removes that folder with all that is in it; no error where there is none. */
+  /** Removes that folder with its content; no error if there is none. */
   removeWorkFolder(id: string): Promise<void>;
-  /** Makes the file at `path`, which is complete, on the disk and in the parts folder, the task's result, and removes the parts. */
+  /**
+   * Makes the file at `path`, which is complete, flushed and in the task's work folder, the task's result,
+   * and removes the work folder.
+   *
+   * @throws ServiceError `not_found` for an unknown id.
+   */
   saveResult(id: string, path: string): Promise<void>;
-  /** The result for reading, or `undefined`; the caller closes the handle. It can be read to its end even if it is removed. */
+  /**
+   * Opens the result for reading; `undefined` if there is none. The caller closes the handle. The file can
+   * be read to its end even if it is removed meanwhile.
+   */
   open(id: string): Promise<{ handle: FileHandle; size: number } | undefined>;
-  /** Removes result and parts; no error where there are none. */
+  /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
-  /** The ids that have a result or parts, in no order. */
+  /** Lists the ids that have a result or a work folder, in no particular order. */
   ids(): Promise<string[]>;
-  /** Bytes that may still be written. */
+  /** Returns the free space, bytes. */
   freeBytes(): Promise<number>;
 }

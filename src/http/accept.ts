@@ -2,17 +2,15 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fast
 import { ServiceError } from "../errors.ts";
 
 /**
- * A hook of routes that answer with `mediaType`: refuses a client that does not accept it (RFC 9110
- * §12.5.1).
- *
- * Fails with ServiceError `not_acceptable`.
+ * Returns a hook for routes that respond with `mediaType`: it fails with ServiceError `not_acceptable` if
+ * the client does not accept that (RFC 9110 §12.5.1).
  */
 export function requireAccept(mediaType: string) {
   return (request: FastifyRequest, _reply: FastifyReply, done: HookHandlerDoneFunction): void => {
     const { accept } = request.headers;
     if (accept === undefined || accept === "*/*" || accept === mediaType) return done();
     if (request.accepts().type([mediaType]) !== false) return done();
-    const rule = `the answer is ${mediaType}, which "Accept: ${accept.slice(0, 100)}" does not allow`;
+    const rule = `the response is ${mediaType}, which "Accept: ${accept.slice(0, 100)}" does not allow`;
     return done(new ServiceError("not_acceptable", rule));
   };
 }

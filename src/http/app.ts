@@ -11,12 +11,12 @@ import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
-import type { TaskStore } from "../stores/store.ts";
+import type { OpenedStore, TaskStore } from "../stores/store.ts";
 import { withFeed } from "../stores/publish-changes.ts";
 import type { TaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
-import { documentRoutes, registerDocs } from "./docs.ts";
+import { registerDocs } from "./docs.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
 import { handleError, handleNotFound } from "./error-handler.ts";
 import { ignoreBodies } from "./json.ts";
@@ -33,31 +33,29 @@ import { taskRoutes } from "./routes/tasks.ts";
 import { validatorCompiler } from "./validation.ts";
 
 export interface AppOptions {
-  /** Where tasks are kept; default: in memory. Closed with the app. */
+  /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
-  /** Where `store` publishes its changes; default: a feed of the app, which then has it publish them. */
+  /** The feed to which `store` publishes its changes; default: one to which the app publishes its own. */
   events?: TaskEvents;
-  /** Where the files of tasks are; default: a folder of their own for temporary files. */
+  /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
-  /** What runs the tasks; default: nothing does. Stopped with the app, before the store is closed. */
-  runner?: { stop(): Promise<void> };
-  /** What reads pages; default: the stub, which fetches nothing. Closed with the app. */
+  /** What reads pages; default: the stub, which fetches nothing. */
   resolver?: Resolver;
   /** Default: no log. */
   logger?: FastifyBaseLogger;
-  /** Seconds that a page's information is remembered; default 300. */
+  /** How long a page's information is cached, seconds; default 300. */
   infoCacheTtlS?: number;
-  /** Time for reading one page; default 15,000. */
+  /** Longest time to read one page, milliseconds; default 15,000. */
   infoTimeoutMs?: number;
-  /** Pages read at a time; default 64. */
+  /** Pages that are read at a time; default 64. */
   infoConcurrency?: number;
-  /** Clients that watch the tasks at a time; default 1,000. */
+  /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
-  /** How long `close` waits for requests in flight before it ends them; default 7,000. */
+  /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
   finishMs?: number;
   /**
-   * Aborted some time before `close`: everything is still answered, but it is not ready any more, each
-   * answer ends its connection, and `runner` stops. Default: never.
+   * Aborted some time before `close`: the app keeps serving, but `/health/ready` responds with 503 and
+   * each response closes its connection. Default: never.
    */
   drainSignal?: AbortSignal;
 }
@@ -66,10 +64,10 @@ export type App = FastifyInstance;
 
 /**
  * The service without its process: routes, schemas, limits. Ready for `inject` or `listen` when the
- * promise resolves; `close` lets requests in flight finish for `finishMs`, then ends them.
+ * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them; what was
+ * passed in stays open.
  */
 export async function buildApp(options: AppOptions = {}): Promise<App> {
-  const { store, events } = openTasks(options);
   const {
     resolver = createStubResolver(),
     files = openDiskFiles({ folder: join(tmpdir(), `unreel-${randomUUID()}`) }),
@@ -80,12 +78,12 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     timeoutMs: options.infoTimeoutMs ?? 15_000,
     concurrency: options.infoConcurrency ?? 64,
   });
-  const app = createServer({ ...options, store, resolver }, () => infoCache.stop());
+  const app = createServer(options, () => infoCache.stop());
+  const { store, events } = openTasks(app, options);
   app.setNotFoundHandler(handleNotFound);
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
   await registerDocs(app);
-  await app.register(documentRoutes);
   await app.register(taskRoutes, { store });
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });
@@ -98,27 +96,31 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   return app;
 }
 
-export type WorkerOptions = Pick<AppOptions, "runner" | "logger" | "finishMs" | "drainSignal"> &
-  Required<Pick<AppOptions, "store" | "resolver">>;
+type ServerOptions = Pick<AppOptions, "logger" | "finishMs" | "drainSignal">;
 
-/** The same for a process that runs tasks and answers `/health/` alone. */
-export async function buildWorkerApp(options: WorkerOptions): Promise<App> {
+export interface WorkerAppOptions extends ServerOptions {
+  store: TaskStore;
+}
+
+/** The app of a process that only runs tasks: it serves `/health/` alone. */
+export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
+  const { store, drainSignal } = options;
   const app = createServer(options, () => {});
   app.setNotFoundHandler((request) => {
     const [path = ""] = request.url.split("?", 1);
-    const there = path.slice(0, 200);
-    throw new ServiceError("not_found", `no route ${there}: this process only runs tasks`);
+    const route = path.slice(0, 200);
+    throw new ServiceError("not_found", `no route ${route}: this process only runs tasks`);
   });
   const methods = registerMethods(app);
-  await app.register(healthRoutes, { store: options.store, drainSignal: options.drainSignal });
+  await app.register(healthRoutes, { store, drainSignal });
   methods.refuseOthers();
   await app.ready();
   return app;
 }
 
-/** What every role has alike; `stop` ends what requests in flight wait for. */
-function createServer(options: WorkerOptions, stop: () => void): App {
-  const { runner, resolver, store, logger, drainSignal, finishMs = 7_000 } = options;
+/** What both apps have in common; `stop` ends what the last requests in flight wait for. */
+function createServer(options: ServerOptions, stop: () => void): App {
+  const { logger, drainSignal, finishMs = 7_000 } = options;
   const app: FastifyInstance = Fastify({
     ...(logger && { loggerInstance: logger }),
     ...serverLimits,
@@ -134,50 +136,24 @@ function createServer(options: WorkerOptions, stop: () => void): App {
   if (logger) logRequests(app);
   closeConnectionsOnDrain(app, drainSignal);
   drainOnClose(app, finishMs, stop);
-  closeParts(app, { runner, resolver, store, drainSignal });
   app.register(accepts);
   return app;
 }
 
-function openTasks({ store, events, logger }: AppOptions) {
-  if (store !== undefined && events !== undefined) return { store, events };
-  return withFeed(store ?? createMemoryStore(), logger, events);
+function openTasks(app: App, { store, events, logger }: AppOptions): OpenedStore {
+  if (store !== undefined)
+    return events === undefined ? withFeed(store, logger) : { store, events };
+  const opened = withFeed(createMemoryStore(), logger, events);
+  app.addHook("onClose", () => opened.store.close());
+  return opened;
 }
 
-interface ClosedParts {
-  runner: AppOptions["runner"];
-  resolver: Resolver;
-  store: TaskStore;
-  drainSignal: AbortSignal | undefined;
-}
-
-/** The runner stops while the last requests are answered, and goes before what it uses. */
-function closeParts(app: FastifyInstance, parts: ClosedParts): void {
-  const { runner, resolver, store, drainSignal } = parts;
-  let stopped: Promise<void> | undefined;
-  function stop(): void {
-    stopped ??= runner?.stop();
-    // Awaited below; until then a failure is nobody's yet.
-    stopped?.catch(() => {});
-  }
-  drainSignal?.addEventListener("abort", stop, { once: true });
-  app.addHook("preClose", async () => stop());
-  app.addHook("onClose", async () => {
-    try {
-      await stopped;
-    } finally {
-      await resolver.close();
-      await store.close();
-    }
-  });
-}
-
-/** A client that is slow or sends without end is cut off; the others do not notice. */
+/** Limits that keep a slow or endless request from taking resources from other clients. */
 const serverLimits = {
   bodyLimit: 64 * 1024,
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
-  // The longest that fits into a request: an id that is too long is one that no task has.
+  // As long as a request can be: a task id that is too long is unknown, not invalid.
   routerOptions: { maxParamLength: 16 * 1024 },
   http: {
     headersTimeout: 15_000,

@@ -4,9 +4,9 @@ import { type ErrorCode, ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf } from "./problem.ts";
 
 /**
- * Answers bytes that are no HTTP request, before a request exists (RFC 9112 §2.2), and hangs up.
- * Where an earlier request of the connection has not been answered yet, that answer goes first and
- * is the last one.
+ * Responds to bytes that are not an HTTP request (RFC 9112 §2.2) with a problem document, and closes the
+ * connection. If the response to an earlier request of the connection is still being written, only that
+ * one is sent.
  */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   const pending = pendingResponse(socket);
@@ -25,26 +25,26 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
   }
 }
 
-/** Node keeps the response that is being written on the socket, as its own handler uses it. */
+/** Node keeps the response that is being written on the socket, and reads it in its own handler too. */
 function pendingResponse(socket: Socket): ServerResponse | undefined {
   const { _httpMessage: response } = socket as Socket & { _httpMessage?: ServerResponse | null };
   return response ?? undefined;
 }
 
-type Answer = readonly [reason: string, code: ErrorCode, detail: string];
+type ClientError = readonly [reason: string, code: ErrorCode, detail: string];
 
-const notHttp: Answer = [
+const notHttp: ClientError = [
   "Bad Request",
   "invalid_request",
   "the bytes received are not an HTTP/1.1 request",
 ];
 
-const clientErrors: Readonly<Record<string, Answer>> = {
-  HPE_INVALID_METHOD: ["Bad Request", "invalid_request", "the request's method is not known"],
+const clientErrors: Readonly<Record<string, ClientError>> = {
+  HPE_INVALID_METHOD: ["Bad Request", "invalid_request", "the request method is unknown"],
   HPE_HEADER_OVERFLOW: [
     "Request Header Fields Too Large",
     "headers_too_large",
-    "request line and headers may have 16 KiB and 1000 fields together",
+    "request line and headers may have at most 16 KiB and 1000 fields",
   ],
   ERR_HTTP_REQUEST_TIMEOUT: [
     "Request Timeout",

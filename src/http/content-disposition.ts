@@ -1,13 +1,13 @@
 /**
- * The value of `Content-Disposition` that has browsers save a file under `name` (RFC 6266 §4). Names
- * beyond ASCII go into `filename*` (RFC 8187); `filename` is for clients that do not know it.
+ * Returns the value of `Content-Disposition` with which browsers save a file as `name` (RFC 6266 §4):
+ * `filename*` has the whole name (RFC 8187), `filename` an ASCII version for clients that do not know it.
  */
 export function attachment(name: string): string {
   const safe = name
     .toWellFormed()
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "")
     .replace(/[/\\]/g, "_");
-  // Letters lose their marks rather than themselves: curl and others save under this name.
+  // curl and others save under this name: letters keep their base letter, without the diacritic.
   const ascii = safe
     .normalize("NFD")
     .replace(/\p{M}/gu, "")
@@ -16,7 +16,7 @@ export function attachment(name: string): string {
   return `attachment; filename="${ascii}"; filename*=UTF-8''${escapeAttribute(safe)}`;
 }
 
-/** Leaves RFC 8187's `attr-char` as they are, which `encodeURIComponent` has four more of. */
+/** Escapes all but RFC 8187's `attr-char`; `encodeURIComponent` leaves four more characters as they are. */
 function escapeAttribute(text: string): string {
   const code = (character: string) => character.charCodeAt(0).toString(16).toUpperCase();
   return encodeURIComponent(text).replace(/['()*]/g, (character) => `%${code(character)}`);

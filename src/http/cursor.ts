@@ -1,11 +1,11 @@
 import { ServiceError } from "../errors.ts";
 
-/** A place in the list of tasks as clients see it: opaque text, so that its content may change. */
+/** Returns the cursor of the page of tasks with a `seq` below `before`; opaque, so that its content may change. */
 export function formatCursor(before: number): string {
   return Buffer.from(`${before}`).toString("base64url");
 }
 
-/** @throws ServiceError `invalid_request` if `cursor` is not one that `formatCursor` made. */
+/** @throws ServiceError `invalid_request` if `cursor` was not made by `formatCursor`. */
 export function parseCursor(cursor: string): number {
   const before = Number(Buffer.from(cursor, "base64url").toString("latin1"));
   if (Number.isSafeInteger(before) && before > 0 && formatCursor(before) === cursor) return before;

@@ -2,14 +2,12 @@ import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../package.json" with { type: "json" };
-import type { FastifyInstance, FastifyPluginAsync } from "fastify";
+import type { FastifyInstance } from "fastify";
 
-/** `/openapi.json`: OpenAPI 3.1 made from the routes' own schemas. */
-export const documentRoutes: FastifyPluginAsync = async (app) => {
-  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
-};
-
-/** Collects the schemas of the routes that are added from now on, and shows them at `/docs`. */
+/**
+ * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
+ * of the routes; `/docs` shows it.
+ */
 export async function registerDocs(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -18,15 +16,15 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         title: "Unreel",
         version: packageJson.version,
         description:
-          "Tells what is on a video page and turns its address into a task.\n\n" +
-          "Every error is a problem document (RFC 9457) with a `code` from a closed list and " +
-          "`retryable`, the verdict whether the same request may succeed later.",
+          "Extracts metadata from video pages and downloads the videos in background tasks.\n\n" +
+          "Every error is a problem document (RFC 9457). Its `code` is one of a closed list; " +
+          "`retryable` tells whether the same request may succeed later.",
       },
       servers: [{ url: "/" }],
       tags: [
-        { name: "info", description: "What is on a page" },
-        { name: "tasks", description: "Addresses to download from" },
-        { name: "health", description: "Whether the service is up" },
+        { name: "info", description: "Metadata and media formats of a video page" },
+        { name: "tasks", description: "Downloads in the background" },
+        { name: "health", description: "Probes for load balancers and orchestrators" },
       ],
     },
     refResolver: {
@@ -34,8 +32,9 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
     },
   });
+  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
   await app.register(async (docs) => {
-    // TLS is a proxy's matter: over plain HTTP an upgrade would break the page.
+    // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
     await docs.register(helmet, {
       contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
       strictTransportSecurity: false,

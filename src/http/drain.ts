@@ -3,25 +3,25 @@ import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
-/** The answer to a request that comes after `leaving` is the last one of its connection. */
+/** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(
   app: FastifyInstance,
-  leaving: AbortSignal | undefined,
+  drainSignal: AbortSignal | undefined,
 ): void {
   app.addHook("onRequest", (_request, { raw }, done) => {
-    if (leaving?.aborted) raw.setHeader("connection", "close");
+    if (drainSignal?.aborted) raw.setHeader("connection", "close");
     done();
   });
 }
 
-/** What is answered while the service stops. */
+/** The error of requests that arrive while the service stops. */
 export function stoppingError(): ServiceError {
   return new ServiceError("unavailable", "the service is shutting down");
 }
 
 /**
- * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`,
- * connections are closed as they fall idle, and after `finishMs` the rest is stopped and cut off.
+ * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`, and
+ * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest.
  */
 export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
   let sweep: NodeJS.Timeout | undefined;

@@ -2,9 +2,9 @@ import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
-/** Answers every error as a problem document; what is nobody's fault but ours goes to the log. */
+/** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  // The client has hung up: what was aborted for it is no failure, and nobody reads the answer.
+  // The client has disconnected, so the request was aborted: not a failure, and no one reads a response.
   if (request.raw.destroyed && reply.raw.destroyed) return void reply.hijack();
   const known = error instanceof ServiceError ? error : serviceErrorOf(error);
   const { code, message } = known;
@@ -28,15 +28,15 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   reply.code(problem.status).type(problemMediaType).send(problem);
 }
 
-/** Fastify's own refusals, in this service's words. */
-const refusals: Readonly<Record<string, [code: ErrorCode, detail: string]>> = {
+/** Fastify's own errors, by code. */
+const fastifyErrors: Readonly<Record<string, [code: ErrorCode, detail: string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "the body is over 64 KiB"],
 };
 
 function serviceErrorOf(error: unknown): ServiceError {
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
-  const refusal = refusals[code];
-  if (refusal !== undefined) return new ServiceError(...refusal, { cause: error });
+  const known = fastifyErrors[code];
+  if (known !== undefined) return new ServiceError(...known, { cause: error });
   if (statusCode >= 400 && statusCode < 500) {
     return new ServiceError(codeOfStatus(statusCode), `the request was refused: ${message}`, {
       cause: error,

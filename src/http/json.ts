@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../errors.ts";
 
-/** Makes the app pass over the body of any request: what needs none is not refused for having one. */
+/** Makes the app ignore request bodies, so that routes without one accept any. */
 export function ignoreBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, payload, done) => {
@@ -12,11 +12,10 @@ export function ignoreBodies(app: FastifyInstance): void {
 }
 
 /**
- * Makes the routes of this plug-in read bodies of type `application/json` and no others.
- *
- * @throws ServiceError (to the client) `unsupported_media_type` for another type, charset or a content
- * coding; `invalid_request` for a body that is empty, is not JSON (with the place where it goes wrong)
- * or has a member `__proto__`, which no client means well.
+ * Makes the routes of this plug-in accept bodies of type `application/json` only. Requests fail with
+ * ServiceError `unsupported_media_type` for another type or charset or a content coding, and with
+ * `invalid_request` for a body that is empty, is not JSON (with the position of the error) or has a
+ * member `__proto__` or `constructor` that could pollute a prototype.
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -32,7 +31,7 @@ export function readJsonBodies(app: FastifyInstance): void {
     },
   );
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
-    done(unreadable(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`));
+    done(unsupportedError(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`));
   });
 }
 
@@ -40,14 +39,14 @@ function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
   const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
   const charset = type.includes(";") ? /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] : undefined;
   if (charset !== undefined && !/^utf-?8$/i.test(charset))
-    throw unreadable(`charset=${charset.slice(0, 40)}`);
-  if (coding !== "identity") throw unreadable(`Content-Encoding: ${coding.slice(0, 40)}`);
+    throw unsupportedError(`charset=${charset.slice(0, 40)}`);
+  if (coding !== "identity") throw unsupportedError(`Content-Encoding: ${coding.slice(0, 40)}`);
   if (body.length === 0) {
-    throw new ServiceError("invalid_request", "the body is empty, a JSON object is needed");
+    throw new ServiceError("invalid_request", "the body is empty; it must be a JSON object");
   }
-  // What the decoder puts where bytes are not UTF-8.
+  // The decoder replaces bytes that are not UTF-8 with this character.
   if (body.includes("\ufffd")) {
-    throw new ServiceError("invalid_request", "the body is not UTF-8, or has U+FFFD in it");
+    throw new ServiceError("invalid_request", "the body is not UTF-8, or contains U+FFFD");
   }
   try {
     return sjson.parse(body);
@@ -56,8 +55,8 @@ function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
   }
 }
 
-function unreadable(got: string): ServiceError {
-  const rule = "the body must be sent with Content-Type: application/json, in UTF-8, not encoded";
+function unsupportedError(got: string): ServiceError {
+  const rule = "the body must be application/json in UTF-8, without a content coding";
   return new ServiceError("unsupported_media_type", `${rule}; got ${got}`);
 }
 

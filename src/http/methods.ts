@@ -3,8 +3,8 @@ import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.ts";
 
 /**
- * Watches which paths there are. `refuseOthers`, called after the last route, answers the methods that
- * a path does not have with 405 and `Allow` (RFC 9110 §15.5.6), and OPTIONS with 204 and `Allow`.
+ * Records the paths of all routes. `refuseOthers`, called after the last route, adds a route for the
+ * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`.
  */
 export function registerMethods(app: FastifyInstance): { refuseOthers(): void } {
   const paths = new Set<string>();
@@ -34,7 +34,7 @@ function refuse(
     url,
     method: others,
     schema: { hide: true },
-    // Before the body is read: a refused method's body is of no interest.
+    // Runs before the body is read.
     onRequest: async (request, reply) => {
       reply.header("allow", allow);
       if (request.method === "OPTIONS") return reply.code(204).send();

@@ -1,10 +1,17 @@
+import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../errors.ts";
 import { parseHttpUrl } from "../net/http-url.ts";
 
+/** The member `url` of a query or body. */
+export const PageUrl = Type.String({
+  description: "absolute http or https URL of a video page, at most 8 KiB",
+  examples: ["https://example.com/watch/42"],
+});
+
 /**
- * The address of a page as a client gave it, the member `url` of `part`.
+ * Parses the URL of a page, which is the member `url` of the request's `part`.
  *
- * @throws ServiceError `invalid_url` that points to it.
+ * @throws ServiceError `invalid_url` with a pointer to it.
  */
 export function readPageUrl(text: string, part: "query" | "body"): URL {
   try {

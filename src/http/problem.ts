@@ -9,7 +9,7 @@ export const Problem = Type.Object(
     title: Type.String({ description: "the code in words" }),
     status: Type.Integer({ description: "HTTP status" }),
     detail: Type.String({ description: "what was tried, the rule and the value" }),
-    code: oneOf(Object.keys(errorCodes) as ErrorCode[], "what went wrong, from a closed list"),
+    code: oneOf(Object.keys(errorCodes) as ErrorCode[], "what went wrong; a closed list"),
     retryable: Type.Boolean({ description: "whether the same request may succeed later" }),
     errors: Type.Optional(
       Type.Array(
@@ -19,7 +19,7 @@ export const Problem = Type.Object(
           }),
           detail: Type.String(),
         }),
-        { description: "the single faults of a bad input" },
+        { description: "the faults of an invalid input" },
       ),
     ),
   },
@@ -29,9 +29,10 @@ export type Problem = Static<typeof Problem>;
 
 export const problemMediaType = "application/problem+json";
 
-/** When to ask again where the service cannot say it better, seconds. */
+/** `Retry-After` of `unavailable` errors that do not bring their own, seconds. */
 export const unavailableRetryAfterS = 5;
 
+/** Returns the problem document that clients get for `error`. */
 export function problemOf(error: ServiceError): Problem {
   const { status, title } = errorCodes[error.code];
   return {
@@ -45,7 +46,7 @@ export function problemOf(error: ServiceError): Problem {
   };
 }
 
-/** Response schemas of the problems that a route may answer with, by status. */
+/** Returns the response schemas, by status, of a route that can fail with these codes. */
 export function problems(...codes: ErrorCode[]): Record<number, object> {
   const byStatus = Object.groupBy(codes, (code) => errorCodes[code].status);
   return Object.fromEntries(

@@ -5,17 +5,17 @@ export interface IntRange {
 }
 
 /**
- * What a `Range` header asks for of `size` bytes (RFC 9110 §14.1.2): one range; `undefined` where the
- * whole is to be sent, which is the answer to a header that is not valid, to other units and to several
- * ranges (§14.2 lets a server pass over them); `"unsatisfiable"` where there is no such byte.
+ * Parses a `Range` header for a file of `size` bytes (RFC 9110 §14.1.2). Returns `undefined` if the whole
+ * file is to be sent: the header is invalid or has another unit or several ranges, which §14.2 lets a
+ * server ignore; `"unsatisfiable"` if the file has no byte in the range.
  */
-export function readRange(header: string, size: number): IntRange | "unsatisfiable" | undefined {
+export function parseRange(header: string, size: number): IntRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? [];
   if (first === "") {
     if (last === "") return undefined;
     const length = Math.min(Number(last), size);
     if (Number(last) === 0) return "unsatisfiable";
-    // No byte of an empty file can be named in Content-Range; the whole of it can be sent.
+    // Content-Range cannot express a range of an empty file.
     return size === 0 ? undefined : { start: size - length, end: size - 1 };
   }
   if (last !== "" && Number(last) < Number(first)) return undefined;

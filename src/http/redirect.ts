@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** A handler that sends clients to `path` with method, body and query kept (RFC 9110 §15.4.9). */
+/** Returns a handler that redirects to `path`, keeping method, body and query (RFC 9110 §15.4.9). */
 export function redirectTo(path: string) {
   return async ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const query = url.indexOf("?");

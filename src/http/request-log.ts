@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 
-/** One line for each request: how it was answered, or that the client hung up before. */
+/** Logs one line for each request: its status, or that the client disconnected before the response. */
 export function logRequests(app: FastifyInstance): void {
   app.addHook("onResponse", async (request, reply) => {
     const ms = Math.round(reply.elapsedTime * 10) / 10;
-    request.log.info({ ...named(request), status: reply.statusCode, ms }, "request");
+    request.log.info({ ...describe(request), status: reply.statusCode, ms }, "request");
   });
   app.addHook("onRequestAbort", async (request) => {
-    request.log.info(named(request), "client hung up");
+    request.log.info(describe(request), "client disconnected");
   });
 }
 
-/** The query is left out: an address may hold a secret. */
-function named({ method, url }: FastifyRequest) {
+/** Without the query: a URL in it may contain a secret. */
+function describe({ method, url }: FastifyRequest) {
   return { method, path: url.split("?", 1)[0] };
 }

@@ -5,17 +5,16 @@ import { ServiceError } from "../errors.ts";
 import { withIntegers } from "../schema.ts";
 
 /**
- * Checks body, query and headers against their TypeBox schemas. Text from the query is taken as an
- * integer where the schema wants one; a body is taken as it is. Unknown members pass.
- *
- * @throws ServiceError `invalid_request` with one fault for each member that breaks its rule.
+ * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed as integers
+ * where the schema has one; nothing else is converted, and unknown members are allowed. Requests fail
+ * with ServiceError `invalid_request`, with a fault for each of the first 20 members that break a rule.
  */
 export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, httpPart }) => {
   const check = TypeCompiler.Compile(schema);
   const part = httpPart === "querystring" ? "query" : (httpPart ?? "input");
   return (input) => {
     const value = httpPart === "querystring" ? withIntegers(schema, input) : input;
-    // A value that is given back costs: Fastify then copies the headers at every look at them.
+    // Returning a value is slower: Fastify then copies the headers on every access.
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path,
@@ -27,7 +26,7 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
   };
 };
 
-/** TypeBox reports a missing member twice, once with each rule that it breaks. */
+/** Returns the first error of each member: TypeBox reports a missing one twice, once for each rule. */
 function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   const byPath = new Map<string, ValueError>();
   for (const error of errors) {
@@ -51,7 +50,7 @@ function ruleOf({ type, schema, message, value }: ValueError, part: string): str
 }
 
 function shown(value: unknown): string {
-  // Fastify gives null also for a body that is not there.
+  // Fastify passes null for a missing body too.
   if (value === undefined || value === null) return "null or nothing";
   const json = JSON.stringify(value);
   return json.length > 120 ? `${json.slice(0, 120)}…` : json;

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors.ts";
-import type { TaskChange } from "../task.ts";
+import type { TaskChange } from "../task-changes.ts";
 import { retryDelayMs } from "./retry-delay.ts";
 
 export interface RetryRules {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
-import type { TaskChange } from "../task.ts";
+import type { TaskChange } from "../task-changes.ts";
 import { Interruption } from "./interruption.ts";
 
 /** A claimed task while its run lasts. */

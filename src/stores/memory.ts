@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { changeTask } from "../task.ts";
+import { changeTask } from "../task-changes.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";
 import { KeyMemory } from "./memory/key-memory.ts";

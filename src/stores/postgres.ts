@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
-import { changeTask, type Task } from "../task.ts";
+import type { Task } from "../task.ts";
+import { changeTask } from "../task-changes.ts";
 import { createKeyedMutex } from "../keyed-mutex.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";

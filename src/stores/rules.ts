@@ -1,5 +1,6 @@
 import { ServiceError } from "../errors.ts";
-import { changeTask, type Task, type TaskChange } from "../task.ts";
+import type { Task } from "../task.ts";
+import { changeTask, type TaskChange } from "../task-changes.ts";
 import type { Idempotency } from "./store.ts";
 
 /** What every store decides alike, and the words in which it refuses. */
@@ -9,12 +10,6 @@ export const defaultMaxQueued = 100_000;
 
 /** A full queue has room again as soon as a task ends, but everybody waits for that. */
 const fullRetryAfterS = 30;
-
-/** The host that a task counts for in `exceptHosts`; `""` for an address that is no URL. */
-export function hostOf(url: string): string {
-  // Most addresses come in the parser's own spelling: it would only find what stands there.
-  return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
-}
 
 /** The task as a claim hands it out; one whose worker died goes on, with the progress that it had made. */
 export function toRunning(task: Task, now: Date): Task {
@@ -42,8 +37,9 @@ export function assertQueueNotFull(queued: number, maxQueued: number): void {
   });
 }
 
+/** @param id As the client sent it; the message has its first 100 characters. */
 export function taskNotFoundError(id: string): ServiceError {
-  return new ServiceError("not_found", `there is no task ${id}`);
+  return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
 }
 
 export function duplicateTaskError(id: string): ServiceError {

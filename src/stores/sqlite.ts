@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { changeTask, type Task } from "../task.ts";
+import { hostOf, type Task } from "../task.ts";
+import { changeTask } from "../task-changes.ts";
 import { copyJson } from "./copy.ts";
 import { parseTask, toPage } from "./documents.ts";
 import {
@@ -7,7 +8,6 @@ import {
   storeClosedError,
   stalledCountAfter,
   defaultMaxQueued,
-  hostOf,
   leaseLostError,
   toRunning,
 } from "./rules.ts";

@@ -1,5 +1,6 @@
 import type { TaskEvents } from "../task-events.ts";
-import type { State, Task, TaskChange } from "../task.ts";
+import type { State, Task } from "../task.ts";
+import type { TaskChange } from "../task-changes.ts";
 
 /**
  * Contract of a task store. It can be implemented from this text alone; the suite in
@@ -16,7 +17,7 @@ import type { State, Task, TaskChange } from "../task.ts";
  *   changes nothing that is stored.
  * - **Absence.** `get` answers `undefined`; `update` and `delete` of an unknown id reject with
  *   `not_found`.
- * - **Moves.** `changeTask` in `task.ts` decides; what it refuses is refused with its `conflict` and
+ * - **Moves.** `changeTask` in `task-changes.ts` decides; what it refuses is refused with its `conflict` and
  *   changes nothing.
  * - **Errors.** `ServiceError` with the code named here. A store that cannot be reached, is full or
  *   is closed rejects with `unavailable` and the original error as `cause`. Where the server's or the

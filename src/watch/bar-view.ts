@@ -4,17 +4,17 @@ import type { Output, View } from "./view.ts";
 
 const hideCursor = "\u001B[?25l";
 const showCursor = "\u001B[?25h";
-/** Lines that are too long are cut by the terminal, so that each takes one row of it. */
+/** Makes the terminal cut long lines, so that each takes one row. */
 const cutLines = "\u001B[?7l";
 const wrapLines = "\u001B[?7h";
 const clearBelow = "\u001B[J";
 
-/** Running tasks as bars that stay in place; what has ended scrolls away above them. */
+/** Shows running tasks as bars that stay in place; ended tasks scroll away above them. */
 export function createBarView(output: Output): View {
   const running = new Map<string, Task>();
   let barCount = 0;
 
-  /** Puts `lines` where the bars were, and the bars below. */
+  /** Replaces the bars with `lines`, and draws the bars below them. */
   function draw(lines: readonly string[]): void {
     const back = barCount === 0 ? "" : `\u001B[${barCount}A`;
     const bars = barsOf([...running.values()], (output.rows ?? 24) - 1);
@@ -38,14 +38,14 @@ export function createBarView(output: Output): View {
       }
       draw(ended);
     },
-    say: (line) => draw([printable(line)]),
+    notify: (line) => draw([printable(line)]),
     close: () => output.write(showCursor),
   };
 }
 
-/** As many as the terminal has room for; those above would be out of the cursor's reach. */
-function barsOf(tasks: readonly Task[], room: number): string[] {
-  if (tasks.length <= room) return tasks.map(taskLine);
-  const shown = Math.max(0, room - 1);
+/** Returns at most `maxRows` lines: the cursor cannot move above the top of the terminal. */
+function barsOf(tasks: readonly Task[], maxRows: number): string[] {
+  if (tasks.length <= maxRows) return tasks.map(taskLine);
+  const shown = Math.max(0, maxRows - 1);
   return [...tasks.slice(0, shown).map(taskLine), `… and ${tasks.length - shown} more`];
 }

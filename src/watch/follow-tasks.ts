@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EventSourceMessage } from "eventsource-parser";
 import type { TaskEvent } from "../task-events.ts";
 import { parseDeleted, parseTask } from "./responses.ts";
-import { type ServerEvent, readEvents } from "./event-stream.ts";
+import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 
 export interface FollowOptions {
   url: URL;
   signal: AbortSignal;
-  /** Told once for each reason why there is no connection. */
+  /** Called once for each new reason why there is no connection. */
   onTrouble(reason: string): void;
 }
 
@@ -15,9 +16,9 @@ const firstPauseMs = 200;
 const longestPauseMs = 2_000;
 
 /**
- * The running tasks, then every change, in groups as they arrive; ends when `signal` is aborted. Behind
- * a lost connection it goes on where it was; where the service cannot tell what was missed, the tasks
- * that run and those that ran before are read again.
+ * Yields the running tasks, then every change, in groups as they arrive; ends when `signal` is aborted.
+ * After a lost connection it resumes after the last event that it received. If the service no longer has
+ * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
   const { url, signal, onTrouble } = options;
@@ -33,7 +34,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
     pauseMs = firstPauseMs;
     if (lastId === undefined) yield await readRunning(service, running);
     for await (const events of readEvents(stream.bytes)) {
-      const isReset = events.some(({ type }) => type === "reset");
+      const isReset = events.some(({ event }) => event === "reset");
       yield isReset ? await readRunning(service, running) : events.flatMap(changeOf);
       lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
     }
@@ -48,7 +49,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
         }
         yield changes;
       }
-      throw new Error("the service has ended the connection");
+      throw new Error("the service closed the connection");
     } catch (error) {
       if (signal.aborted) return;
       const reason = reasonOf(error);
@@ -60,7 +61,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
   }
 }
 
-/** What runs now, and what has become of the tasks that were `known` to run and do so no more. */
+/** Returns the tasks that run now, and the new state of those in `known` that no longer do. */
 async function readRunning(
   service: ServiceClient,
   known: ReadonlySet<string>,
@@ -75,13 +76,13 @@ async function readRunning(
   return changes;
 }
 
-function changeOf({ type, data }: ServerEvent): TaskEvent[] {
+function changeOf({ event: type, data }: EventSourceMessage): TaskEvent[] {
   if (type === "task") return [{ type, task: parseTask(data) }];
   if (type === "deleted") return [{ type, task: parseDeleted(data) }];
   return [];
 }
 
-/** `fetch` says "fetch failed", and the reason in its cause. */
+/** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -2,9 +2,9 @@ import type { Task } from "../task.ts";
 import { percentOf, printable, taskLine } from "./task-line.ts";
 import type { Output, View } from "./view.ts";
 
-/** A line for each step of a task: a move, a stage, ten percent. */
+/** Writes a line for each step of a task: a transition, a stage, ten percent. */
 export function createLineView(output: Output): View {
-  /** By task: the step that was shown last; of tasks that still run. */
+  /** The last step that was shown, by id of the running task. */
   const steps = new Map<string, string>();
   return {
     show(changes) {
@@ -15,7 +15,7 @@ export function createLineView(output: Output): View {
         else steps.delete(task.id);
       }
     },
-    say: (line) => output.write(`${printable(line)}\n`),
+    notify: (line) => output.write(`${printable(line)}\n`),
     close() {},
   };
 }

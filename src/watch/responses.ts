@@ -10,7 +10,7 @@ const taskCheck = TypeCompiler.Compile(Task);
 const pageCheck = TypeCompiler.Compile(Page);
 const deletedCheck = TypeCompiler.Compile(Type.Pick(Task, ["id"]));
 
-/** These throw an `Error` for what is no such answer of a service like this one. */
+/** These throw an `Error` if `json` is not such a response of this service. */
 export const parseTask = (json: string) => parse(taskCheck, json);
 export const parsePage = (json: string | undefined) => parse(pageCheck, json ?? "");
 export const parseDeleted = (json: string) => parse(deletedCheck, json);

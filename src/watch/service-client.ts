@@ -1,30 +1,30 @@
 import { parsePage, parseTask, type Page } from "./responses.ts";
 import type { Task } from "../task.ts";
 
-/** The endpoints that the view is fed by. Every promise rejects with an `Error` that says why. */
+/** The endpoints that the view reads. Every promise rejects with an `Error` that gives the reason. */
 export interface ServiceClient {
-  /** The event stream, behind the event `lastId` if it is given; it fails when nothing comes any more. */
+  /** Opens the event stream, after the event `lastId` if given; reading it fails after 45 s of silence. */
   openEvents(lastId: string | undefined): Promise<EventBytes>;
   listRunning(): Promise<Task[]>;
-  /** `undefined` where there is none. */
+  /** Returns `undefined` if the task does not exist. */
   getTask(id: string): Promise<Task | undefined>;
 }
 
-/** Disposed of, it hangs up. */
+/** Disposing of it closes the connection. */
 export interface EventBytes extends Disposable {
   bytes: AsyncIterable<Uint8Array>;
 }
 
-const answerTimeoutMs = 10_000;
+const responseTimeoutMs = 10_000;
 
-/** Three heartbeats of the service. */
+/** Three times the service's heartbeat interval. */
 const silenceMs = 45_000;
 
 export function openService(base: URL, signal: AbortSignal): ServiceClient {
   async function getJson(path: string): Promise<string | undefined> {
     const response = await fetch(new URL(path, base), {
       headers: { accept: "application/json" },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMs)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(responseTimeoutMs)]),
     });
     const text = await response.text();
     return response.status === 404 ? undefined : expectOk(response, "application/json") && text;
@@ -34,7 +34,7 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
     async openEvents(lastId) {
       const hangup = new AbortController();
       const silence = setTimeout(() => {
-        hangup.abort(new Error("nothing has come for 45 seconds"));
+        hangup.abort(new Error("no data for 45 seconds"));
       }, silenceMs);
       try {
         const response = await fetch(new URL("tasks/events", base), {
@@ -79,7 +79,7 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
 function expectOk({ status, headers }: Response, mediaType: string): true {
   const [type] = (headers.get("content-type") ?? "").split(";");
   if (status === 200 && type === mediaType) return true;
-  throw new Error(`the service answered ${status} instead of 200 with ${mediaType}`);
+  throw new Error(`the service responded with ${status} instead of 200 with ${mediaType}`);
 }
 
 async function* refreshing(

@@ -1,11 +1,11 @@
 import type { Progress, Task } from "../task.ts";
 
-/** Where a task stands, on one line that is safe to print; the title comes last, as it may be long. */
+/** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {
-  return `${standing(task)}  ${titleOf(task)}`;
+  return `${statusOf(task)}  ${titleOf(task)}`;
 }
 
-function standing({ state, progress, file, error }: Task): string {
+function statusOf({ state, progress, file, error }: Task): string {
   if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}`;
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
   if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;
@@ -24,7 +24,7 @@ function runningLine(progress: Progress | null): string {
   return `${bar(percent)} ${share}  ${size}  ${rate.padStart(10)}  ${left.padStart(12)}`;
 }
 
-/** 0 to 100, rounded down; `null` while the size is unknown. */
+/** Returns 0 to 100, rounded down; `null` while the size is unknown. */
 export function percentOf(progress: Progress | null): number | null {
   if (progress === null || !progress.total_bytes) return null;
   const share = (progress.downloaded_bytes ?? 0) / progress.total_bytes;
@@ -61,7 +61,7 @@ function titleOf({ info, url }: Task): string {
   return printable(info?.title ?? url);
 }
 
-/** Without what steers a terminal or turns the reading direction; at most 200 UTF-16 units. */
+/** Removes characters that control a terminal or change the reading direction; at most 200 UTF-16 units. */
 export function printable(text: string): string {
   return text
     .slice(0, 200)

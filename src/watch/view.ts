@@ -1,6 +1,6 @@
 import type { TaskEvent } from "../task-events.ts";
 
-/** Where text goes: a terminal, or anything else that takes lines. */
+/** Where a view writes: a terminal, a file or a pipe. */
 export interface Output {
   write(text: string): unknown;
   isTTY?: boolean;
@@ -8,9 +8,10 @@ export interface Output {
   rows?: number;
 }
 
+/** One way to show tasks. */
 export interface View {
   show(changes: readonly TaskEvent[]): void;
   /** Shows a line that is not about a task. */
-  say(line: string): void;
+  notify(line: string): void;
   close(): void;
 }

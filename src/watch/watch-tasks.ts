@@ -4,20 +4,20 @@ import { createBarView } from "./bar-view.ts";
 import type { Output } from "./view.ts";
 
 export interface WatchOptions {
-  /** The service's base, with a slash at the end. */
+  /** Base URL of the service, with a slash at the end. */
   url: URL;
   output: Output;
-  /** Ends it. */
+  /** Stops watching. */
   signal: AbortSignal;
 }
 
 /**
- * Shows running tasks as progress bars where `output` is a terminal, else as a line for each step, until
- * `signal` is aborted. A service that is away is waited for.
+ * Shows running tasks until `signal` is aborted: as progress bars if `output` is a terminal, else as a line
+ * for each step. Retries while the service is unavailable.
  */
 export async function watchTasks({ url, output, signal }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);
-  const onTrouble = (reason: string) => view.say(`${url.href}: ${reason}; trying again`);
+  const onTrouble = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
   try {
     for await (const changes of followTasks({ url, signal, onTrouble })) view.show(changes);
   } finally {

@@ -5,10 +5,10 @@ import { randomUUIDv7 } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { FileStore } from "../../src/files/files.ts";
 
-/** The contract of `src/files/files.ts`; `open` gives an empty file store. */
+/** The contract of `src/files/files.ts`; `open` returns an empty file store. */
 export function describeFiles(name: string, open: () => FileStore): void {
   describe(`${name}, as any file store,`, () => {
-    it("opens a folder for the parts of a task, the same one each time", async () => {
+    it("opens a work folder for a task, the same one each time", async () => {
       const files = open();
       const id = randomUUIDv7();
       const folder = await files.openWorkFolder(id);
@@ -17,13 +17,13 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(readdirSync(folder)).toEqual(["part"]);
     });
 
-    it("gives each task a folder of its own", async () => {
+    it("opens a different work folder for each task", async () => {
       const files = open();
       const folders = [randomUUIDv7(), randomUUIDv7()].map((id) => files.openWorkFolder(id));
       expect(new Set(await Promise.all(folders)).size).toBe(2);
     });
 
-    it("removes a parts folder with all that is in it, and does not mind if there is none", async () => {
+    it("removes a work folder with its content; no error if there is none", async () => {
       const files = open();
       const id = randomUUIDv7();
       const folder = await files.openWorkFolder(id);
@@ -33,7 +33,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.removeWorkFolder(id);
     });
 
-    it("keeps a file as the task's result, whole, and removes the parts", async () => {
+    it("saves a file as the task's result, and removes the work folder", async () => {
       const files = open();
       const id = randomUUIDv7();
       const folder = await keep(files, id, "content");
@@ -41,7 +41,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await expect(stat(folder)).rejects.toThrow("ENOENT");
     });
 
-    it("has one result for each task, the last that was kept", async () => {
+    it("has one result per task, the last that was saved", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "first");
@@ -49,7 +49,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await read(files, id)).toBe("second one");
     });
 
-    it("rejects a path where nothing is, and keeps the result that was there", async () => {
+    it("rejects a missing file, and keeps the earlier result", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
@@ -58,7 +58,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await read(files, id)).toBe("content");
     });
 
-    it("has no result of a task that is new", async () => {
+    it("has no result of a new task", async () => {
       const files = open();
       const id = randomUUIDv7();
       expect(await files.open(id)).toBeUndefined();
@@ -66,7 +66,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await files.open(id)).toBeUndefined();
     });
 
-    it("reads a result to its end that is removed meanwhile", async () => {
+    it("reads a result to its end if it is removed meanwhile", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
@@ -78,7 +78,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await files.open(id)).toBeUndefined();
     });
 
-    it("removes result and parts, and does not mind if there are none", async () => {
+    it("removes result and work folder; no error if there are none", async () => {
       const files = open();
       const id = randomUUIDv7();
       await keep(files, id, "content");
@@ -88,7 +88,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.remove(id);
     });
 
-    it("lists the tasks that have a result or parts, each once", async () => {
+    it("lists the tasks that have a result or a work folder, each once", async () => {
       const files = open();
       const [kept, begun, both] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
       expect(await files.ids()).toEqual([]);
@@ -99,7 +99,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect((await files.ids()).toSorted()).toEqual([kept, begun, both].toSorted());
     });
 
-    it("knows how much room there is", async () => {
+    it("tells the free space", async () => {
       expect(await open().freeBytes()).toBeGreaterThan(0);
     });
 
@@ -113,7 +113,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       "0199D3F0-5B7E-7000-8000-0123456789AB",
       "0199d3f0-5b7e-7000-8000-0123456789ab\n",
       `0199d3f0-5b7e-7000-8000-0123456789ab\0`,
-    ])("takes %j for the id of no task, never for a path", async (id) => {
+    ])("treats %j as an unknown id, never as a path", async (id) => {
       const files = open();
       const other = randomUUIDv7();
       const folder = await files.openWorkFolder(other);

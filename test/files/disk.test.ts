@@ -11,7 +11,7 @@ import { makeFolder } from "../stores/folder.ts";
 describeFiles("the disk", () => openDiskFiles({ folder: join(makeFolder(), "data") }));
 
 describe("files on the disk", () => {
-  it("makes no folder before there is something to put into it", async () => {
+  it("creates no folder before there is something to store in it", async () => {
     const folder = makeFolder();
     const files = openDiskFiles({ folder: join(folder, "data") });
     await files.open(randomUUIDv7());
@@ -20,7 +20,7 @@ describe("files on the disk", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("are found again by the next process, under the task's id alone", async () => {
+  it("are found by the next process, under the task's id alone", async () => {
     const folder = makeFolder();
     const id = randomUUIDv7();
     const files = openDiskFiles({ folder });
@@ -33,7 +33,7 @@ describe("files on the disk", () => {
     await opened?.handle.close();
   });
 
-  it("are listed without what others have put there", async () => {
+  it("are listed without files that are not of this service", async () => {
     const folder = makeFolder();
     const files = openDiskFiles({ folder });
     const id = randomUUIDv7();
@@ -44,13 +44,21 @@ describe("files on the disk", () => {
     expect(await files.ids()).toEqual([id]);
   });
 
-  it("says where a file is in the way of a folder", async () => {
+  it("have the free space of the file system that they are on", async () => {
+    const folder = makeFolder();
+    const freeBytes = await openDiskFiles({ folder }).freeBytes();
+    const { bavail, bsize, blocks } = await fs.statfs(folder);
+    // Others write to the disk meanwhile.
+    expect(Math.abs(freeBytes - bavail * bsize)).toBeLessThan((blocks * bsize) / 100);
+  });
+
+  it("fail with `unavailable` if a file is in place of a folder", async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, "parts"), "");
     await expect(openDiskFiles({ folder }).openWorkFolder(randomUUIDv7())).rejects.toMatchObject({
       name: "ServiceError",
       code: "unavailable",
-      message: expect.stringMatching(/parts folder of task .* file system error ENOTDIR$/),
+      message: expect.stringMatching(/work folder of task .* file system error ENOTDIR$/),
       cause: { code: "ENOTDIR" },
     });
   });
@@ -60,7 +68,7 @@ describe("files on the disk", () => {
     ["EDQUOT", "disk_full"],
     ["EIO", "unavailable"],
     ["EMFILE", "unavailable"],
-  ])("answers %s with %s, and has no result then", async (errno, code) => {
+  ])("fail on %s with %s, and leave no result", async (errno, code) => {
     const files = openDiskFiles({ folder: makeFolder() });
     const id = randomUUIDv7();
     const path = join(await files.openWorkFolder(id), "result");
@@ -76,7 +84,7 @@ describe("files on the disk", () => {
   });
 });
 
-/** Has the file system refuse one call, as a disk that is full or broken does. */
+/** Makes the next call fail, as a full or broken disk does. */
 function failNext(call: "rename", code: string): void {
   const spy = vi.spyOn(fs, call).mockRejectedValueOnce(Object.assign(new Error(code), { code }));
   syncBuiltinESMExports();

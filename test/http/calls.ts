@@ -1,8 +1,8 @@
-import { type Answer, accept, away, broken, failing, withApp } from "./failing-app.ts";
+import { type AppResponse, accept, unavailable, broken, failing, withApp } from "./failing-app.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 
-/** For each documented answer of these routes, a call that gets it. */
-export const calls: Record<string, () => Promise<Answer>> = {
+/** For each documented response of these routes, a call that gets it. */
+export const calls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/ 200": () =>
     withApp({}, async (app) => {
       await postTask(app, { url: pageUrl });
@@ -12,7 +12,7 @@ export const calls: Record<string, () => Promise<Answer>> = {
   "get /tasks/ 406": () =>
     withApp({}, (app) => app.inject({ url: "/tasks/", headers: { accept } })),
   "get /tasks/ 500": () => withApp(broken, (app) => app.inject("/tasks/")),
-  "get /tasks/ 503": () => withApp(away, (app) => app.inject("/tasks/")),
+  "get /tasks/ 503": () => withApp(unavailable, (app) => app.inject("/tasks/")),
   "post /tasks/ 201": () =>
     withApp({}, (app) => postTask(app, { url: pageUrl, options: { max_height: 720 } })),
   "post /tasks/ 400": () => withApp({}, (app) => postTask(app, {})),
@@ -26,7 +26,7 @@ export const calls: Record<string, () => Promise<Answer>> = {
       return postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "k" });
     }),
   "post /tasks/ 500": () => withApp(broken, (app) => postTask(app, { url: pageUrl })),
-  "post /tasks/ 503": () => withApp(away, (app) => postTask(app, { url: pageUrl })),
+  "post /tasks/ 503": () => withApp(unavailable, (app) => postTask(app, { url: pageUrl })),
   "get /tasks/{id} 200": () =>
     withApp({}, async (app) =>
       app.inject(String((await postTask(app, { url: pageUrl })).headers.location)),
@@ -42,7 +42,7 @@ export const calls: Record<string, () => Promise<Answer>> = {
   "get /tasks/{id} 406": () =>
     withApp({}, (app) => app.inject({ url: "/tasks/x", headers: { accept } })),
   "get /tasks/{id} 500": () => withApp(broken, (app) => app.inject("/tasks/x")),
-  "get /tasks/{id} 503": () => withApp(away, (app) => app.inject("/tasks/x")),
+  "get /tasks/{id} 503": () => withApp(unavailable, (app) => app.inject("/tasks/x")),
   "delete /tasks/{id} 204": () =>
     withApp({}, async (app) => {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
@@ -57,7 +57,7 @@ export const calls: Record<string, () => Promise<Answer>> = {
   "delete /tasks/{id} 500": () =>
     withApp(broken, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "delete /tasks/{id} 503": () =>
-    withApp(away, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
+    withApp(unavailable, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "get /info 200": () => withApp({}, (app) => getInfo(app, pageUrl)),
   "get /info 400": () => withApp({}, (app) => getInfo(app, "ftp://example.com/")),
   "get /info 406": () => withApp({}, (app) => getInfo(app, pageUrl, { accept })),
@@ -74,5 +74,5 @@ export const calls: Record<string, () => Promise<Answer>> = {
   "get /health/ready 200": () => withApp({}, (app) => app.inject("/health/ready")),
   "get /health/ready 406": () =>
     withApp({}, (app) => app.inject({ url: "/health/ready", headers: { accept } })),
-  "get /health/ready 503": () => withApp(away, (app) => app.inject("/health/ready")),
+  "get /health/ready 503": () => withApp(unavailable, (app) => app.inject("/health/ready")),
 };

@@ -1,54 +1,57 @@
-import { describe, expect, it } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openEvents } from "./event-client.ts";
-
-function recordedParts(stop: () => Promise<void>) {
-  const order: string[] = [];
-  const [store, resolver] = [createMemoryStore(), createStubResolver()];
-  const record = (name: string, close: () => Promise<void>) => async () => {
-    order.push(name);
-    await close();
-    order.push(`${name} done`);
-  };
-  return {
-    order,
-    parts: {
-      runner: { stop: record("runner", stop) },
-      store: { ...store, close: record("store", () => store.close()) },
-      resolver: { ...resolver, close: record("resolver", () => resolver.close()) },
-    },
-  };
-}
-
-const oneAfterTheOther = [
-  "runner",
-  "runner done",
-  "resolver",
-  "resolver done",
-  "store",
-  "store done",
-];
+import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 describe("closing the app", () => {
-  it("stops the runner first, and closes what it uses when it has stopped", async () => {
-    const { order, parts } = recordedParts(() => new Promise((resolve) => setImmediate(resolve)));
-    const app = await buildApp(parts);
+  it("leaves the store and the resolver that it was given open", async () => {
+    const store = createMemoryStore();
+    const close = vi.fn<() => Promise<void>>(async () => {});
+    const app = await buildApp({ store, resolver: { ...createStubResolver(), close } });
     await app.close();
-    expect(order).toEqual(oneAfterTheOther);
+    await expect(store.ping()).resolves.toBeUndefined();
+    expect(close).not.toHaveBeenCalled();
   });
 
-  it("closes everything else too when the runner cannot be stopped, and says so", async () => {
-    const { order, parts } = recordedParts(() => Promise.reject(new Error("a defect")));
-    const app = await buildApp(parts);
-    await expect(app.close()).rejects.toThrow("a defect");
-    expect(order).toEqual(["runner", "resolver", "resolver done", "store", "store done"]);
+  it("leaves a worker's store open", async () => {
+    const store = createMemoryStore();
+    const app = await buildWorkerApp({ store });
+    await app.close();
+    await expect(store.ping()).resolves.toBeUndefined();
+  });
+
+  it("leaves nothing open that it created itself", async () => {
+    const temporary = mkdtempSync(join(tmpdir(), "unreel-closing-"));
+    onTestFinished(() => rmSync(temporary, { recursive: true }));
+    vi.stubEnv("TMPDIR", temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const before = process.getActiveResourcesInfo().toSorted();
+    const app = await buildApp();
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    const { id } = (await postTask(app, { url: pageUrl })).json();
+    expect((await getInfo(app, pageUrl)).statusCode).toBe(200);
+    expect((await app.inject(`/tasks/${id}/file`)).statusCode).toBe(404);
+    expect((await app.inject({ method: "DELETE", url: `/tasks/${id}` })).statusCode).toBe(204);
+    expect(process.getActiveResourcesInfo().length).toBeGreaterThan(before.length);
+    await app.close();
+    await expect.poll(() => process.getActiveResourcesInfo().toSorted()).toEqual(before);
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  it("can be done twice", async () => {
+    const app = await buildApp();
+    await app.close();
+    await expect(app.close()).resolves.toBeUndefined();
   });
 });
 
-describe("an app that is to close soon", () => {
-  it("answers everything as before, each time as the last of the connection", async () => {
+describe("an app that drains", () => {
+  it("serves every request, and closes the connection after each response", async () => {
     const drainSignal = new AbortController();
     await using app = await buildApp({ drainSignal: drainSignal.signal });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
@@ -68,7 +71,7 @@ describe("an app that is to close soon", () => {
     expect([missing.status, missing.headers.get("connection")]).toEqual([404, "close"]);
   });
 
-  it("still tells its watchers what changes, and ends their streams when it closes", async () => {
+  it("still sends events, and ends the streams when it closes", async () => {
     const drainSignal = new AbortController();
     const app = await buildApp({ drainSignal: drainSignal.signal });
     await app.listen({ port: 0, host: "127.0.0.1" });
@@ -82,26 +85,5 @@ describe("an app that is to close soon", () => {
     for (const client of [early, late]) {
       expect((await client.rest()).filter(({ type }) => type === "task")).toHaveLength(1);
     }
-  });
-
-  it("has stopped the runner at once, and keeps the store open", async () => {
-    const drainSignal = new AbortController();
-    const { order, parts } = recordedParts(async () => {});
-    const app = await buildApp({ ...parts, drainSignal: drainSignal.signal });
-    drainSignal.abort();
-    await app.inject("/tasks/");
-    expect(order).toEqual(["runner", "runner done"]);
-    await app.close();
-    expect(order).toEqual(oneAfterTheOther);
-  });
-
-  it("closes everything all the same when the runner could not be stopped, and says so", async () => {
-    const drainSignal = new AbortController();
-    const { order, parts } = recordedParts(() => Promise.reject(new Error("a defect")));
-    const app = await buildApp({ ...parts, drainSignal: drainSignal.signal });
-    drainSignal.abort();
-    expect((await app.inject("/tasks/")).statusCode).toBe(200);
-    await expect(app.close()).rejects.toThrow("a defect");
-    expect(order).toEqual(["runner", "resolver", "resolver done", "store", "store done"]);
   });
 });

@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ErrorCode, errorCodes } from "../../src/errors.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 
@@ -10,20 +11,20 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-type Answer = Awaited<ReturnType<typeof postTask>>;
+type AppResponse = Awaited<ReturnType<typeof postTask>>;
 
-function problemOf(answer: Answer) {
-  expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
-  const problem = answer.json();
-  expect(problem.status).toBe(answer.statusCode);
+function problemOf(response: AppResponse) {
+  expect(response.headers["content-type"]).toMatch(/^application\/problem\+json/);
+  const problem = response.json();
+  expect(problem.status).toBe(response.statusCode);
   expect(problem.type).toBe(`urn:problem-type:unreel:${problem.code}`);
-  expect(problem.title).not.toBe("");
+  expect(problem.title).toBe(errorCodes[problem.code as ErrorCode].title);
   return problem;
 }
 
 const longUrl = `https://example.com/${"a".repeat(8200)}`;
 
-describe("an address that is no page's", () => {
+describe("an invalid page URL", () => {
   it.each([
     ["is not a URL", "http://", "http://"],
     ["is relative", "/watch/42", "/watch/42"],
@@ -35,9 +36,9 @@ describe("an address that is no page's", () => {
     ["has credentials in it", "https://user:secret@example.com/", "example.com"],
     ["is empty", "", "empty"],
     ["has a line break in it", "https://exa\nmple.com/", "control"],
-  ])("%s: invalid_url, and the answer says so", async (_, url, named) => {
-    for (const answer of [await postTask(app, { url }), await getInfo(app, url)]) {
-      const problem = problemOf(answer);
+  ])("%s: the response is invalid_url and says so", async (_, url, named) => {
+    for (const response of [await postTask(app, { url }), await getInfo(app, url)]) {
+      const problem = problemOf(response);
       expect(problem).toMatchObject({ status: 400, code: "invalid_url", retryable: false });
       expect(problem.detail).toContain(named);
       expect(problem.detail).not.toContain("secret");
@@ -47,7 +48,7 @@ describe("an address that is no page's", () => {
   });
 });
 
-describe("a body that is no task", () => {
+describe("an invalid body", () => {
   it.each([
     ["not JSON", "{url", 400, "invalid_request", "JSON"],
     ["a JSON array", "[]", 400, "invalid_request", "object, got []"],
@@ -86,13 +87,13 @@ describe("a body that is no task", () => {
       "payload_too_large",
       "64 KiB",
     ],
-  ] as const)("%s is answered with what is wrong", async (_, body, status, code, named) => {
+  ] as const)("%s gets a problem that says what is wrong", async (_, body, status, code, named) => {
     const problem = problemOf(await postTask(app, body));
     expect(problem).toMatchObject({ status, code, retryable: false });
     expect(problem.detail).toContain(named);
   });
 
-  it("names every fault of the body with a pointer to it", async () => {
+  it("gets a problem with a pointer to every fault", async () => {
     const body = { url: 1, options: { max_height: -1, audio_only: "yes" } };
     const { errors } = problemOf(await postTask(app, body));
     expect(errors.map((fault: { pointer: string }) => fault.pointer)).toEqual([
@@ -111,7 +112,7 @@ describe("a body that is no task", () => {
     },
   );
 
-  it("that is not there at all is answered with what is needed", async () => {
+  it("that is missing gets a problem that says what is required", async () => {
     const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/" }));
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
     expect(problem.detail).toBe("the body must be: object, got null or nothing");
@@ -120,7 +121,7 @@ describe("a body that is no task", () => {
   it.each([
     [{ "content-type": "application/json; charset=iso-8859-1" }, "charset=iso-8859-1"],
     [{ "content-encoding": "gzip" }, "Content-Encoding: gzip"],
-  ])("in a form that would be misread is refused: %o", async (headers, named) => {
+  ])("with an unsupported charset or coding is refused: %o", async (headers, named) => {
     const problem = problemOf(await postTask(app, { url: pageUrl }, headers));
     expect(problem).toMatchObject({ status: 415, code: "unsupported_media_type" });
     expect(problem.detail).toContain(named);
@@ -129,8 +130,8 @@ describe("a body that is no task", () => {
   it("that is not UTF-8 is refused", async () => {
     const payload = Buffer.from(JSON.stringify({ url: `${pageUrl}/\u00e9` }), "latin1");
     const headers = { "content-type": "application/json" };
-    const answer = await app.inject({ method: "POST", url: "/tasks/", headers, payload });
-    expect(problemOf(answer).detail).toContain("not UTF-8");
+    const response = await app.inject({ method: "POST", url: "/tasks/", headers, payload });
+    expect(problemOf(response).detail).toContain("not UTF-8");
   });
 
   it.each(["", "k".repeat(256)])(
@@ -143,7 +144,7 @@ describe("a body that is no task", () => {
   );
 });
 
-describe("a query that breaks a rule", () => {
+describe("an invalid query", () => {
   it.each([
     ["/info", "/url in the query is required"],
     [
@@ -160,19 +161,19 @@ describe("a query that breaks a rule", () => {
     ["/tasks/?cursor=nonsense", '"nonsense"'],
     ["/tasks/?cursor=", '""'],
     ["/tasks/?cursor=LTE", '"LTE"'],
-  ])("%s is answered with the rule and the value", async (url, named) => {
+  ])("%s gets a problem with the rule and the value", async (url, named) => {
     const problem = problemOf(await app.inject(url));
     expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
     expect(problem.detail).toContain(named);
     expect(problem.errors).toHaveLength(1);
   });
 
-  it("does not mind parameters it does not know", async () => {
+  it("may have unknown parameters", async () => {
     expect((await app.inject("/tasks/?colour=green&__proto__=1")).statusCode).toBe(200);
   });
 });
 
-describe("a request that no route takes", () => {
+describe("a request without a route", () => {
   it.each([
     ["/", 404],
     ["/nothing", 404],
@@ -181,10 +182,23 @@ describe("a request that no route takes", () => {
     [`/tasks/${"x".repeat(5000)}`, 404],
     ["/%", 400],
     ["/tasks/%zz", 400],
-  ])("%s is answered with a problem", async (url, status) => {
-    const answer = await app.inject(url);
-    expect(answer.statusCode).toBe(status);
-    expect(problemOf(answer).detail.length).toBeLessThan(500);
+  ])("%s gets a problem", async (url, status) => {
+    const response = await app.inject(url);
+    expect(response.statusCode).toBe(status);
+    expect(problemOf(response).detail.length).toBeLessThan(500);
+  });
+
+  it.each([
+    ["GET", ""],
+    ["DELETE", ""],
+    ["POST", "/cancel"],
+    ["POST", "/retry"],
+    ["GET", "/file"],
+  ] as const)("%s of a very long task id%s gets a short problem", async (method, path) => {
+    const id = "x".repeat(5_000);
+    const problem = problemOf(await app.inject({ method, url: `/tasks/${id}${path}` }));
+    const detail = `there is no task ${id.slice(0, 100)}`;
+    expect(problem).toMatchObject({ status: 404, code: "not_found", detail });
   });
 
   it.each([
@@ -200,20 +214,23 @@ describe("a request that no route takes", () => {
     ["POST", "/openapi.json", "GET, HEAD, OPTIONS"],
     ["POST", "/docs", "GET, HEAD, OPTIONS"],
     ["PROPFIND", "/tasks/", "GET, HEAD, OPTIONS, POST"],
-  ] as const)("%s %s is not allowed, and Allow says what is", async (method, url, allow) => {
-    const answer = await app.inject({ method: method as "PUT", url });
-    expect(problemOf(answer)).toMatchObject({ status: 405, code: "method_not_allowed" });
-    expect(answer.headers["allow"]).toBe(allow);
+  ] as const)("%s %s is not allowed, and Allow lists what is", async (method, url, allow) => {
+    const response = await app.inject({ method: method as "PUT", url });
+    expect(problemOf(response)).toMatchObject({ status: 405, code: "method_not_allowed" });
+    expect(response.headers["allow"]).toBe(allow);
   });
 
-  it("OPTIONS tells what is allowed", async () => {
-    const answer = await app.inject({ method: "OPTIONS", url: "/tasks/" });
-    expect([answer.statusCode, answer.headers["allow"]]).toEqual([204, "GET, HEAD, OPTIONS, POST"]);
+  it("OPTIONS lists the allowed methods", async () => {
+    const response = await app.inject({ method: "OPTIONS", url: "/tasks/" });
+    expect([response.statusCode, response.headers["allow"]]).toEqual([
+      204,
+      "GET, HEAD, OPTIONS, POST",
+    ]);
   });
 
   it("HEAD is GET without the body", async () => {
-    const answer = await app.inject({ method: "HEAD", url: "/tasks/" });
-    expect([answer.statusCode, answer.body]).toEqual([200, ""]);
+    const response = await app.inject({ method: "HEAD", url: "/tasks/" });
+    expect([response.statusCode, response.body]).toEqual([200, ""]);
   });
 });
 
@@ -227,15 +244,15 @@ describe("an Accept header", () => {
   );
 
   it.each(["application/json", "*/*", "application/*", "text/html, */*;q=0.1", "APPLICATION/JSON"])(
-    "%s is fine",
+    "%s is accepted",
     async (accept) => {
-      const answer = await app.inject({ url: "/tasks/", headers: { accept } });
-      expect(answer.statusCode).toBe(200);
+      const response = await app.inject({ url: "/tasks/", headers: { accept } });
+      expect(response.statusCode).toBe(200);
     },
   );
 });
 
-describe("bytes that are no request", () => {
+describe("bytes that are not a request", () => {
   async function send(bytes: string): Promise<string> {
     const { port } = app.server.address() as { port: number };
     const socket = connect(port, "127.0.0.1");
@@ -259,18 +276,18 @@ describe("bytes that are no request", () => {
       "400",
       "invalid_request",
     ],
-  ])("%s: a problem document, and the connection is closed", async (_, bytes, status, code) => {
+  ])("%s get a problem document, and the connection is closed", async (_, bytes, status, code) => {
     const [head = "", body = ""] = (await send(bytes)).split("\r\n\r\n");
     expect(head).toContain(`HTTP/1.1 ${status}`);
     expect(head).toContain("application/problem+json");
     expect(JSON.parse(body)).toMatchObject({ code });
   });
 
-  it("behind a request that is being answered do not take its answer's place", async () => {
+  it("after a request do not replace its response", async () => {
     const body = JSON.stringify({ url: pageUrl });
     const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
-    const answer = await send(`${head}content-length: ${body.length}\r\n\r\n${body}}}}\r\n\r\n`);
-    expect(answer).toMatch(/^HTTP\/1\.1 201 Created/);
-    expect(answer).not.toContain("problem+json");
+    const response = await send(`${head}content-length: ${body.length}\r\n\r\n${body}}}}\r\n\r\n`);
+    expect(response).toMatch(/^HTTP\/1\.1 201 Created/);
+    expect(response).not.toContain("problem+json");
   });
 });

@@ -5,9 +5,9 @@ import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { publishChanges } from "../../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../../src/task-events.ts";
-import { newTask, type Task } from "../../src/task.ts";
-import type { ServerEvent } from "../../src/watch/event-stream.ts";
-import { openEvents } from "./event-client.ts";
+import type { Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
+import { openEvents, type ServerEvent } from "./event-client.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -221,15 +221,15 @@ describe("GET /tasks/events", () => {
   it("does not mind that tasks still change when its streams have ended", async () => {
     const events = createTaskEvents();
     const store = publishChanges(createMemoryStore(), events);
-    const stop = async () => {
+    const app = await listen({ events, store });
+    const client = await watch(app);
+    const change = async () => {
       for (let n = 0; n < 100; n += 1) {
         await store.create(newTask(pageUrl, {}, new Date()));
         await new Promise((resolve) => process.nextTick(resolve));
       }
     };
-    const app = await listen({ events, store, runner: { stop } });
-    const client = await watch(app);
-    await app.close();
+    await Promise.all([change(), app.close()]);
     const told = tasksOf(await client.rest()).length;
     expect(told).toBeGreaterThan(0);
     expect(told).toBeLessThan(100);

@@ -6,13 +6,13 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { pageUrl } from "./requests.ts";
 
-export type Answer = Awaited<ReturnType<App["inject"]>>;
+export type AppResponse = Awaited<ReturnType<App["inject"]>>;
 
 function resolverOf(resolve: () => Promise<PageInfo>): Resolver<typeof PageInfo> {
   return { name: "page", output: PageInfo, resolve, close: async () => {} };
 }
 
-/** The answers to calls on an app whose store or page fails in the given way. */
+/** Returns the result of a call to an app whose store or page fails in the given way. */
 export async function withApp<T>(
   parts: Omit<AppOptions, "resolver"> & { page?: () => Promise<PageInfo> },
   call: (app: App) => Promise<T>,
@@ -28,13 +28,15 @@ function brokenStore(error: Error): TaskStore {
   return { ...createMemoryStore(), ...broken };
 }
 
-/** Parts of an app that fail: a defect, a store that is away, a page that cannot be read. */
+/** Parts of an app that fail: by a defect, an unavailable store, a page that cannot be read. */
 export const broken = { store: brokenStore(new TypeError("a defect")) };
-export const away = { store: brokenStore(new ServiceError("unavailable", "the store is away")) };
+export const unavailable = {
+  store: brokenStore(new ServiceError("unavailable", "the store is unavailable")),
+};
 export const failing = (code: ErrorCode) => ({
   page: () => Promise.reject(new ServiceError(code, "x")),
 });
-/** What no JSON route answers with. */
+/** A media type that no JSON route responds with. */
 export const accept = "text/html";
 
 const page: PageInfo = {

@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A task that has a file, and a way to fetch it. */
+/** Stores a task with a file. */
 async function addFile(fields: Partial<TaskFile> = {}, bytes = content) {
   const task = await addFinishedTask({ store, files }, bytes, fields);
   const url = `/tasks/${task.id}/file`;
@@ -43,11 +43,11 @@ async function listen(): Promise<string> {
 }
 
 describe("GET /tasks/{id}/file", () => {
-  it("sends the whole file with what a client needs to save it and to come back", async () => {
+  it("sends the whole file with the headers to save it and to resume", async () => {
     const { get, etag } = await addFile();
-    const answer = await get();
-    expect([answer.statusCode, answer.body]).toEqual([200, "0123456789"]);
-    expect(answer.headers).toMatchObject({
+    const response = await get();
+    expect([response.statusCode, response.body]).toEqual([200, "0123456789"]);
+    expect(response.headers).toMatchObject({
       "content-type": "video/mp4",
       "content-length": "10",
       "accept-ranges": "bytes",
@@ -56,7 +56,7 @@ describe("GET /tasks/{id}/file", () => {
     });
   });
 
-  it("keeps browsers from taking it for a page of this service", async () => {
+  it("keeps browsers from running the file as a page of this service", async () => {
     const { headers } = await (await addFile({ mime_type: "text/html" })).get();
     expect(headers).toMatchObject({
       "x-content-type-options": "nosniff",
@@ -79,7 +79,7 @@ describe("GET /tasks/{id}/file", () => {
     ],
     ["it's (1)*.mp4", "it's (1)*.mp4", "it%27s%20%281%29%2A.mp4"],
     ["\ud800.mp4", "_.mp4", "%EF%BF%BD.mp4"],
-  ])("gives the name %j in a form that every client can read", async (name, plain, extended) => {
+  ])("sends the name %j in a form that every client can read", async (name, plain, extended) => {
     const { headers } = await (await addFile({ name })).get();
     expect(headers["content-disposition"]).toBe(
       `attachment; filename="${plain}"; filename*=UTF-8''${extended}`,
@@ -97,9 +97,9 @@ describe("GET /tasks/{id}/file", () => {
     ["BYTES= 1-2 ", "12", "bytes 1-2/10"],
   ])("sends the range %s", async (range, body, contentRange) => {
     const { get, etag } = await addFile();
-    const answer = await get({ range });
-    expect([answer.statusCode, answer.body]).toEqual([206, body]);
-    expect(answer.headers).toMatchObject({
+    const response = await get({ range });
+    expect([response.statusCode, response.body]).toEqual([206, body]);
+    expect(response.headers).toMatchObject({
       "content-range": contentRange,
       "content-length": `${body.length}`,
       "content-type": "video/mp4",
@@ -115,59 +115,66 @@ describe("GET /tasks/{id}/file", () => {
     ["a sign", "bytes=+1-2"],
     ["nonsense", "0-1"],
   ])("sends the whole file for a Range with %s", async (_, range) => {
-    const answer = await (await addFile()).get({ range });
-    expect([answer.statusCode, answer.body]).toEqual([200, "0123456789"]);
-    expect(answer.headers["content-range"]).toBeUndefined();
+    const response = await (await addFile()).get({ range });
+    expect([response.statusCode, response.body]).toEqual([200, "0123456789"]);
+    expect(response.headers["content-range"]).toBeUndefined();
   });
 
   it.each(["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999999-"])(
-    "refuses %s, which has no byte of the file, and says how many there are",
+    "refuses %s, which has no byte of the file, and tells the size",
     async (range) => {
-      const answer = await (await addFile()).get({ range });
-      expect(answer.statusCode).toBe(416);
-      expect(answer.headers["content-range"]).toBe("bytes */10");
-      expect(answer.headers["content-type"]).toMatch("application/problem+json");
-      expect(answer.json()).toMatchObject({ code: "range_not_satisfiable", retryable: false });
-      expect(answer.headers.etag).toBeUndefined();
+      const response = await (await addFile()).get({ range });
+      expect(response.statusCode).toBe(416);
+      expect(response.headers["content-range"]).toBe("bytes */10");
+      expect(response.headers["content-type"]).toMatch("application/problem+json");
+      expect(response.json()).toMatchObject({ code: "range_not_satisfiable", retryable: false });
+      expect(response.headers.etag).toBeUndefined();
     },
   );
 
-  it("sends a file without bytes", async () => {
+  it("sends an empty file", async () => {
     const { get } = await addFile({}, Buffer.alloc(0));
     expect(await get()).toMatchObject({ statusCode: 200, body: "" });
     expect(await get({ range: "bytes=-5" })).toMatchObject({ statusCode: 200, body: "" });
     expect((await get({ range: "bytes=0-" })).headers["content-range"]).toBe("bytes */0");
   });
 
-  it("sends the range if the file is still the one of If-Range, else the whole", async () => {
+  it("sends the range if If-Range matches the file, else the whole file", async () => {
     const { get, etag } = await addFile();
     const range = "bytes=2-3";
     expect((await get({ range, "if-range": etag })).statusCode).toBe(206);
     for (const other of ['"other"', `W/${etag}`, "Wed, 21 Oct 2026 07:28:00 GMT", ""]) {
-      const answer = await get({ range, "if-range": other });
-      expect([other, answer.statusCode, answer.body]).toEqual([other, 200, "0123456789"]);
+      const response = await get({ range, "if-range": other });
+      expect([other, response.statusCode, response.body]).toEqual([other, 200, "0123456789"]);
     }
   });
 
-  it("answers 304 to a client that has it, whatever range it asks for", async () => {
+  it("responds with 304 if If-None-Match matches, with or without a range", async () => {
     const { url, get, etag } = await addFile();
     for (const tag of [etag, `W/${etag}`, `"a", ${etag}`, "*"]) {
       const headers = { "if-none-match": tag, range: "bytes=0-1" };
-      for (const answer of [await get(headers), await app.inject({ method: "HEAD", url, headers })])
-        expect([answer.statusCode, answer.body, answer.headers.etag]).toEqual([304, "", etag]);
+      for (const response of [
+        await get(headers),
+        await app.inject({ method: "HEAD", url, headers }),
+      ])
+        expect([response.statusCode, response.body, response.headers.etag]).toEqual([
+          304,
+          "",
+          etag,
+        ]);
     }
     expect((await get({ "if-none-match": '"other"' })).statusCode).toBe(200);
   });
 
-  it("is answered to HEAD with the same headers and no bytes; Range is for GET alone", async () => {
+  it("has the same headers and no body for HEAD, which ignores Range", async () => {
     const { url, get } = await addFile();
     const { date: _, ...headers } = (await get()).headers;
-    const answer = await app.inject({ method: "HEAD", url, headers: { range: "bytes=0-1" } });
-    expect([answer.statusCode, answer.body]).toEqual([200, ""]);
-    expect(answer.headers).toMatchObject(headers);
+    const response = await app.inject({ method: "HEAD", url, headers: { range: "bytes=0-1" } });
+    expect([response.statusCode, response.body]).toEqual([200, ""]);
+    expect(response.headers).toMatchObject(headers);
   });
 
-  it("says that there is none of a task that is unknown, unfinished, or has lost it", async () => {
+  it("responds with 404 if the task is unknown or unfinished, or its file is gone", async () => {
     const { id, get } = await addFile();
     const queued = (await postTask(app, { url: pageUrl })).json();
     const unknown = await app.inject("/tasks/x/file");
@@ -186,19 +193,20 @@ describe("GET /tasks/{id}/file", () => {
     expect([head.statusCode, head.body]).toEqual([404, ""]);
   });
 
-  it("does not send a file of another size than the one that was stored", async () => {
-    const answer = await (await addFile({ size: 11 })).get();
-    expect(answer.json()).toMatchObject({ status: 500, code: "internal" });
-    expect(answer.json().detail).toContain("it has 10 bytes instead of 11");
+  it("fails if the size of the file has changed", async () => {
+    const response = await (await addFile({ size: 11 })).get();
+    expect(response.json()).toMatchObject({ status: 500, code: "internal" });
+    expect(response.json().detail).toContain("it has 10 bytes instead of 11");
   });
 
-  it("is sent to its end though the task is deleted meanwhile", async () => {
+  it("sends the file to its end if the task is deleted meanwhile", async () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024, "film ");
     const { id, url } = await addFile({}, bytes);
-    const answer = await fetch((await listen()) + url);
+    const response = await fetch((await listen()) + url);
     expect((await app.inject({ method: "DELETE", url: `/tasks/${id}` })).statusCode).toBe(204);
-    expect(Buffer.compare(Buffer.from(await answer.arrayBuffer()), bytes)).toBe(0);
+    expect(Buffer.compare(Buffer.from(await response.arrayBuffer()), bytes)).toBe(0);
     expect((await app.inject(url)).statusCode).toBe(404);
+    expect(await files.ids()).not.toContain(id);
   });
 
   it.skipIf(platform !== "linux")("leaves no file open, however the request ends", async () => {
@@ -222,7 +230,7 @@ describe("GET /tasks/{id}/file", () => {
   });
 });
 
-/** What this process has open whose path ends in `name`. */
+/** File descriptors of this process whose path contains `name`. */
 function openFilesNamed(name: string): string[] {
   return readdirSync("/proc/self/fd").filter((fd) => {
     try {

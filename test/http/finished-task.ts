@@ -3,10 +3,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileStore } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { newTask, type Task, type TaskFile } from "../../src/task.ts";
+import type { Task, TaskFile } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
-/** Stores a task and takes it through a run that ends with a file of this content. */
+/** Stores a task and runs it to success with a file of this content. */
 export async function addFinishedTask(
   { store, files }: { store: TaskStore; files: FileStore },
   content: Buffer,

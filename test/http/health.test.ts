@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
-import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 
 it("is live and ready while its store takes writes", async () => {
@@ -9,7 +8,7 @@ it("is live and ready while its store takes writes", async () => {
   expect((await app.inject("/health/ready")).json()).toEqual({ status: "ok" });
 });
 
-it("is live but not ready when its store is gone", async () => {
+it("is live but not ready when its store is closed", async () => {
   const store = createMemoryStore();
   await using app = await buildApp({ store });
   await store.close();
@@ -23,10 +22,10 @@ it("is live but not ready when its store is gone", async () => {
 it.each([
   ["an api", buildApp],
   ["a worker", buildWorkerApp],
-])("is live but not ready once it is to leave, as %s", async (_role, build) => {
+])("is live but not ready once it drains, as %s", async (_role, build) => {
   const drainSignal = new AbortController();
-  const parts = { store: createMemoryStore(), resolver: createStubResolver() };
-  await using app = await build({ ...parts, drainSignal: drainSignal.signal });
+  const store = createMemoryStore();
+  await using app = await build({ store, drainSignal: drainSignal.signal });
   expect((await app.inject("/health/ready")).statusCode).toBe(200);
   drainSignal.abort();
   const ready = await app.inject("/health/ready");

@@ -12,7 +12,7 @@ import { getInfo, pageUrl } from "./requests.ts";
 
 const Output = Type.Object({ url: Type.String(), reading: Type.Integer() });
 
-/** A resolver whose readings end when the test says so. */
+/** A resolver whose reads end when the test says so. */
 function createHeldResolver() {
   const readings: (PromiseWithResolvers<void> & { signal: AbortSignal })[] = [];
   const resolver: Resolver<typeof Output> = {
@@ -30,7 +30,7 @@ function createHeldResolver() {
   return { resolver, readings };
 }
 
-/** A resolver that numbers its readings. */
+/** A resolver that numbers its reads. */
 function createCountingResolver(): Resolver {
   let reading = 0;
   return {
@@ -61,35 +61,35 @@ afterEach(async () => {
 });
 
 describe("GET /info", () => {
-  it("answers with the stub's open record when nothing else is wired", async () => {
-    const answer = await getInfo(await build({}), pageUrl);
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toEqual({ url: pageUrl, resolver: "stub" });
+  it("responds with the stub's open record by default", async () => {
+    const response = await getInfo(await build({}), pageUrl);
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({ url: pageUrl, resolver: "stub" });
   });
 
-  it("answers with what the resolver's own schema describes and nothing more", async () => {
+  it("responds with the fields of the resolver's schema only", async () => {
     const leaky: Resolver = {
       name: "leaky",
       output: Output,
       resolve: async (url) => ({ url: url.href, reading: 7, secret: "x" }),
       close: async () => {},
     };
-    const answer = await getInfo(await build({ resolver: leaky }), pageUrl);
-    expect(answer.json()).toEqual({ url: pageUrl, reading: 7 });
+    const response = await getInfo(await build({ resolver: leaky }), pageUrl);
+    expect(response.json()).toEqual({ url: pageUrl, reading: 7 });
   });
 
-  it("reads a page once for all who ask at the same time", async () => {
+  it("shares one read between concurrent requests", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const asked = Array.from({ length: 50 }, () => getInfo(app, pageUrl));
     await vi.waitUntil(() => readings.length > 0);
     readings[0]?.resolve();
-    const answers = await Promise.all(asked);
-    expect(answers.map((answer) => answer.json().reading)).toEqual(Array(50).fill(1));
+    const responses = await Promise.all(asked);
+    expect(responses.map((response) => response.json().reading)).toEqual(Array(50).fill(1));
     expect(readings).toHaveLength(1);
   });
 
-  it("answers from memory for the time to live, and Age tells how old that is", async () => {
+  it("caches for the time to live, and Age tells how old the result is", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const { resolver, readings } = createHeldResolver();
     await build({ resolver, infoCacheTtlS: 60 });
@@ -107,7 +107,7 @@ describe("GET /info", () => {
     expect([(await third).json().reading, (await third).headers["age"]]).toEqual([2, "0"]);
   });
 
-  it("reads the page again for Cache-Control: no-cache, and remembers that", async () => {
+  it("reads the page again for Cache-Control: no-cache, and caches the result", async () => {
     await build({ resolver: createCountingResolver() });
     const readingOf = async (headers = {}) =>
       (await getInfo(app, pageUrl, headers)).json<{ reading: number }>().reading;
@@ -117,7 +117,7 @@ describe("GET /info", () => {
     expect(await readingOf()).toBe(2);
   });
 
-  it("answers from memory only what is not older than Cache-Control: max-age", async () => {
+  it("uses no cached result older than Cache-Control: max-age", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     await build({ resolver: createCountingResolver() });
     const ask = async (control: string) =>
@@ -131,14 +131,15 @@ describe("GET /info", () => {
     expect(await ask("max-age=00")).toBe(3);
   });
 
-  it("does not remember failures", async () => {
+  it("does not cache errors", async () => {
     let tries = 0;
     const resolver: Resolver = {
       name: "flaky",
       output: Output,
       resolve: async (url) => {
         tries += 1;
-        if (tries === 1) throw new ServiceError("upstream_unreachable", "example.com is away");
+        if (tries === 1)
+          throw new ServiceError("upstream_unreachable", "example.com is unreachable");
         return { url: url.href, reading: tries };
       },
       close: async () => {},
@@ -148,7 +149,7 @@ describe("GET /info", () => {
     expect((await getInfo(app, pageUrl)).json().reading).toBe(2);
   });
 
-  it("stops reading when the only client that asked hangs up", async () => {
+  it("stops reading when the only client disconnects", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const call = await hangingCall(pageUrl);
@@ -157,7 +158,7 @@ describe("GET /info", () => {
     await vi.waitUntil(() => readings[0]?.signal.aborted);
   });
 
-  it("logs a client that hung up as that, and no failure", async () => {
+  it("logs that a client disconnected, and no failure", async () => {
     const { resolver, readings } = createHeldResolver();
     const lines: { level: number; msg: string }[] = [];
     const stream = { write: (line: string) => lines.push(JSON.parse(line)) };
@@ -165,34 +166,34 @@ describe("GET /info", () => {
     const call = await hangingCall(pageUrl);
     await vi.waitUntil(() => readings.length > 0);
     call.destroy();
-    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client hung up"));
+    await vi.waitUntil(() => lines.some(({ msg }) => msg === "client disconnected"));
     await app.close();
     expect(lines.filter(({ level }) => level > 30)).toEqual([]);
   });
 
-  it("goes on reading as long as one of several clients waits", async () => {
+  it("continues reading while one of several clients waits", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
-    const hungUp = connectionClosed();
-    const drainSignal = await hangingCall(pageUrl);
+    const disconnected = connectionClosed();
+    const leaving = await hangingCall(pageUrl);
     await vi.waitUntil(() => readings.length > 0);
     const staying = getInfo(app, pageUrl);
-    drainSignal.destroy();
-    await hungUp;
+    leaving.destroy();
+    await disconnected;
     readings[0]?.resolve();
     expect((await staying).json()).toEqual({ url: pageUrl, reading: 1 });
   });
 
-  it("gives up when a page takes longer than the limit", async () => {
+  it("fails when a page takes longer than the limit", async () => {
     const { resolver, readings } = createHeldResolver();
-    const answer = await getInfo(await build({ resolver, infoTimeoutMs: 20 }), pageUrl);
-    expect(answer.statusCode).toBe(504);
-    expect(answer.json()).toMatchObject({ code: "upstream_timeout", retryable: true });
-    expect(answer.json().detail).toContain("20 ms");
+    const response = await getInfo(await build({ resolver, infoTimeoutMs: 20 }), pageUrl);
+    expect(response.statusCode).toBe(504);
+    expect(response.json()).toMatchObject({ code: "upstream_timeout", retryable: true });
+    expect(response.json().detail).toContain("20 ms");
     expect(readings[0]?.signal.aborted).toBe(true);
   });
 
-  it("refuses further pages while as many as allowed are being read", async () => {
+  it("refuses further pages while the limit is being read", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver, infoConcurrency: 2 });
     const reading = [getInfo(app, `${pageUrl}1`), getInfo(app, `${pageUrl}2`)];
@@ -202,28 +203,28 @@ describe("GET /info", () => {
     expect(refused.headers["retry-after"]).toBe("1");
     expect(refused.json()).toMatchObject({ code: "too_many_requests", retryable: true });
     for (const { resolve } of readings) resolve();
-    expect((await Promise.all(reading)).map((answer) => answer.statusCode)).toEqual([200, 200]);
+    expect((await Promise.all(reading)).map((response) => response.statusCode)).toEqual([200, 200]);
   });
 
-  it("ends readings with 503 when the service stops before they are done", async () => {
+  it("ends reads in flight with 503 when the service stops", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver, finishMs: 20 });
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     const asked = fetch(`${url}/info?url=${encodeURIComponent(pageUrl)}`);
     await vi.waitUntil(() => readings.length > 0);
     await app.close();
-    const answer = await asked;
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get("retry-after")).not.toBeNull();
-    expect(await answer.json()).toMatchObject({ code: "unavailable" });
+    const response = await asked;
+    expect(response.status).toBe(503);
+    expect(response.headers.get("retry-after")).not.toBeNull();
+    expect(await response.json()).toMatchObject({ code: "unavailable" });
   });
 
-  it("refuses what comes over an open connection while it stops, as every error", async () => {
+  it("refuses requests over an open connection while it stops", async () => {
     const { resolver, readings } = createHeldResolver();
     await build({ resolver });
     const url = new URL(await app.listen({ port: 0, host: "127.0.0.1" }));
     const socket = connect(Number(url.port), url.hostname);
-    const answers = text(socket);
+    const responses = text(socket);
     socket.write(`GET /info?url=${encodeURIComponent(pageUrl)} HTTP/1.1\r\nhost: a\r\n\r\n`);
     await vi.waitUntil(() => readings.length > 0);
     const closed = app.close();
@@ -232,7 +233,7 @@ describe("GET /info", () => {
     socket.write("GET /tasks/ HTTP/1.1\r\nhost: a\r\n\r\n");
     await arrived;
     readings[0]?.resolve();
-    const [first, second] = (await answers).split(/(?<=})(?=HTTP)/);
+    const [first, second] = (await responses).split(/(?<=})(?=HTTP)/);
     expect(first).toMatch(/^HTTP\/1\.1 200 OK/);
     expect(second).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: \d+[^]*"code":"unavailable"/i);
     await closed;
@@ -245,20 +246,23 @@ describe("GET /info", () => {
     [new ServiceError("upstream_status", "503", { retryable: true, retryAfterS: 2.2 }), 502, true],
     [new ServiceError("upstream_invalid", "image/png is no page"), 502, false],
     [new ServiceError("upstream_timeout", "too slow"), 504, true],
-  ])("answers %s with its status and verdict", async (error, status, retryable) => {
-    const answer = await getInfo(await build({ resolver: createFailingResolver(error) }), pageUrl);
-    expect(answer.statusCode).toBe(status);
-    expect(answer.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
+  ])("responds to %s with its status and retryable", async (error, status, retryable) => {
+    const response = await getInfo(
+      await build({ resolver: createFailingResolver(error) }),
+      pageUrl,
+    );
+    expect(response.statusCode).toBe(status);
+    expect(response.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
     const wait = error.retryAfterS === undefined ? undefined : "3";
-    expect(answer.headers["retry-after"]).toBe(wait);
+    expect(response.headers["retry-after"]).toBe(wait);
   });
 
-  it("tells nothing about an error that nobody foresaw", async () => {
-    const failing = createFailingResolver(new TypeError("secret of the inside"));
-    const answer = await getInfo(await build({ resolver: failing }), pageUrl);
-    expect(answer.statusCode).toBe(500);
-    expect(answer.json()).toMatchObject({ code: "internal" });
-    expect(answer.body).not.toContain("secret");
+  it("reveals nothing about an unexpected error", async () => {
+    const failing = createFailingResolver(new TypeError("an internal secret"));
+    const response = await getInfo(await build({ resolver: failing }), pageUrl);
+    expect(response.statusCode).toBe(500);
+    expect(response.json()).toMatchObject({ code: "internal" });
+    expect(response.body).not.toContain("secret");
   });
 });
 

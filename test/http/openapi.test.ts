@@ -35,7 +35,7 @@ function documented(): [name: string, response: DocumentedResponse, pointer: str
 }
 
 describe("the OpenAPI document", () => {
-  it("is 3.1 and documents the answers that are tested here, no more and no fewer", () => {
+  it("is 3.1 and documents exactly the responses that are tested here", () => {
     expect(document.openapi).toBe("3.1.0");
     expect(
       documented()
@@ -44,27 +44,27 @@ describe("the OpenAPI document", () => {
     ).toEqual(Object.keys(calls).toSorted());
   });
 
-  it.each(documented())("describes the real answer: %s", async (name, response, pointer) => {
-    const answer = await calls[name]!();
-    expect(String(answer.statusCode)).toBe(name.split(" ").at(-1));
-    const [type] = String(answer.headers["content-type"]).split(";");
+  it.each(documented())("describes the real response: %s", async (name, response, pointer) => {
+    const actual = await calls[name]!();
+    expect(String(actual.statusCode)).toBe(name.split(" ").at(-1));
+    const [type] = String(actual.headers["content-type"]).split(";");
     if (response.content === undefined) {
-      expect(answer.body).toBe("");
+      expect(actual.body).toBe("");
       return;
     }
     const [documentedType = ""] = Object.keys(response.content);
     expect(documentedType.replace("*", type!.split("/")[1]!)).toBe(type);
     if (!type!.endsWith("json")) return;
     const schema = `document#${pointer}/content/${encodeURIComponent(type!.replaceAll("/", "~1"))}/schema`;
-    const valid = ajv.validate({ $ref: schema }, answer.json());
-    expect(ajv.errors, JSON.stringify(answer.json())).toBeNull();
+    const valid = ajv.validate({ $ref: schema }, actual.json());
+    expect(ajv.errors, JSON.stringify(actual.json())).toBeNull();
     expect(valid).toBe(true);
     if (type === "application/problem+json") {
-      expect(response.description).toContain(`\`${answer.json().code}\``);
+      expect(response.description).toContain(`\`${actual.json().code}\``);
     }
   });
 
-  it("is imported by Postman, every operation of it", async () => {
+  it("is imported by Postman with every operation", async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const input = { type: "json" as const, data: document as never };
     postman.convertV2(input, {}, (error, result) => resolve(error ?? result));
@@ -79,16 +79,16 @@ describe("the OpenAPI document", () => {
     expect(collection.match(/"request":\{"name"/g)).toHaveLength(operations.length);
   });
 
-  it("is shown on a page that loads nothing from elsewhere", async () => {
+  it("is shown on a page that loads nothing from other hosts", async () => {
     await using app = await buildApp();
-    const answer = await app.inject("/docs/");
-    expect(answer.statusCode).toBe(200);
-    expect(answer.headers["content-security-policy"]).toContain("default-src 'self'");
-    expect(answer.headers["content-security-policy"]).not.toContain("upgrade-insecure-requests");
-    const addresses = [...answer.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url);
-    expect(addresses.length).toBeGreaterThan(3);
-    expect(addresses.filter((url) => /^(https?:)?\/\//.test(url!))).toEqual([]);
-    for (const url of addresses) {
+    const page = await app.inject("/docs/");
+    expect(page.statusCode).toBe(200);
+    expect(page.headers["content-security-policy"]).toContain("default-src 'self'");
+    expect(page.headers["content-security-policy"]).not.toContain("upgrade-insecure-requests");
+    const urls = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url);
+    expect(urls.length).toBeGreaterThan(3);
+    expect(urls.filter((url) => /^(https?:)?\/\//.test(url!))).toEqual([]);
+    for (const url of urls) {
       const asset = await app.inject(new URL(url!, "http://localhost/docs/").pathname);
       expect([url, asset.statusCode]).toEqual([url, 200]);
     }

@@ -4,14 +4,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { type Answer, accept, away, broken, withApp } from "./failing-app.ts";
+import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
-/** For each documented answer of a single task's further routes, a call that gets it. */
-export const taskCalls: Record<string, () => Promise<Answer>> = {
-  ...moveCalls("cancel"),
-  ...moveCalls("retry"),
+/** For each documented response of a single task's further routes, a call that gets it. */
+export const taskCalls: Record<string, () => Promise<AppResponse>> = {
+  ...actionCalls("cancel"),
+  ...actionCalls("retry"),
   "post /tasks/{id}/cancel 200": () =>
     withApp({}, async (app) => post(app, `${await addTask(app)}/cancel`)),
   "post /tasks/{id}/cancel 409": () =>
@@ -35,12 +35,12 @@ export const taskCalls: Record<string, () => Promise<Answer>> = {
   "get /tasks/{id}/file 400": () => withApp({}, (app) => app.inject("/tasks/%zz/file")),
   "get /tasks/{id}/file 404": () => withApp({}, (app) => app.inject("/tasks/x/file")),
   "get /tasks/{id}/file 500": () => withApp(broken, (app) => app.inject("/tasks/x/file")),
-  "get /tasks/{id}/file 503": () => withApp(away, (app) => app.inject("/tasks/x/file")),
+  "get /tasks/{id}/file 503": () => withApp(unavailable, (app) => app.inject("/tasks/x/file")),
   "get /tasks/events 200": () =>
     withApp({}, async (app) => {
-      const answer = await app.inject({ url: "/tasks/events", payloadAsStream: true });
-      answer.stream().destroy();
-      return answer;
+      const response = await app.inject({ url: "/tasks/events", payloadAsStream: true });
+      response.stream().destroy();
+      return response;
     }),
   "get /tasks/events 400": () => withApp({}, (app) => app.inject("/tasks/events?task=1&task=2")),
   "get /tasks/events 406": () =>
@@ -49,7 +49,7 @@ export const taskCalls: Record<string, () => Promise<Answer>> = {
     withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
 };
 
-function moveCalls(what: string): Record<string, () => Promise<Answer>> {
+function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
   const name = `post /tasks/{id}/${what}`;
   const url = `/tasks/x/${what}`;
   const method = "POST";
@@ -58,7 +58,7 @@ function moveCalls(what: string): Record<string, () => Promise<Answer>> {
     [`${name} 404`]: () => withApp({}, (app) => post(app, url)),
     [`${name} 406`]: () => withApp({}, (app) => app.inject({ method, url, headers: { accept } })),
     [`${name} 500`]: () => withApp(broken, (app) => post(app, url)),
-    [`${name} 503`]: () => withApp(away, (app) => post(app, url)),
+    [`${name} 503`]: () => withApp(unavailable, (app) => post(app, url)),
   };
 }
 
@@ -66,11 +66,11 @@ async function addTask(app: App): Promise<string> {
   return String((await postTask(app, { url: pageUrl })).headers.location);
 }
 
-function post(app: App, url: string): Promise<Answer> {
+function post(app: App, url: string): Promise<AppResponse> {
   return app.inject({ method: "POST", url });
 }
 
-async function getFile(headersFor: (etag: string) => Record<string, string>): Promise<Answer> {
+async function getFile(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
   try {
     const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };

@@ -18,12 +18,12 @@ async function createTasks(count: number): Promise<string[]> {
 }
 
 describe("POST /tasks/", () => {
-  it("answers 201 with the queued task and where it is", async () => {
-    const answer = await postTask(app, { url: pageUrl });
-    expect(answer.statusCode).toBe(201);
-    expect(answer.headers["content-type"]).toBe("application/json; charset=utf-8");
-    const task = answer.json();
-    expect(answer.headers.location).toBe(`/tasks/${task.id}`);
+  it("responds with 201, the queued task and its location", async () => {
+    const response = await postTask(app, { url: pageUrl });
+    expect(response.statusCode).toBe(201);
+    expect(response.headers["content-type"]).toBe("application/json; charset=utf-8");
+    const task = response.json();
+    expect(response.headers.location).toBe(`/tasks/${task.id}`);
     expect(task).toEqual({
       id: expect.stringMatching(
         /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -43,27 +43,27 @@ describe("POST /tasks/", () => {
     });
   });
 
-  it("keeps the options it knows and ignores every other member", async () => {
+  it("stores the known options and ignores every other member", async () => {
     const options = { format_id: "hls-1080", max_height: 720, audio_only: false };
-    const answer = await postTask(app, {
+    const response = await postTask(app, {
       url: pageUrl,
       options: { ...options, colour: "green" },
       priority: 3,
       state: "succeeded",
       id: "mine",
     });
-    expect(answer.statusCode).toBe(201);
-    expect(answer.json()).toMatchObject({ options, state: "queued" });
-    expect(answer.json().options).toEqual(options);
-    expect(answer.json().id).not.toBe("mine");
+    expect(response.statusCode).toBe(201);
+    expect(response.json()).toMatchObject({ options, state: "queued" });
+    expect(response.json().options).toEqual(options);
+    expect(response.json().id).not.toBe("mine");
   });
 
-  it("keeps the address in the one form that was checked", async () => {
-    const answer = await postTask(app, { url: "  https://Example.COM/a b  " });
-    expect(answer.json().url).toBe("https://example.com/a%20b");
+  it("stores the URL in its normalised form", async () => {
+    const response = await postTask(app, { url: "  https://Example.COM/a b  " });
+    expect(response.json().url).toBe("https://example.com/a%20b");
   });
 
-  it("makes a task for each request without an idempotency key", async () => {
+  it("creates a task for each request without an idempotency key", async () => {
     const [first, second] = await Promise.all([
       postTask(app, { url: pageUrl }),
       postTask(app, { url: pageUrl }),
@@ -71,16 +71,16 @@ describe("POST /tasks/", () => {
     expect(first.json().id).not.toBe(second.json().id);
   });
 
-  it("gives the same answer to the same idempotency key and body", async () => {
+  it("sends the same response for the same idempotency key and body", async () => {
     const send = () =>
       postTask(app, { url: pageUrl, options: { max_height: 720 } }, { "idempotency-key": "a" });
-    const answers = await Promise.all(Array.from({ length: 20 }, send));
-    expect(new Set(answers.map((answer) => answer.body)).size).toBe(1);
-    expect(answers.every((answer) => answer.statusCode === 201)).toBe(true);
+    const responses = await Promise.all(Array.from({ length: 20 }, send));
+    expect(new Set(responses.map((response) => response.body)).size).toBe(1);
+    expect(responses.every((response) => response.statusCode === 201)).toBe(true);
     expect((await app.inject("/tasks/")).json().tasks).toHaveLength(1);
   });
 
-  it("takes a body that differs only in members it ignores for the same one", async () => {
+  it("treats bodies that differ only in ignored members as the same", async () => {
     const key = { "idempotency-key": "b" };
     const first = await postTask(
       app,
@@ -95,23 +95,23 @@ describe("POST /tasks/", () => {
     expect(again.body).toBe(first.body);
   });
 
-  it("refuses the idempotency key with another body", async () => {
+  it("refuses an idempotency key with another body", async () => {
     await postTask(app, { url: pageUrl }, { "idempotency-key": "c" });
-    const answer = await postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "c" });
-    expect(answer.statusCode).toBe(422);
-    expect(answer.json()).toMatchObject({ code: "idempotency_mismatch", retryable: false });
+    const response = await postTask(app, { url: `${pageUrl}3` }, { "idempotency-key": "c" });
+    expect(response.statusCode).toBe(422);
+    expect(response.json()).toMatchObject({ code: "idempotency_mismatch", retryable: false });
   });
 });
 
 describe("GET /tasks/", () => {
   it("lists nothing at first", async () => {
-    const answer = await app.inject({ url: "/tasks/", headers: { accept: "application/json" } });
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toEqual({ tasks: [], next: null });
-    expect(answer.headers["link"]).toBeUndefined();
+    const response = await app.inject({ url: "/tasks/", headers: { accept: "application/json" } });
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({ tasks: [], next: null });
+    expect(response.headers["link"]).toBeUndefined();
   });
 
-  it("lists the newest first, fifty unless told otherwise", async () => {
+  it("lists the newest first, fifty by default", async () => {
     const ids = (await createTasks(51)).toReversed();
     const { tasks, next } = (await app.inject("/tasks/")).json();
     expect(tasks.map((task: { id: string }) => task.id)).toEqual(ids.slice(0, 50));
@@ -120,21 +120,21 @@ describe("GET /tasks/", () => {
     expect(last.json().next).toBeNull();
   });
 
-  it("keeps limit and state on the way to the next page, which is a Link too", async () => {
+  it("keeps limit and state in next, which is also sent as Link", async () => {
     const ids = (await createTasks(5)).toReversed();
     const seen: string[] = [];
     let url: string | null = "/tasks/?limit=2&state=queued";
     while (url !== null) {
-      const answer: Response = await app.inject(url);
-      const { tasks, next } = answer.json<{ tasks: { id: string }[]; next: string | null }>();
+      const response: Response = await app.inject(url);
+      const { tasks, next } = response.json<{ tasks: { id: string }[]; next: string | null }>();
       seen.push(...tasks.map((task) => task.id));
-      if (next !== null) expect(answer.headers["link"]).toBe(`<${next}>; rel="next"`);
+      if (next !== null) expect(response.headers["link"]).toBe(`<${next}>; rel="next"`);
       url = next;
     }
     expect(seen).toEqual(ids);
   });
 
-  it("does not repeat or skip a task when others arrive between two pages", async () => {
+  it("does not repeat or skip a task if others are created between two pages", async () => {
     const ids = (await createTasks(4)).toReversed();
     const { tasks, next } = (await app.inject("/tasks/?limit=2")).json();
     await createTasks(3);
@@ -150,14 +150,14 @@ describe("GET /tasks/", () => {
 });
 
 describe("GET /tasks/{id}", () => {
-  it("gives the task that POST answered", async () => {
+  it("returns the task that POST created", async () => {
     const created = await postTask(app, { url: pageUrl });
-    const answer = await app.inject(String(created.headers.location));
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toEqual(created.json());
+    const response = await app.inject(String(created.headers.location));
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual(created.json());
   });
 
-  it("answers 304 as long as nothing has changed", async () => {
+  it("responds with 304 as long as nothing has changed", async () => {
     const location = String((await postTask(app, { url: pageUrl })).headers.location);
     const { etag } = (await app.inject(location)).headers;
     const again = await app.inject({ url: location, headers: { "if-none-match": String(etag) } });
@@ -168,23 +168,23 @@ describe("GET /tasks/{id}", () => {
     ["*", 304],
     ['"other", W/TAG', 304],
     ['"other"', 200],
-  ])("takes If-None-Match: %s as RFC 9110 says", async (header, status) => {
+  ])("compares If-None-Match: %s as RFC 9110 defines", async (header, status) => {
     const location = String((await postTask(app, { url: pageUrl })).headers.location);
     const tag = String((await app.inject(location)).headers["etag"]);
     const headers = { "if-none-match": header.replace("TAG", tag) };
     expect((await app.inject({ url: location, headers })).statusCode).toBe(status);
   });
 
-  it("gives no entity tag to an error, and none to match", async () => {
+  it("sends no entity tag with an error, and matches none", async () => {
     const missing = { url: "/tasks/none", headers: { "if-none-match": "*" } };
-    const answer = await app.inject(missing);
-    expect([answer.statusCode, answer.headers["etag"]]).toEqual([404, undefined]);
+    const response = await app.inject(missing);
+    expect([response.statusCode, response.headers["etag"]]).toEqual([404, undefined]);
   });
 
-  it("answers 404 for an id that no task has", async () => {
-    const answer = await app.inject("/tasks/0190b0a0-0000-7000-8000-000000000000");
-    expect(answer.statusCode).toBe(404);
-    expect(answer.json()).toMatchObject({
+  it("responds with 404 for an unknown id", async () => {
+    const response = await app.inject("/tasks/0190b0a0-0000-7000-8000-000000000000");
+    expect(response.statusCode).toBe(404);
+    expect(response.json()).toMatchObject({
       code: "not_found",
       detail: "there is no task 0190b0a0-0000-7000-8000-000000000000",
     });
@@ -194,20 +194,20 @@ describe("GET /tasks/{id}", () => {
 describe("DELETE /tasks/{id}", () => {
   it("removes the task", async () => {
     const location = String((await postTask(app, { url: pageUrl })).headers.location);
-    const answer = await app.inject({ method: "DELETE", url: location });
-    expect([answer.statusCode, answer.body]).toEqual([204, ""]);
+    const response = await app.inject({ method: "DELETE", url: location });
+    expect([response.statusCode, response.body]).toEqual([204, ""]);
     expect((await app.inject(location)).statusCode).toBe(404);
     expect((await app.inject("/tasks/")).json().tasks).toEqual([]);
   });
 
-  it("says so whatever headers for other methods the client sends along", async () => {
+  it("ignores headers for other methods", async () => {
     const url = String((await postTask(app, { url: pageUrl })).headers.location);
     const headers = { "content-type": "application/json", "if-none-match": "*" };
     expect((await app.inject({ method: "DELETE", url, headers })).statusCode).toBe(204);
     expect((await app.inject({ method: "DELETE", url, headers })).statusCode).toBe(404);
   });
 
-  it("answers 404 the second time", async () => {
+  it("responds with 404 the second time", async () => {
     const location = String((await postTask(app, { url: pageUrl })).headers.location);
     await app.inject({ method: "DELETE", url: location });
     expect((await app.inject({ method: "DELETE", url: location })).statusCode).toBe(404);
@@ -220,8 +220,8 @@ describe("the paths", () => {
     ["POST", "/tasks", "/tasks/"],
     ["GET", "/info/?url=a%20b", "/info?url=a%20b"],
     ["GET", "/%74asks", "/tasks/"],
-  ] as const)("%s %s is sent on to %s with method and body kept", async (method, url, location) => {
-    const answer = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
-    expect([answer.statusCode, answer.headers.location]).toEqual([308, location]);
+  ] as const)("%s %s redirects to %s, keeping method and body", async (method, url, location) => {
+    const response = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
+    expect([response.statusCode, response.headers.location]).toEqual([308, location]);
   });
 });

@@ -94,6 +94,6 @@ function hasEnded({ state }: Task): boolean {
 
 async function follow(body: AsyncIterable<Uint8Array>, hear: (task: Task) => void): Promise<void> {
   for await (const events of readEvents(body)) {
-    for (const { type, data } of events) if (type === "task") hear(JSON.parse(data) as Task);
+    for (const { event, data } of events) if (event === "task") hear(JSON.parse(data) as Task);
   }
 }

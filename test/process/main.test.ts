@@ -143,7 +143,10 @@ describe("a start that cannot succeed", () => {
       "unreel: STORE_URL must have a path after sqlite:, not a host\n",
     ],
     [{ STORE_URL: "memory:x" }, "unreel: STORE_URL must end after memory:, nothing is kept\n"],
-    [{ HOST: "nosuchhost.invalid" }, /^unreel: HOST and PORT [^\n]*nosuchhost\.invalid\n$/],
+    [
+      { HOST: "nosuchhost.invalid" },
+      /^unreel: cannot listen on HOST and PORT[^\n]*nosuchhost\.invalid\n$/,
+    ],
     [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^unreel: ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*\n$/],
     [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*DATA_DIR[^\n]*\/dev\/null\/data[^\n]*\n$/],
   ])("%o: one line that names the setting, the rule and the value; exit 1", async (env, line) => {
@@ -157,7 +160,9 @@ describe("a start that cannot succeed", () => {
     const { code, stderr } = await startRefused({ STORE_URL: "memory:", PORT: port });
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      new RegExp(`^unreel: HOST and PORT [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`),
+      new RegExp(
+        `^unreel: cannot listen on HOST and PORT[^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`,
+      ),
     );
   });
 

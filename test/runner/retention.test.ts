@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
 import { createClock, startTrial, times } from "../contracts/task-store/harness.ts";
 import { createTestFiles } from "./files.ts";

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { TaskChange } from "../../src/task.ts";
+import type { TaskChange } from "../../src/task-changes.ts";
 import { neverEnd } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 

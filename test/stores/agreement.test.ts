@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { newTask, states, type Task } from "../../src/task.ts";
+import { states, type Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 import { createClock, type Clock } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { idempotencyTtlMs } from "../../src/stores/store.ts";
-import { newTask } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import {
   createClock,

@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readEvents, type ServerEvent } from "../../src/watch/event-stream.ts";
+import type { EventSourceMessage } from "eventsource-parser";
+import { readEvents } from "../../src/watch/event-stream.ts";
 
-async function read(...chunks: (string | Uint8Array)[]): Promise<ServerEvent[]> {
+async function read(...chunks: (string | Uint8Array)[]): Promise<EventSourceMessage[]> {
   async function* bytes() {
     for (const chunk of chunks) yield typeof chunk === "string" ? Buffer.from(chunk) : chunk;
   }
@@ -10,23 +11,32 @@ async function read(...chunks: (string | Uint8Array)[]): Promise<ServerEvent[]> 
 }
 
 describe("reading an event stream", () => {
-  it("gives type, id and data of each event", async () => {
+  it("yields type, id and data of each event", async () => {
     expect(
-      await read('event: task\nid: a-1\ndata: {"id":1}\n\nid: a-2\n\ndata:x\ndata: y\n\n'),
+      await read('event: task\nid: a-1\ndata: {"id":1}\n\nid: a-2\ndata:x\ndata: y\n\n'),
     ).toEqual([
-      { type: "task", id: "a-1", data: '{"id":1}' },
-      { type: "message", id: "a-2", data: "" },
-      { type: "message", id: undefined, data: "x\ny" },
+      { event: "task", id: "a-1", data: '{"id":1}' },
+      { event: undefined, id: "a-2", data: "x\ny" },
     ]);
   });
 
-  it("passes over comments, unknown fields and an event without its end", async () => {
-    expect(await read(": hello\nretry: 5\ncolour\ndata: x\r\n\r\ndata: cut off")).toEqual([
-      { type: "message", id: undefined, data: "x" },
-    ]);
+  it("skips comments, unknown fields, heartbeats without data and an incomplete event", async () => {
+    const heartbeat = ": still here\nid: a-2\n\n";
+    expect(
+      await read(`${heartbeat}: hello\nretry: 5\ncolour\ndata: x\r\n\r\ndata: cut off`),
+    ).toEqual([{ event: undefined, id: undefined, data: "x" }]);
   });
 
-  it("gives the same however the bytes are cut", async () => {
+  it("yields the events of one chunk together", async () => {
+    async function* bytes() {
+      yield Buffer.from("data: 1\n\ndata: 2\n\nda");
+      yield Buffer.from("ta: 3\n\n");
+    }
+    const groups = await Array.fromAsync(readEvents(bytes()));
+    expect(groups.map((events) => events.map(({ data }) => data))).toEqual([["1", "2"], ["3"]]);
+  });
+
+  it("yields the same events however the bytes are split", async () => {
     const text = "event: task\nid: 1\ndata: Fluß 🎬\n\n: beat\nid: 2\n\r\ndata: z\n\n";
     const whole = await read(text);
     const bytes = Buffer.from(text);
@@ -40,10 +50,10 @@ describe("reading an event stream", () => {
     );
   });
 
-  it("refuses an event without end", async () => {
+  it("throws for an event that does not end", async () => {
     const chunk = Buffer.alloc(1024 * 1024, "x");
     await expect(read(...Array.from({ length: 20 }, () => chunk))).rejects.toThrow("too long");
-    const lines = Buffer.alloc(1024 * 1024, "data: x\n");
+    const lines = Buffer.alloc(1024 * 1024, `data: ${"x".repeat(100)}\n`);
     await expect(read(...Array.from({ length: 20 }, () => lines))).rejects.toThrow("too long");
   });
 });

@@ -1,4 +1,5 @@
-import { newTask, type Task } from "../../src/task.ts";
+import type { Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
 
 export function runningTask(url: string, fields: Partial<Task> = {}): Task {
   return { ...newTask(url, {}, new Date()), state: "running", attempts: 1, ...fields };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeTask } from "../../src/task.ts";
+import { changeTask } from "../../src/task-changes.ts";
 import { createLineView } from "../../src/watch/line-view.ts";
 import { createBarView } from "../../src/watch/bar-view.ts";
 import { printable, taskLine } from "../../src/watch/task-line.ts";
@@ -25,11 +25,11 @@ describe("a line about a task", () => {
     [{ ...halfway!, stage: "processing" as const }, "processing"],
     [{ ...halfway!, stage: "resolving" as const }, "resolving"],
     [null, "resolving"],
-  ])("copes with what is not known: %o", (progress, part) => {
+  ])("shows what is known: %o", (progress, part) => {
     expect(taskLine({ ...a, progress }).replaceAll(/ +/g, " ")).toContain(part);
   });
 
-  it("tells how a task has ended", () => {
+  it("shows how a task ended", () => {
     const error = { code: "no_media", message: "there is nothing", retryable: false };
     expect(taskLine(done)).toMatch(/^succeeded .*example\.com\/a$/);
     expect(taskLine({ ...a, state: "failed", error })).toMatch(/^failed: there is nothing .*\/a$/);
@@ -43,59 +43,63 @@ describe("a line about a task", () => {
     ["safe\u202Egnp.exe", "safe gnp.exe"],
     ["\ud800 lone", "\ufffd lone"],
     ["x".repeat(10_000), "x".repeat(200)],
-  ])("steers no terminal: %j", (text, plain) => {
+  ])("does not control the terminal: %j", (text, plain) => {
     expect(printable(text)).toBe(plain);
   });
 });
 
-describe("the screen", () => {
-  it("keeps the bars in place, and puts what has ended above them", () => {
+describe("the bar view", () => {
+  it("keeps the bars in place, with the ended tasks above them", () => {
     const terminal = createTerminal({ isTTY: true });
-    const screen = createBarView(terminal);
-    screen.show([{ type: "task", task: a }]);
-    screen.show([{ type: "task", task: b }]);
-    screen.show([{ type: "task", task: { ...a, progress: null } }]);
+    const view = createBarView(terminal);
+    view.show([{ type: "task", task: a }]);
+    view.show([{ type: "task", task: b }]);
+    view.show([{ type: "task", task: { ...a, progress: null } }]);
     expect(shown(terminal.text)).toEqual([taskLine({ ...a, progress: null }), taskLine(b)]);
-    screen.show([{ type: "task", task: done }]);
+    view.show([{ type: "task", task: done }]);
     expect(shown(terminal.text)).toEqual([taskLine(done), taskLine(b)]);
-    screen.say("the service is away");
-    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is away", taskLine(b)]);
-    screen.show([{ type: "deleted", task: { id: b.id } }]);
-    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is away"]);
+    view.notify("the service is unavailable");
+    expect(shown(terminal.text)).toEqual([
+      taskLine(done),
+      "the service is unavailable",
+      taskLine(b),
+    ]);
+    view.show([{ type: "deleted", task: { id: b.id } }]);
+    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is unavailable"]);
   });
 
   it("never has more bars than the terminal has rows", () => {
     const terminal = createTerminal({ isTTY: true, rows: 5 });
-    const screen = createBarView(terminal);
+    const view = createBarView(terminal);
     const tasks = Array.from({ length: 10 }, (_, n) => runningTask(`https://example.com/${n}`));
-    for (const task of tasks) screen.show([{ type: "task", task }]);
+    for (const task of tasks) view.show([{ type: "task", task }]);
     const lines = shown(terminal.text);
     expect(lines).toEqual([...tasks.slice(0, 3).map(taskLine), "… and 7 more"]);
   });
 
   it("leaves the terminal as it was: with a cursor, and with long lines wrapped", () => {
     const terminal = createTerminal({ isTTY: true });
-    const screen = createBarView(terminal);
-    screen.show([{ type: "task", task: a }]);
-    screen.close();
+    const view = createBarView(terminal);
+    view.show([{ type: "task", task: a }]);
+    view.close();
     const modes = terminal.text.match(/\u001B\[\?\d+[hl]/g);
     expect(modes?.at(-1)).toBe("\u001B[?25h");
     expect(modes?.at(-2)).toBe("\u001B[?7h");
   });
 
-  it("says nothing of tasks that only wait", () => {
+  it("shows no tasks that are only queued", () => {
     const terminal = createTerminal({ isTTY: true });
     createBarView(terminal).show([{ type: "task", task: { ...a, state: "queued" } }]);
     expect(shown(terminal.text)).toEqual([]);
   });
 });
 
-describe("the log", () => {
+describe("the line view", () => {
   it("has a line for each step of a task, and not for each of its changes", () => {
     const output = createTerminal();
-    const log = createLineView(output);
-    log.show([{ type: "task", task: { ...a, progress: null } }]);
-    log.show([
+    const view = createLineView(output);
+    view.show([{ type: "task", task: { ...a, progress: null } }]);
+    view.show([
       {
         type: "task",
         task: { ...a, progress: { ...halfway!, stage: "resolving", total_bytes: null } },
@@ -103,10 +107,10 @@ describe("the log", () => {
     ]);
     for (let bytes = 0; bytes <= 1000; bytes += 1) {
       const progress = { ...halfway!, downloaded_bytes: bytes, total_bytes: 1000 };
-      log.show([{ type: "task", task: { ...a, progress } }]);
+      view.show([{ type: "task", task: { ...a, progress } }]);
     }
-    log.show([{ type: "task", task: done }]);
-    log.show([{ type: "deleted", task: { id: a.id } }]);
+    view.show([{ type: "task", task: done }]);
+    view.show([{ type: "deleted", task: { id: a.id } }]);
     const lines = output.text.trimEnd().split("\n");
     expect(lines).toHaveLength(13);
     expect(lines.at(-1)).toBe(taskLine(done));

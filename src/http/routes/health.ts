@@ -5,11 +5,11 @@ import { requireAcceptJson } from "../accept.ts";
 import { stoppingError } from "../drain.ts";
 import { problems } from "../problem.ts";
 
-const Health = Type.Object({ status: Type.Literal("ok") });
+const Health = Type.Object({ status: Type.Literal("ok") }, { description: "healthy" });
 
 interface HealthRoutesOptions {
   store: TaskStore;
-  /** Not ready once it is aborted. */
+  /** Once it is aborted, the service is not ready. */
   drainSignal: AbortSignal | undefined;
 }
 
@@ -24,7 +24,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     {
       schema: {
         operationId: "isLive",
-        summary: "Is the process up?",
+        summary: "Liveness probe: the process is running",
         tags: ["health"],
         response: { 200: Health, ...problems("not_acceptable") },
       },
@@ -37,7 +37,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     {
       schema: {
         operationId: "isReady",
-        summary: "Can it take tasks?",
+        summary: "Readiness probe: the service can store tasks and is not shutting down",
         tags: ["health"],
         response: { 200: Health, ...problems("not_acceptable", "unavailable") },
       },

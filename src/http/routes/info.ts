@@ -3,15 +3,12 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { readPageUrl } from "../page-url.ts";
+import { PageUrl, readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
 export const InfoQuerySchema = Type.Object({
-  url: Type.String({
-    description: "absolute http or https address of a video page, at most 8 KiB",
-    examples: ["https://example.com/watch/42"],
-  }),
+  url: PageUrl,
 });
 
 interface InfoRoutesOptions {
@@ -30,15 +27,16 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
     {
       schema: {
         operationId: "getInfo",
-        summary: "What is on a video page?",
+        summary: "Read a video page",
         description:
-          "The answer may come from memory: `Age` says how old it is, and a request with " +
-          "`Cache-Control: no-cache` (or `max-age`) has the page read again.",
+          "Returns its metadata and media formats. The response may be cached: `Age` tells how old " +
+          "it is; `Cache-Control: no-cache` or `max-age` makes the service read the page again.",
         tags: ["info"],
         querystring: InfoQuerySchema,
         response: {
           200: {
             ...resolver.output,
+            description: "what is on the page",
             headers: {
               age: { type: "integer", description: "seconds since the page was read" },
             },
@@ -63,7 +61,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
       const url = readPageUrl(request.query.url, "query");
       const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
       const { info, ageS } = await infoCache.get(url, {
-        // Asked for only where the page has to be read: Fastify makes it on demand.
+        // A getter, as Fastify creates the signal on first access: a cached response needs none.
         get signal() {
           return request.signal;
         },
@@ -77,7 +75,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
   app.all("/info/", { schema: { hide: true } }, redirectTo("/info"));
 };
 
-/** The oldest answer that the request takes, seconds (RFC 9111 §5.2.1). */
+/** Returns the greatest age that the request accepts, seconds (RFC 9111 §5.2.1). */
 function maxAgeOf(cacheControl: string): number {
   const ages = cacheControl.split(",").map((directive) => {
     const [name = "", value = ""] = directive.trim().toLowerCase().split("=");

@@ -1,10 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { ServiceError } from "../../errors.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { problems } from "../problem.ts";
-import { TaskParams, TaskRef, taskNotFoundError } from "./task.ts";
+import { TaskParams, TaskRef } from "./task.ts";
 
 /** What clients may do to a task; what runs it learns of it from the feed of changes. */
 export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (

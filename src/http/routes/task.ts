@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import { ServiceError } from "../../errors.ts";
 import type { FileStore } from "../../files/files.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
@@ -9,8 +9,8 @@ import { etagOf, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
-/** Stands for the schema `Task` in the OpenAPI document's components. */
-export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#"));
+/** A reference to the schema `Task` among the OpenAPI document's components. */
+export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#", { description: "the task" }));
 
 export const TaskParams = Type.Object({ id: Type.String({ description: "the task's id" }) });
 
@@ -31,12 +31,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
       schema: {
         operationId: "getTask",
         summary: "Get one task",
-        description: "Send the `ETag` back as `If-None-Match` to get 304 while nothing changed.",
+        description: "Send the `ETag` as `If-None-Match` to get 304 if the task is unchanged.",
         tags: ["tasks"],
         params: TaskParams,
         response: {
           200: { ...TaskRef, headers: { etag: { type: "string" } } },
-          304: Type.Null({ description: "it has not changed since the `ETag` of If-None-Match" }),
+          304: Type.Null({ description: "the task still has the `ETag` of `If-None-Match`" }),
           ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
         },
       },
@@ -57,12 +57,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     {
       schema: {
         operationId: "deleteTask",
-        summary: "Delete a task, whatever its state",
-        description: "Ends its run, and removes its file.",
+        summary: "Delete a task in any state",
+        description: "Ends its run and removes its file.",
         tags: ["tasks"],
         params: TaskParams,
         response: {
-          204: Type.Null({ description: "it is gone" }),
+          204: Type.Null({ description: "the task is deleted" }),
           ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
         },
       },
@@ -70,8 +70,8 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     async (request, reply) => {
       const { id } = request.params;
       const task = await store.get(id);
-      // First, and nothing else has it in hand any more: a file that no record tells of would stay. What
-      // other tasks have on the disk is removed by what runs them.
+      // Before the record, as a file without a record would stay. The files of a task in another state are
+      // removed by the runner.
       if (task?.state === "succeeded") await files.remove(id);
       await store.delete(id);
       return reply.code(204).send(null);
@@ -80,7 +80,3 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
-
-export function taskNotFoundError(id: string): ServiceError {
-  return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
-}

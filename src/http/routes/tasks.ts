@@ -3,32 +3,30 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { nullable, oneOf } from "../../schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { newTask, states, TaskOptions } from "../../task.ts";
+import { states, TaskOptions } from "../../task.ts";
+import { newTask } from "../../task-changes.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
-import { readPageUrl } from "../page-url.ts";
+import { PageUrl, readPageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object({
   tasks: Type.Array(TaskRef, { description: "newest first" }),
-  next: nullable(Type.String(), "address of the next page; null on the last one"),
+  next: nullable(Type.String(), "URL of the next page; null on the last page"),
 });
 
 export const ListQuerySchema = Type.Object({
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks on a page" }),
+    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" }),
   ),
   state: Type.Optional(oneOf(states, "only tasks in this state")),
-  cursor: Type.Optional(Type.String({ description: "where to go on, from `next`; opaque" })),
+  cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
 });
 
 export const NewTaskBody = Type.Object({
-  url: Type.String({
-    description: "absolute http or https address of a video page, at most 8 KiB",
-    examples: ["https://example.com/watch/42"],
-  }),
+  url: PageUrl,
   options: Type.Optional(TaskOptions),
 });
 
@@ -38,7 +36,7 @@ export const NewTaskHeaders = Type.Object({
       minLength: 1,
       maxLength: 255,
       description:
-        "kept for 24 hours: the same key and body get the same answer, another body gets 422",
+        "valid for 24 hours: the same key and body get the same response, another body gets 422",
     }),
   ),
 });
@@ -55,13 +53,14 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
     {
       schema: {
         operationId: "listTasks",
-        summary: "List the tasks",
+        summary: "List tasks, newest first",
         tags: ["tasks"],
         querystring: ListQuerySchema,
         response: {
           200: {
             ...TaskList,
-            headers: { link: { type: "string", description: "`next`, where there is one" } },
+            description: "a page of tasks",
+            headers: { link: { type: "string", description: "`next`, if there is one" } },
           },
           ...problems("invalid_request", "not_acceptable", "internal", "unavailable"),
         },
@@ -88,13 +87,16 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
     {
       schema: {
         operationId: "createTask",
-        summary: "Turn the address of a page into a task",
-        description: "The task is safely stored before the answer is sent.",
+        summary: "Create a task that downloads the video of a page",
+        description: "The task is durably stored before the response is sent.",
         tags: ["tasks"],
         headers: NewTaskHeaders,
         body: NewTaskBody,
         response: {
-          201: { ...TaskRef, headers: { location: { type: "string", description: "the task" } } },
+          201: {
+            ...TaskRef,
+            headers: { location: { type: "string", description: "path of the task" } },
+          },
           ...problems(
             "invalid_request",
             "invalid_url",
@@ -121,7 +123,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
   );
 };
 
-/** The options that this version knows, in one order; a newer client's others are left out. */
+/** Returns the options that this version knows, in a fixed order; unknown ones are dropped. */
 function knownOptions(given: TaskOptions | undefined): TaskOptions {
   if (given === undefined) return {};
   const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];

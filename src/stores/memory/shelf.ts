@@ -1,5 +1,5 @@
-import type { State, Task } from "../../task.ts";
-import { duplicateTaskError, hostOf, taskNotFoundError } from "../rules.ts";
+import { hostOf, type State, type Task } from "../../task.ts";
+import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import { ClaimQueue, type Queueable } from "./claim-queue.ts";
 import { SortedList } from "./sorted-list.ts";
 

@@ -1,11 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Task } from "../../task.ts";
-import {
-  assertQueueNotFull,
-  duplicateTaskError,
-  hostOf,
-  idempotencyMismatchError,
-} from "../rules.ts";
+import { hostOf, type Task } from "../../task.ts";
+import { assertQueueNotFull, duplicateTaskError, idempotencyMismatchError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 import { type TaskInsert, type ExistingRows, readExisting, insertTasks } from "./task-inserts.ts";
 import type { Database } from "./database.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { newTask, type Task } from "../../../src/task.ts";
+import type { Task } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { samplePageInfo } from "./page-info.ts";
 import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
 

@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
-import { newTask, type Task, type TaskOptions } from "../../../src/task.ts";
+import type { Task, TaskOptions } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 
 export interface OpenStore {

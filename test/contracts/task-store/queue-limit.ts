@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { type OpenStore, startTrial, times, type StoreHarness } from "./harness.ts";
 
 const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { newTask, states } from "../../../src/task.ts";
+import { states } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { moveTo } from "./transitions.ts";
 import { samplePageInfo } from "./page-info.ts";
 import { type OpenStore, startTrial, times } from "./harness.ts";

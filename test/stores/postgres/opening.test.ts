@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres.ts";
-import { newTask } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { newTask, type Task } from "../../../src/task.ts";
+import type { Task } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../src/errors.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite.ts";
-import { newTask } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 
 /**
  * A process with a task store of its own: `hold` says that it has it open and waits; `write` stores

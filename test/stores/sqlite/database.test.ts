@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite.ts";
-import { newTask } from "../../../src/task.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";

@@ -1,0 +1,52 @@
+import { randomUUIDv7 } from "node:crypto";
+import { ServiceError } from "./errors.ts";
+import { type Task, type TaskOptions, transitions } from "./task.ts";
+
+/** What a change of a task may set; everything else follows from the transition. */
+export type TaskChange = Partial<
+  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error">
+>;
+
+/** Returns a queued task with a new id, not stored yet. */
+export function newTask(url: string, options: TaskOptions, now: Date): Task {
+  const created_at = now.toISOString();
+  return {
+    id: randomUUIDv7(),
+    url,
+    options,
+    state: "queued",
+    attempts: 0,
+    created_at,
+    updated_at: created_at,
+    started_at: null,
+    finished_at: null,
+    progress: null,
+    info: null,
+    file: null,
+    error: null,
+  };
+}
+
+/**
+ * Returns a copy of `task` with `change` applied and `updated_at` set. A transition also sets `started_at`
+ * and `finished_at`, and clears `progress` when the task leaves `running`.
+ *
+ * @throws ServiceError `conflict` if `transitions` does not allow `change.state`.
+ */
+export function changeTask(task: Task, change: TaskChange, now: Date): Task {
+  const at = now.toISOString();
+  const changed: Task = { ...task, ...change, updated_at: at };
+  if (change.state === undefined) return changed;
+  if (!transitions[task.state].includes(change.state)) {
+    const allowed = transitions[task.state].join(", ") || "no other state";
+    throw new ServiceError(
+      "conflict",
+      `task ${task.id} is ${task.state} and cannot become ${change.state}; it may become ${allowed}`,
+    );
+  }
+  if (change.state === "running") changed.started_at = at;
+  if (change.state !== "running") changed.progress = null;
+  const hasEnded = change.state !== "running" && change.state !== "queued";
+  changed.finished_at = hasEnded ? at : null;
+  return changed;
+}
