@@ -1,8 +1,10 @@
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
+import { createHttpClient } from "../../src/net/http-client.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import { createPageResolver } from "../../src/resolvers/page.ts";
+import { describeResolver } from "../contracts/resolver.ts";
 import {
   createSavedClient,
   fixedNow,
@@ -43,6 +45,10 @@ ${jsonLd({
     },
   ],
 })}</head><body></body></html>`;
+
+describeResolver("the page resolver", true, (options) =>
+  createPageResolver({ client: createHttpClient(options), pageMaxBytes: 1e6 }),
+);
 
 describe("the page resolver", () => {
   it("tells what a page states, and which vocabulary each value comes from", async () => {
