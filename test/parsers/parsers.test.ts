@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isFrontPage, isSamePage, tryParseUrl } from "../../src/parsers/url.ts";
-import { readAttributes } from "../../src/resolvers/page/markup/attributes.ts";
+import { parseAttributes } from "../../src/resolvers/page/markup/attributes.ts";
 import { readCount, readPixels } from "../../src/parsers/count.ts";
 import { readDate } from "../../src/parsers/date.ts";
 import { readDuration } from "../../src/parsers/duration.ts";
@@ -168,7 +168,7 @@ describe("URLs", () => {
 describe("attributes", () => {
   it("are parsed as in HTML", () => {
     const source = ` A="1 &amp; 2" b='"' c=x/y&copy=1 d e = "f" a=later g=&lt;h/`;
-    expect([...readAttributes(source)]).toEqual([
+    expect([...parseAttributes(source)]).toEqual([
       ["a", "1 & 2"],
       ["b", '"'],
       ["c", "x/y&copy=1"],

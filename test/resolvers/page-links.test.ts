@@ -62,7 +62,7 @@ describe("manifests that a page names", () => {
           ? once(options.signal, "abort").then(rejectWith(options))
           : page.get(url, options),
     };
-    const resolver = createPageResolver({ client: silent, pageMaxBytes: 1e6, followTimeoutMs: 20 });
+    const resolver = createPageResolver({ client: silent, pageMaxBytes: 1e6, linkTimeoutMs: 20 });
     const info = await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
     expect(info).toMatchObject({ title: "Otters", formats: [{ format_id: "m3u8", url: hls }] });
   });

@@ -2,9 +2,11 @@ import type { Markup } from "./markup.ts";
 
 /** A page's `<meta>` elements by name. */
 export interface Metas {
+  /** Returns the first content of the first of these names that has any. */
   first(...names: string[]): string | null;
+  /** Returns all contents of these names, in the order of `names`. */
   all(...names: string[]): string[];
-  /** Those whose name begins so, in page order, the beginning cut off. */
+  /** Returns those whose name starts with `prefix`, in page order, with the prefix removed. */
   under(prefix: string): { name: string; content: string }[];
 }
 

@@ -1,49 +1,50 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
 import type { Embed, Thumbnail } from "../../../page-info.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
 import { readPixels } from "../../../parsers/count.ts";
 import { readDuration } from "../../../parsers/duration.ts";
 import { readLine } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { createResource, type Metadata } from "../metadata.ts";
 
-/** What an oEmbed answer states; `null` for what it does not state or states in a wrong form. */
-export interface OembedFacts {
+/** The fields of an oEmbed response; `null` if absent or invalid. */
+export interface Oembed {
   type: "video" | "rich" | "photo" | "link" | null;
   title: string | null;
   author_name: string | null;
   author_url: string | null;
   provider_name: string | null;
   thumbnail: Thumbnail | null;
-  /** The player: the first iframe in `html`. */
+  /** The first iframe in `html`. */
   embed: Embed | null;
-  /** Seconds. Not in the specification, but widely stated. */
+  /** Seconds. Not in the specification, but common. */
   duration: number | null;
 }
 
-/** An iframe is looked for among so many elements. */
+/** The iframe must be among this many first elements of `html`. */
 const maxElements = 1_000;
 
-/** A field of XML, or the `html` of either form, is read no further. */
+/** Limit of an XML field, and of `html` in either format, UTF-16 code units. */
 const maxHtmlLength = 100_000;
 
 /**
- * Reads an oEmbed answer (oEmbed 1.0 §2.3.4) that was found at `url`, as JSON or XML, whichever it
- * begins like; `contentType` decides where neither shows. Numbers may be texts; addresses are
- * resolved against `url` and must be http(s).
+ * Parses the oEmbed response of `url` (oEmbed 1.0 §2.3.4). Its first character tells whether it is JSON
+ * or XML, else `contentType` does. Numbers may be strings; URLs are resolved against `url` and must be
+ * http or https.
  *
- * @throws ServiceError `upstream_invalid` where it is neither a JSON object nor an `oembed` element.
+ * @throws ServiceError `upstream_invalid` if it is neither a JSON object nor an `oembed` element
  */
-export function readOembed(text: string, contentType: string | null, url: URL): OembedFacts {
-  const fields = fieldsOf(text, contentType, url);
+export function parseOembed(text: string, contentType: string | null, url: URL): Oembed {
+  const fields = parseFields(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
-  const address = (name: string) => tryParseUrl(stated(name), url)?.href ?? null;
-  const thumbnail = address("thumbnail_url");
+  const urlIn = (name: string) => tryParseUrl(stated(name), url)?.href ?? null;
+  const thumbnail = urlIn("thumbnail_url");
   const type = stated("type")?.trim().toLowerCase();
   return {
     type: types.find((known) => known === type) ?? null,
     title: readLine(stated("title")),
     author_name: readLine(stated("author_name")),
-    author_url: address("author_url"),
+    author_url: urlIn("author_url"),
     provider_name: readLine(stated("provider_name")),
     thumbnail:
       thumbnail === null
@@ -53,8 +54,25 @@ export function readOembed(text: string, contentType: string | null, url: URL): 
             width: readPixels(stated("thumbnail_width")),
             height: readPixels(stated("thumbnail_height")),
           },
-    embed: embedOf(stated("html") ?? "", stated, url),
+    embed: findEmbed(stated("html") ?? "", stated, url),
     duration: readDuration(stated("duration")),
+  };
+}
+
+/** Returns what the response at `url` states about the page that refers to it. */
+export function extractOembed(oembed: Oembed, url: URL): Metadata {
+  const isVideo = oembed.type === "video";
+  const player = isVideo ? tryParseUrl(oembed.embed?.url, url) : null;
+  const { width = null, height = null } = oembed.embed ?? {};
+  return {
+    site_name: oembed.provider_name,
+    title: oembed.title,
+    duration: oembed.duration,
+    uploader: oembed.author_name,
+    uploader_url: oembed.author_url,
+    thumbnails: oembed.thumbnail === null ? [] : [oembed.thumbnail],
+    resources: player === null ? [] : [createResource(player, "player", { width, height })],
+    media_type: isVideo ? "video" : null,
   };
 }
 
@@ -62,29 +80,29 @@ const types = ["video", "rich", "photo", "link"] as const;
 
 type Fields = ReadonlyMap<string, unknown>;
 
-function fieldsOf(text: string, contentType: string | null, url: URL): Fields {
+function parseFields(text: string, contentType: string | null, url: URL): Fields {
   const begin = /\S/.exec(text)?.[0];
   const isXml = begin === "<" || (begin !== "{" && /\bxml\b/i.test(contentType ?? ""));
   let cause: unknown;
   try {
-    const fields = isXml ? xmlFields(text) : jsonFields(text);
+    const fields = isXml ? parseXml(text) : parseJson(text);
     if (fields !== null) return fields;
   } catch (error) {
     cause = error;
   }
   const rule = "it must be a JSON object or an XML oembed element (oEmbed 1.0 §2.3.4)";
-  const message = `cannot read the oEmbed answer of ${url.href.slice(0, 200)}: ${rule}`;
+  const message = `cannot parse the oEmbed response of ${url.href.slice(0, 200)}: ${rule}`;
   throw new ServiceError("upstream_invalid", message, { cause });
 }
 
-function jsonFields(text: string): Fields | null {
+function parseJson(text: string): Fields | null {
   const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? new Map(Object.entries(value)) : null;
 }
 
-/** The texts of the root's children; the rest of the document is passed over. */
-function xmlFields(text: string): Fields | null {
+/** Returns the texts of the root's children by name; null if the root is not `oembed`. */
+function parseXml(text: string): Fields | null {
   const fields = new Map<string, string>();
   let depth = 0;
   let field: string | null = null;
@@ -113,7 +131,7 @@ function xmlFields(text: string): Fields | null {
   return isOembed ? fields : null;
 }
 
-function embedOf(html: string, stated: (name: string) => string | null, url: URL): Embed | null {
+function findEmbed(html: string, stated: (name: string) => string | null, url: URL): Embed | null {
   let embed: Embed | null = null;
   let elements = 0;
   const parser = new Parser({

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { readOembed } from "../../../../src/resolvers/page/vocabularies/oembed.ts";
+import { parseOembed } from "../../../../src/resolvers/page/vocabularies/oembed.ts";
 
 const url = new URL("https://video.example.com/oembed?url=x");
-const json = (value: unknown) => readOembed(JSON.stringify(value), "application/json", url);
+const json = (value: unknown) => parseOembed(JSON.stringify(value), "application/json", url);
 
 const stated = {
   version: "1.0",
@@ -39,12 +39,12 @@ test("JSON and XML tell the same", () => {
   );
   const xml = `<?xml version="1.0" encoding="utf-8"?>\n<oembed>${children.join("\n")}</oembed>`;
   expect(json(stated)).toEqual(facts);
-  expect(readOembed(xml, "text/xml", url)).toEqual(facts);
+  expect(parseOembed(xml, "text/xml", url)).toEqual(facts);
 });
 
 test("what it begins like decides, not the content type", () => {
-  expect(readOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(facts);
-  expect(readOembed("<oembed><type>link</type></oembed>", null, url).type).toBe("link");
+  expect(parseOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(facts);
+  expect(parseOembed("<oembed><type>link</type></oembed>", null, url).type).toBe("link");
 });
 
 test("a field of a wrong form is not stated", () => {
@@ -89,7 +89,7 @@ test.each(["", "null", "[]", '"text"', "{", "<html></html>", "Not found", "<oemb
   "what is neither a JSON object nor an oembed element is refused: %s",
   (text) => {
     for (const contentType of ["application/json", "text/xml", null]) {
-      expect(() => readOembed(text, contentType, url)).toThrow(
+      expect(() => parseOembed(text, contentType, url)).toThrow(
         expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
       );
     }
