@@ -124,15 +124,20 @@ it("ends the wait for a TLS handshake", async () => {
   const upstream = await startRawUpstream(() => abort.abort(reason));
   const url = new URL(`https://127.0.0.1:${upstream.port}/`);
   await expect(get(localClient(), url, { signal: abort.signal })).rejects.toBe(reason);
+  expect(upstream.sockets).toHaveLength(1);
 });
 
 it("ends a chain of redirects between two hops", async () => {
   const abort = new AbortController();
-  const upstream = await startUpstream(({ url }, response) => {
+  const paths: string[] = [];
+  const upstream = await startUpstream(({ url = "" }, response) => {
+    paths.push(url);
     if (url === "/3") abort.abort(reason);
-    response.writeHead(302, { location: `/${Number(url?.slice(1)) + 1}` }).end();
+    response.writeHead(302, { location: `/${Number(url.slice(1)) + 1}` }).end();
   });
   await expect(get(localClient(), upstream.url("/1"), { signal: abort.signal })).rejects.toBe(
     reason,
   );
+  await expect.poll(() => upstream.sockets.every(({ destroyed }) => destroyed)).toBe(true);
+  expect(paths).toEqual(["/1", "/2", "/3"]);
 });

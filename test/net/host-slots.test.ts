@@ -49,13 +49,13 @@ describe("host slots", () => {
     const slots = createHostSlots(1);
     const release = await slots.acquire("a.test", never);
     const abort = new AbortController();
-    const impatient = slots.acquire("a.test", abort.signal);
-    const patient = slots.acquire("a.test", never);
+    const aborted = slots.acquire("a.test", abort.signal);
+    const waiting = slots.acquire("a.test", never);
     abort.abort(new Error("enough"));
-    await expect(impatient).rejects.toThrow("enough");
+    await expect(aborted).rejects.toThrow("enough");
     await expect(slots.acquire("a.test", abort.signal)).rejects.toThrow("enough");
     release();
-    (await patient)();
+    (await waiting)();
     expect(slots.size).toBe(0);
   });
 });
@@ -79,16 +79,24 @@ describe("a client with 3 concurrent requests per host", () => {
     expect(most).toBe(3);
   });
 
-  it("counts those whose bodies are not read yet", async () => {
-    const upstream = await startUpstream((_request, response) => response.end("page"));
+  it("counts a request until its body has been received", async () => {
+    const requests: string[] = [];
+    const first = Promise.withResolvers<ServerResponse>();
+    const upstream = await startUpstream(({ url = "" }, response) => {
+      requests.push(url);
+      response.write("first");
+      if (url === "/1") first.resolve(response);
+      else response.end();
+    });
     const client = localClient({ perHost: 1 });
-    const { body } = await get(client, upstream.url("/"));
-    const abort = new AbortController();
-    const waiting = get(client, upstream.url("/"), { signal: abort.signal });
-    abort.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
+    const { body } = await get(client, upstream.url("/1"));
+    const waiting = read(client, upstream.url("/2"));
+    await read(localClient(), upstream.url("/other-client"));
+    expect(requests).toEqual(["/1", "/other-client"]);
+    (await first.promise).end();
     await Array.fromAsync(body);
-    expect(await read(client, upstream.url("/"))).toBe("page");
+    expect(await waiting).toBe("first");
+    expect(requests).toEqual(["/1", "/other-client", "/2"]);
   });
 });
 

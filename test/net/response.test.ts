@@ -42,6 +42,7 @@ it("returns status, headers and body as they were sent", async () => {
     "x-twice": "a, b",
     constructor: "c",
   });
+  expect(response.headers.get("__proto__")).toBe("d");
   expect(await bodyOf(response)).toBe("page");
 });
 

@@ -20,7 +20,7 @@ const stated = {
   html: '<div>x</div><iframe src="//player.example.com/e/1?a=1&amp;b=2" width="5"></iframe><iframe src="https://other.example"></iframe>',
 };
 
-const facts = {
+const expected = {
   type: "video",
   title: "Heron at dawn",
   author_name: "Ada",
@@ -31,23 +31,23 @@ const facts = {
   duration: 61.5,
 };
 
-test("JSON and XML tell the same", () => {
+test("JSON and XML are parsed alike", () => {
   const escaped = (value: string | number) =>
     String(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   const children = Object.entries(stated).map(
     ([name, value]) => `<${name}>${escaped(value)}</${name}>`,
   );
   const xml = `<?xml version="1.0" encoding="utf-8"?>\n<oembed>${children.join("\n")}</oembed>`;
-  expect(json(stated)).toEqual(facts);
-  expect(parseOembed(xml, "text/xml", url)).toEqual(facts);
+  expect(json(stated)).toEqual(expected);
+  expect(parseOembed(xml, "text/xml", url)).toEqual(expected);
 });
 
-test("what it begins like decides, not the content type", () => {
-  expect(parseOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(facts);
+test("the first character decides on the format, not the content type", () => {
+  expect(parseOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(expected);
   expect(parseOembed("<oembed><type>link</type></oembed>", null, url).type).toBe("link");
 });
 
-test("a field of a wrong form is not stated", () => {
+test("invalid fields are null", () => {
   expect(
     json({
       type: "film",
@@ -71,7 +71,7 @@ test("a field of a wrong form is not stated", () => {
   });
 });
 
-test("the iframe's own size counts where the answer has none", () => {
+test("the iframe's own size counts if the response states none", () => {
   const html = "<iframe width='560' height='100%' src='/embed/1'></iframe>";
   expect(json({ html }).embed).toEqual({
     url: "https://video.example.com/embed/1",
@@ -80,7 +80,7 @@ test("the iframe's own size counts where the answer has none", () => {
   });
 });
 
-test("entities are undone once", () => {
+test("entities are decoded once", () => {
   const html = '<iframe src="/e?q=%26&amp;amp;r=1"></iframe>';
   expect(json({ html }).embed?.url).toBe("https://video.example.com/e?q=%26&amp;r=1");
 });
