@@ -11,7 +11,7 @@ export const maxUrlLength = 8192;
  * @throws ServiceError `invalid_url` with the rule and the value, never with a password
  */
 export function parseHttpUrl(text: string): URL {
-  if (text.trim() === "") throw invalidUrlError("is empty; give the address of a page");
+  if (text.trim() === "") throw invalidUrlError("is empty; give the URL of a page");
   if (text.length > maxUrlLength) throw urlTooLongError(text.length);
   if (/[\u0000-\u001f\u007f-\u009f]/.test(text))
     throw invalidUrlError(`must not contain control characters`, text);

@@ -24,8 +24,8 @@ describe("parseHttpUrl", () => {
   });
 
   it.each([
-    ["", "the URL is empty; give the address of a page"],
-    ["  ", "the URL is empty; give the address of a page"],
+    ["", "the URL is empty; give the URL of a page"],
+    ["  ", "the URL is empty; give the URL of a page"],
     ["/watch/1", 'the URL must be absolute, beginning with https:// or http://, got "/watch/1"'],
     [
       "//example.com/",
