@@ -8,7 +8,7 @@ import type { Format } from "../../page-info.ts";
 import { bestFormats, createFormat } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Medium } from "./resources.ts";
-import { extractOembed, parseOembed } from "./vocabularies/oembed.ts";
+import { extractOembed } from "./vocabularies/oembed.ts";
 
 /** Sends the requests that a page leads to. */
 export interface LinkFetcher {
@@ -39,11 +39,11 @@ export function createLinkFetcher(
 ): LinkFetcher {
   return {
     async fetchOembed(url) {
-      const oembed = await attempt(async (requestSignal) => {
+      const metadata = await attempt(async (requestSignal) => {
         const fetched = await fetchText(url, maxOembedBytes, requestSignal);
-        return parseOembed(fetched.text, fetched.type, fetched.url);
+        return extractOembed(fetched.text, fetched.type, fetched.url);
       });
-      return oembed instanceof ServiceError ? {} : extractOembed(oembed, url);
+      return metadata instanceof ServiceError ? {} : metadata;
     },
 
     async listFormats(media) {

@@ -50,7 +50,7 @@ interface Found {
 /**
  * Chooses the medium that the page is about from the graph of `roots`: the page's main entity, else one
  * with the page's URL or title, else the first unless there are many. Chooses none if the page only
- * lists media, or is its site's front page.
+ * lists media, or is its site's front page and no vocabulary calls it video or audio.
  */
 export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: URL): MediumChoice {
   const found = walk(roots);
@@ -59,14 +59,12 @@ export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: 
   );
   const chosen =
     choose(found.filter(isVideo), page, base) ?? choose(found.filter(isAudio), page, base);
-  const isArticle =
-    page.isArticle ||
-    pages.some(({ thing }) => thing.types.some((type) => articleTypes.test(type)));
+  const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
     medium: chosen === null ? null : mostDetailed(chosen, found),
     isPart:
       chosen !== null &&
-      (isAudio(chosen) || chosen.isInArticle || (isArticle && chosen.property !== "mainentity")),
+      (isAudio(chosen) || chosen.isInArticle || (isOnArticle && chosen.property !== "mainentity")),
     pages: pages
       .map(({ thing }) => thing)
       .toSorted((a, b) => pageRank(b, page, base) - pageRank(a, page, base)),
@@ -75,7 +73,7 @@ export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: 
 
 /** Ranks the page's own article first, then other articles, then all other things. */
 function pageRank(thing: Thing, page: PageIdentity, base: URL): number {
-  if (!thing.types.some((type) => articleTypes.test(type))) return 0;
+  if (!isArticle(thing)) return 0;
   return matchesUrl(thing, page, base) ? 2 : 1;
 }
 
@@ -147,38 +145,35 @@ function isAudio({ thing }: Found): boolean {
   return isA(thing, audioTypes) && thing.properties.size > 0;
 }
 
+function isArticle(thing: Thing): boolean {
+  return thing.types.some((type) => articleTypes.test(type));
+}
+
 /** Returns all things of the graph in page order, each once, at most `maxThings`. */
 function walk(roots: readonly Thing[]): Found[] {
   const found: Found[] = [];
   const seen = new Set<Thing>();
-  const pending: Found[] = roots.map((thing) => ({
-    thing,
-    property: "",
-    isInArticle: false,
-    isAside: false,
-  }));
-  pending.reverse();
-  for (
-    let next = pending.pop();
-    next !== undefined && found.length < maxThings;
-    next = pending.pop()
-  ) {
-    const { thing, isInArticle, isAside } = next;
+  const pending = roots
+    .map((thing): Found => ({ thing, property: "", isInArticle: false, isAside: false }))
+    .toReversed();
+  while (found.length < maxThings) {
+    const next = pending.pop();
+    if (next === undefined) break;
+    const { thing } = next;
     if (seen.has(thing)) continue;
     seen.add(thing);
     found.push(next);
-    const children: Found[] = [];
-    for (const [property, values] of thing.properties) {
-      for (const value of values) {
-        if (typeof value === "string") continue;
-        children.push({
-          thing: value,
-          property,
-          isInArticle: isInArticle || thing.types.some((type) => articleTypes.test(type)),
-          isAside: isAside || sideProperties.has(property) || thing.types.includes("ItemList"),
-        });
-      }
-    }
+    const isInArticle = next.isInArticle || isArticle(thing);
+    const isInList = next.isAside || thing.types.includes("ItemList");
+    const children = [...thing.properties.keys()].flatMap((property) => {
+      const isAside = isInList || sideProperties.has(property);
+      return thingsOf(thing, property).map((child) => ({
+        thing: child,
+        property,
+        isInArticle,
+        isAside,
+      }));
+    });
     pending.push(...children.toReversed());
   }
   return found;

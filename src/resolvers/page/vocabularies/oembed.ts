@@ -1,25 +1,10 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
-import type { Embed, Thumbnail } from "../../../page-info.ts";
 import { readPixels } from "../../../parsers/count.ts";
 import { readDuration } from "../../../parsers/duration.ts";
 import { readLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createResource, type Metadata } from "../metadata.ts";
-
-/** The fields of an oEmbed response; `null` if absent or invalid. */
-export interface Oembed {
-  type: "video" | "rich" | "photo" | "link" | null;
-  title: string | null;
-  author_name: string | null;
-  author_url: string | null;
-  provider_name: string | null;
-  thumbnail: Thumbnail | null;
-  /** The first iframe in `html`. */
-  embed: Embed | null;
-  /** Seconds. Not in the specification, but common. */
-  duration: number | null;
-}
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 
 /** The iframe must be among this many first elements of `html`. */
 const maxElements = 1_000;
@@ -28,55 +13,40 @@ const maxElements = 1_000;
 const maxHtmlLength = 100_000;
 
 /**
- * Parses the oEmbed response of `url` (oEmbed 1.0 §2.3.4). Its first character tells whether it is JSON
- * or XML, else `contentType` does. Numbers may be strings; URLs are resolved against `url` and must be
- * http or https.
+ * Extracts the fields of the oEmbed response of `url` (oEmbed 1.0 §2.3.4) and, if its type is video, the
+ * player: the first iframe in `html`. The first character tells whether it is JSON or XML, else
+ * `contentType` does. Invalid fields are null. Numbers may be strings; `duration` (seconds) is not in the
+ * specification, but common. URLs are resolved against `url` and must be http or https.
  *
  * @throws ServiceError `upstream_invalid` if it is neither a JSON object nor an `oembed` element
  */
-export function parseOembed(text: string, contentType: string | null, url: URL): Oembed {
+export function extractOembed(text: string, contentType: string | null, url: URL): Metadata {
   const fields = parseFields(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
-  const urlIn = (name: string) => tryParseUrl(stated(name), url)?.href ?? null;
+  const urlIn = (name: string) => tryParseUrl(stated(name), url);
   const thumbnail = urlIn("thumbnail_url");
-  const type = stated("type")?.trim().toLowerCase();
+  const isVideo = stated("type")?.trim().toLowerCase() === "video";
+  const player = isVideo ? findPlayer(stated("html") ?? "", stated, url) : null;
   return {
-    type: types.find((known) => known === type) ?? null,
+    site_name: readLine(stated("provider_name")),
     title: readLine(stated("title")),
-    author_name: readLine(stated("author_name")),
-    author_url: urlIn("author_url"),
-    provider_name: readLine(stated("provider_name")),
-    thumbnail:
-      thumbnail === null
-        ? null
-        : {
-            url: thumbnail,
-            width: readPixels(stated("thumbnail_width")),
-            height: readPixels(stated("thumbnail_height")),
-          },
-    embed: findEmbed(stated("html") ?? "", stated, url),
     duration: readDuration(stated("duration")),
-  };
-}
-
-/** Returns what the response at `url` states about the page that refers to it. */
-export function extractOembed(oembed: Oembed, url: URL): Metadata {
-  const isVideo = oembed.type === "video";
-  const player = isVideo ? tryParseUrl(oembed.embed?.url, url) : null;
-  const { width = null, height = null } = oembed.embed ?? {};
-  return {
-    site_name: oembed.provider_name,
-    title: oembed.title,
-    duration: oembed.duration,
-    uploader: oembed.author_name,
-    uploader_url: oembed.author_url,
-    thumbnails: oembed.thumbnail === null ? [] : [oembed.thumbnail],
-    resources: player === null ? [] : [createResource(player, "player", { width, height })],
+    uploader: readLine(stated("author_name")),
+    uploader_url: urlIn("author_url")?.href ?? null,
+    thumbnails:
+      thumbnail === null
+        ? []
+        : [
+            {
+              url: thumbnail.href,
+              width: readPixels(stated("thumbnail_width")),
+              height: readPixels(stated("thumbnail_height")),
+            },
+          ],
+    resources: player === null ? [] : [player],
     media_type: isVideo ? "video" : null,
   };
 }
-
-const types = ["video", "rich", "photo", "link"] as const;
 
 type Fields = ReadonlyMap<string, unknown>;
 
@@ -131,8 +101,12 @@ function parseXml(text: string): Fields | null {
   return isOembed ? fields : null;
 }
 
-function findEmbed(html: string, stated: (name: string) => string | null, url: URL): Embed | null {
-  let embed: Embed | null = null;
+function findPlayer(
+  html: string,
+  stated: (name: string) => string | null,
+  url: URL,
+): Resource | null {
+  let player: Resource | null = null;
   let elements = 0;
   const parser = new Parser({
     onopentag(name, attributes) {
@@ -140,16 +114,15 @@ function findEmbed(html: string, stated: (name: string) => string | null, url: U
       if (elements > maxElements) parser.pause();
       const src = name === "iframe" ? tryParseUrl(attributes["src"], url) : null;
       if (src === null) return;
-      embed = {
-        url: src.href,
+      player = createResource(src, "player", {
         width: readPixels(stated("width")) ?? readPixels(attributes["width"]),
         height: readPixels(stated("height")) ?? readPixels(attributes["height"]),
-      };
+      });
       parser.pause();
     },
   });
   parser.write(html.slice(0, maxHtmlLength));
-  return embed;
+  return player;
 }
 
 function stringOf(value: unknown): string | null {

@@ -179,9 +179,7 @@ function ageLimit(thing: Thing): number | null {
   const rated = textsWithin(thing, "contentrating", "ratingvalue", "name")[0] ?? "";
   const years = Number(/(?:^|\D)(\d{1,2})\+?$/.exec(rated.slice(0, 60).trim())?.[1] ?? 0);
   if (years >= 3 && years <= 21) return years;
-  return textOf(thing, "isfamilyfriendly") !== null && isFalse(textOf(thing, "isfamilyfriendly"))
-    ? 18
-    : null;
+  return isFalse(textOf(thing, "isfamilyfriendly")) ? 18 : null;
 }
 
 function isTrue(value: string | null): boolean {
