@@ -15,6 +15,7 @@ interface Host {
   waiting: Set<() => void>;
 }
 
+/** Creates slots for `perHost` concurrent requests per host. */
 export function createHostSlots(perHost: number): HostSlots {
   const hosts = new Map<string, Host>();
 

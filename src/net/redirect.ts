@@ -4,6 +4,7 @@ import { findUrlProblem, urlForMessage } from "./http-url.ts";
 /** RFC 9110 §15.4. Of the others, 300 needs a user to choose, and 304 to 306 are not redirects. */
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
+/** Whether a response of this status is a redirect to follow. */
 export const isRedirect = (status: number): boolean => redirectStatuses.has(status);
 
 /**

@@ -38,6 +38,22 @@ describe("JSON-LD", () => {
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
   });
 
+  it.each(["APPLICATION/LD+JSON", " application/ld+json; charset=utf-8"])(
+    "is read from a script of the type %j",
+    async (type) => {
+      const info = await resolvePage(`<script type="${type}">${source}</script>`);
+      expect(info).toMatchObject({ title: "Otters", duration: 5 });
+    },
+  );
+
+  it.each(["application/json", "text/javascript", "application/ld+jsonp"])(
+    "is not read from a script of the type %j",
+    async (type) => {
+      const info = await resolvePage(`<script type="${type}">${source}</script>`);
+      expect(info).toMatchObject({ title: null, duration: null });
+    },
+  );
+
   it("ignores broken blocks one by one", async () => {
     const info = await resolvePage(jsonLd("{ broken", "", "null", video, '{"@type": '));
     expect(info).toMatchObject({ title: "Otters", duration: 5 });

@@ -74,7 +74,7 @@ class MarkupCollector implements HtmlSink {
 
   open({ name, source, hasMicrodata, isForeign }: StartTag): boolean {
     this.#finishCapture();
-    const isKnown = elements.has(name) && (name !== "script" || source.includes("json"));
+    const isKnown = elements.has(name) && (name !== "script" || /json/i.test(source));
     const attributes = isKnown || hasMicrodata ? parseAttributes(source) : null;
     if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {

@@ -10,15 +10,12 @@ export interface Metas {
   under(prefix: string): { name: string; content: string }[];
 }
 
+/** Indexes the `<meta>` elements of a page by name; `first` and `all` skip blank contents. */
 export function indexMetas({ metas }: Pick<Markup, "metas">): Metas {
-  const byName = new Map<string, string[]>();
-  for (const { name, content } of metas) {
-    if (content.trim() === "") continue;
-    const contents = byName.get(name) ?? [];
-    if (contents.length === 0) byName.set(name, contents);
-    contents.push(content);
-  }
-  const all = (...names: string[]) => names.flatMap((name) => byName.get(name) ?? []);
+  const stated = metas.filter(({ content }) => content.trim() !== "");
+  const byName = Map.groupBy(stated, ({ name }) => name);
+  const all = (...names: string[]) =>
+    names.flatMap((name) => byName.get(name) ?? []).map(({ content }) => content);
   return {
     all,
     first: (...names) => all(...names)[0] ?? null,

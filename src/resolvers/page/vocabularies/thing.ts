@@ -17,14 +17,17 @@ export function localName(name: string): string {
   );
 }
 
+/** Whether the thing has one of these types. */
 export function isA(thing: Thing, types: ReadonlySet<string>): boolean {
   return thing.types.some((type) => types.has(type));
 }
 
+/** Returns all values of these properties. */
 export function valuesOf(thing: Thing, ...names: string[]): Value[] {
   return names.flatMap((name) => thing.properties.get(name) ?? []);
 }
 
+/** Returns the nested things among the values of these properties. */
 export function thingsOf(thing: Thing, ...names: string[]): Thing[] {
   return valuesOf(thing, ...names).filter((value) => typeof value !== "string");
 }
@@ -38,6 +41,7 @@ export function textsOf(thing: Thing, ...names: string[]): string[] {
   return [];
 }
 
+/** Returns the first text of the first of these properties that has any; null if none has. */
 export function textOf(thing: Thing, ...names: string[]): string | null {
   return textsOf(thing, ...names)[0] ?? null;
 }
