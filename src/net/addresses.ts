@@ -1,16 +1,16 @@
 import { BlockList, isIP } from "node:net";
 import { specialNetworks } from "./special-networks.ts";
 
-/** A set of IP networks. IPv4 and IPv6 are kept apart: `::/0` holds no IPv4 address. */
+/** A set of IP networks. An IPv6 network contains no IPv4 address: `::/0` is all of IPv6 only. */
 export interface Networks {
-  readonly empty: boolean;
+  readonly isEmpty: boolean;
   has(address: string): boolean;
 }
 
 /**
- * Reads networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored.
+ * Parses networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored.
  *
- * @throws RangeError that names the first text that is no network.
+ * @throws RangeError that names the first text that is not a network.
  */
 export function parseNetworks(cidrs: readonly string[]): Networks {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
@@ -19,19 +19,19 @@ export function parseNetworks(cidrs: readonly string[]): Networks {
     lists[family].addSubnet(address, prefix, family);
   }
   return {
-    empty: cidrs.length === 0,
+    isEmpty: cidrs.length === 0,
     has(address) {
       const family = familyOf(address);
-      // check() takes any address for IPv4 unless told otherwise, and then answers false.
+      // Without the family, check() takes every address for IPv4 and returns false for IPv6.
       return family !== undefined && lists[family].check(withoutZone(address), family);
     },
   };
 }
 
 /**
- * The class of an address that is not on the public internet ("loopback", "private", …); `undefined`
- * for a public one. IPv6 is public by allow-list: 2000::/3 without the special networks in it, so
- * that no way of writing an IPv4 address into an IPv6 one opens anything.
+ * Returns the class of an address that is not on the public internet ("loopback", "private", …);
+ * undefined if it is public. IPv6 has an allow-list, 2000::/3 without the special networks in it, so
+ * that an IPv4 address embedded in an IPv6 one is never public.
  */
 export function specialClassOf(address: string): string | undefined {
   const family = familyOf(address);
@@ -69,7 +69,7 @@ function familyOf(address: string): "ipv4" | "ipv6" | undefined {
   return version === 4 ? "ipv4" : "ipv6";
 }
 
-/** `fe80::1%eth0` → `fe80::1` (RFC 4007 §11); BlockList finds no address that has a zone. */
+/** Returns `fe80::1` for `fe80::1%eth0` (RFC 4007 §11): BlockList matches no address with a zone. */
 function withoutZone(address: string): string {
   const zone = address.indexOf("%");
   return zone === -1 ? address : address.slice(0, zone);

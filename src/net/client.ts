@@ -1,21 +1,23 @@
-/** What the rest of the program sees of the network. */
+/** The guarded HTTP client; all outgoing requests use it. */
 export interface HttpClient {
   /**
-   * GETs `url`, following at most 5 redirects, every hop through the guard. A step from https to
-   * http is followed.
+   * GETs `url` and follows at most 5 redirects, also from https to http. The guard checks every hop.
    *
-   * The promise resolves at the final answer's headers if its status is 2xx; `body` then streams the
-   * decoded bytes (gzip, deflate, br, zstd undone) and must be read to its end or left with
-   * `break`/`return()`, which closes the connection.
+   * Resolves with the head of the final response if its status is 2xx. `body` then streams the bytes,
+   * decoded (gzip, deflate, br, zstd); read it to its end, or leave it with `break` or `return()`, which
+   * closes the connection.
    *
-   * The promise, or the iteration of `body`, rejects with a ServiceError:
-   * `invalid_url` (not http/https, credentials in it, over 8 KiB), `address_blocked` (a hop resolves to
-   * an address that is not public and not in ALLOW_NETWORKS), `upstream_unreachable` (DNS, TCP,
-   * TLS, connection lost), `upstream_status` (not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx,
-   * with `retryAfterS` where stated), `upstream_invalid` (protocol, encoding, a redirect to what would be
-   * an `invalid_url`, too many of them, more than `maxBytes`), `upstream_timeout` (no bytes for the
-   * idle time, or the total time over all), `unavailable` (the client is closed).
-   * When `signal` is aborted: with `signal.reason`.
+   * The promise, or the iteration of `body`, rejects with `signal.reason` when `signal` is aborted, else
+   * with a ServiceError:
+   * - `invalid_url`: not http or https, with credentials, or over 8 KiB
+   * - `address_blocked`: a hop's address is neither public nor in ALLOW_NETWORKS
+   * - `upstream_unreachable`: DNS, TCP or TLS failed, or the connection was lost
+   * - `upstream_status`: not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx, with
+   *   `retryAfterS` if the response states it
+   * - `upstream_invalid`: a fault of protocol or content coding, too many redirects, a redirect to an
+   *   invalid URL, or more than `maxBytes`
+   * - `upstream_timeout`: no bytes for the idle time, or the total time is over
+   * - `unavailable`: the client is closed
    */
   get(url: URL, options: GetOptions): Promise<HttpResponse>;
   /** Closes all sockets; safe to call twice. */
@@ -26,21 +28,20 @@ export interface GetOptions {
   signal: AbortSignal;
   /** Limit of the decoded body, bytes. */
   maxBytes: number;
-  /** Value of the `Accept` header; default any type. */
+  /** Value of the `Accept` field; default any type. */
   accept?: string;
   /**
-   * Asks for the bytes as they are kept, without a content coding, so that offsets mean the same in
-   * every answer. A server that sends a coding all the same is refused with `upstream_invalid`.
+   * Accepts no content coding, so that offsets mean the same in every response. A response that has
+   * one fails with `upstream_invalid`.
    */
   identity?: boolean;
   /**
-   * Asks for these bytes only (RFC 9110 §14.2); `identity` is then true. The server may ignore it:
-   * the answer is 206 with `Content-Range`, or 200 with everything. A 206 that begins elsewhere, ends
-   * later, holds several ranges, or was not asked for is refused with `upstream_invalid`; one that
-   * ends earlier is not.
+   * Requests these bytes only (RFC 9110 §14.2), with `identity`. The response is 206 with
+   * `Content-Range`, which may end earlier, or 200 with everything. A 206 that starts elsewhere, ends
+   * later, has several ranges, or was not requested fails with `upstream_invalid`.
    */
   range?: ByteRange;
-  /** With `range`: the validator that must still hold, else everything is sent (RFC 9110 §13.1.5). */
+  /** With `range`: the validator; if it no longer matches, everything is sent (RFC 9110 §13.1.5). */
   ifRange?: string;
 }
 
@@ -51,15 +52,15 @@ export interface ByteRange {
 }
 
 export interface HttpResponse {
-  /** Address of the final answer, after redirects. */
+  /** URL of the final response, after redirects. */
   url: URL;
   status: number;
-  /** Names in lower case; repeated ones joined by ", ". */
+  /** By name in lower case; the values of one name are joined with ", ". */
   headers: ReadonlyMap<string, string>;
   body: AsyncIterable<Uint8Array>;
   /**
-   * Gives the memory of a chunk of `body` back, to be read into again. A caller who does may not look
-   * at the chunk any more; one who does not leaves it to the garbage collector.
+   * Returns the memory of a chunk of `body` to the client for later reads. Optional; the caller must not
+   * use the chunk afterwards.
    */
   release(chunk: Uint8Array): void;
 }

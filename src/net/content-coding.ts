@@ -10,80 +10,81 @@ import {
 import { ServiceError } from "../errors.ts";
 import { shorten } from "./http-url.ts";
 
-/** What the client asks for; nothing else is undone. */
+/** The codings that the client accepts and decodes. */
 export const acceptEncoding = "gzip, deflate, br, zstd";
 
 export type Decoder = () => Duplex;
 
-/** More layers have no use but to hide a bomb. */
+/** More layers are only useful to hide a decompression bomb. */
 const maxCodings = 2;
 
-const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
+const decoderByCoding: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ["gzip", createGunzip],
   ["x-gzip", createGunzip],
   ["deflate", () => Duplex.from(inflate)],
   ["br", createBrotliDecompress],
-  // RFC 9659 §3: no window above 8 MB.
+  // RFC 9659 §3: the window is at most 8 MB.
   ["zstd", () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } })],
 ]);
 
 /**
- * The decoders that undo a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them.
+ * Returns the decoders for a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them.
+ * `what` names the request in messages.
  *
  * @throws ServiceError `upstream_invalid` for an unknown coding and for more than 2
  */
-export function decodersOf(contentEncoding: string | undefined, what: string): Decoder[] {
+export function createDecoders(contentEncoding: string | undefined, what: string): Decoder[] {
   const names = (contentEncoding ?? "")
     .toLowerCase()
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "" && name !== "identity");
   if (names.length > maxCodings) {
-    const rule = `at most ${maxCodings} content codings are undone, the answer has ${names.length}`;
+    const rule = `the response has ${names.length} content codings, the limit is ${maxCodings}`;
     throw new ServiceError("upstream_invalid", `${what}: ${rule}`);
   }
   return names.toReversed().map((name) => {
-    const decoder = decoders.get(name);
+    const decoder = decoderByCoding.get(name);
     if (decoder !== undefined) return decoder;
-    const rule = `its content coding must be one of ${acceptEncoding}, not ${JSON.stringify(shorten(name, 40))}`;
+    const value = JSON.stringify(shorten(name, 40));
+    const rule = `the response's content coding must be one of ${acceptEncoding}, not ${value}`;
     throw new ServiceError("upstream_invalid", `${what}: ${rule}`);
   });
 }
 
 export interface Decoding {
   decoded: Readable;
-  /** The first thing that went wrong, on the connection or while decoding. */
-  failure(): unknown;
+  /** Returns the first error, of the connection or of a decoder; undefined or null if there is none. */
+  error(): unknown;
 }
 
 /**
- * Undoes the codings of `body`, with backpressure to the socket. No layer before the last may hold
- * more than about twice `maxBytes`; who reads `decoded` counts that one. A damaged layer fails with
- * `upstream_invalid`.
+ * Decodes `body` with backpressure to the socket. Each coded layer may have about twice `maxBytes`,
+ * more is an `upstream_invalid` error, and so is a damaged layer; the reader of `decoded` limits its bytes.
  */
 export function decode(
   body: Readable,
-  coded: readonly Decoder[],
+  decoders: readonly Decoder[],
   maxBytes: number,
   what: string,
 ): Decoding {
-  let fault: ServiceError | undefined;
-  const stages = coded.flatMap((createDecoder) => [
+  let codingFailure: ServiceError | undefined;
+  const stages = decoders.flatMap((createDecoder) => [
     createByteLimit(2 * maxBytes + 1024, what),
     createDecoder(),
   ]);
   for (const stage of stages) {
     stage.on("error", (error: Error) => {
-      if (body.errored === null) fault ??= codingFault(what, error);
+      if (body.errored === null) codingFailure ??= codingError(what, error);
     });
   }
   if (stages.length > 0) pipeline([body, ...stages], () => {});
-  return { decoded: stages.at(-1) ?? body, failure: () => fault ?? body.errored };
+  return { decoded: stages.at(-1) ?? body, error: () => codingFailure ?? body.errored };
 }
 
-function codingFault(what: string, cause: Error): ServiceError {
+function codingError(what: string, cause: Error): ServiceError {
   if (cause instanceof ServiceError) return cause;
-  const rule = "the answer's content coding is damaged or cut short";
+  const rule = "the response's content coding is damaged or truncated";
   return new ServiceError("upstream_invalid", `${what}: ${rule}`, { cause });
 }
 
@@ -93,13 +94,13 @@ function createByteLimit(maxBytes: number, what: string): Transform {
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
       if (bytes <= maxBytes) return done(null, chunk);
-      const rule = `the answer is larger than ${maxBytes} bytes while still encoded`;
+      const rule = `the response is larger than ${maxBytes} bytes before decoding`;
       return done(new ServiceError("upstream_invalid", `${what}: ${rule}`));
     },
   });
 }
 
-/** `deflate` is the zlib format (RFC 1950); some servers send bare DEFLATE (RFC 9110 §8.4.1.2). */
+/** Decodes `deflate`: the zlib format (RFC 1950), or raw DEFLATE as some servers send (RFC 9110 §8.4.1.2). */
 async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   const first = await chunks.next();

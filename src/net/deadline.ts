@@ -1,22 +1,23 @@
 import { ServiceError } from "../errors.ts";
 
-/** When a request must be over: the caller's signal, or the total time, whichever comes first. */
+/** The end of a request's time: the caller's abort or the total timeout, whichever comes first. */
 export interface Deadline {
+  /** Is aborted at the deadline. */
   readonly signal: AbortSignal;
-  /** Why: the caller's own reason, or `upstream_timeout`. */
+  /** After the deadline: the reason of the caller's signal, or an `upstream_timeout` error. */
   readonly reason: unknown;
-  /** What `promise` gives, unless the deadline comes first. */
+  /** Settles like `promise`; rejects at the deadline if that comes first. */
   race<T>(promise: Promise<T>): Promise<T>;
-  /** Frees timer and listener; safe to call twice. */
+  /** Clears the timer and the listener on the caller's signal; safe to call twice. */
   end(): void;
 }
 
-/** `timeoutMs` may be Infinity. `what` names the request in the message. */
+/** Starts the timer. `timeoutMs` may be Infinity. `what` names the request in the message. */
 export function startDeadline(signal: AbortSignal, timeoutMs: number, what: string): Deadline {
   const controller = new AbortController();
   let reason: unknown;
-  const abort = (why: unknown) => {
-    reason = why;
+  const abort = (abortReason: unknown) => {
+    reason = abortReason;
     deadline.end();
     controller.abort();
   };
@@ -24,7 +25,7 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   const onTimeout = () => {
     abort(new ServiceError("upstream_timeout", `${what} did not complete within ${timeoutMs} ms`));
   };
-  // A timer of Infinity would fire at once.
+  // setTimeout would turn Infinity into 1 ms.
   const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
   const deadline: Deadline = {
     signal: controller.signal,
@@ -32,14 +33,14 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
       return reason;
     },
     async race(promise) {
-      const over = Promise.withResolvers<never>();
-      const onOver = () => over.reject(controller.signal.reason);
-      controller.signal.addEventListener("abort", onOver);
-      if (controller.signal.aborted) onOver();
+      const expired = Promise.withResolvers<never>();
+      const expire = () => expired.reject(controller.signal.reason);
+      controller.signal.addEventListener("abort", expire);
+      if (controller.signal.aborted) expire();
       try {
-        return await Promise.race([promise, over.promise]);
+        return await Promise.race([promise, expired.promise]);
       } finally {
-        controller.signal.removeEventListener("abort", onOver);
+        controller.signal.removeEventListener("abort", expire);
       }
     },
     end() {

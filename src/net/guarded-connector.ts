@@ -7,10 +7,10 @@ import type { AddressGuard } from "./address-guard.ts";
 import type { ReadBufferPool } from "./read-buffer-pool.ts";
 
 /**
- * Connector for undici that opens sockets only to addresses that `guard` allows. The check comes
- * before there is a socket, for names and literal addresses alike; the socket then connects to the
- * checked addresses without a second lookup (Happy Eyeballs, RFC 8305, among them), and where it
- * ended up is checked once more. TLS takes the name for SNI and for the certificate (RFC 9110 §4.3.4).
+ * Creates a connector for undici that connects only to addresses that `guard` allows. Names and
+ * literal addresses are checked before a socket is created; it then connects to the checked addresses
+ * without a second lookup (with Happy Eyeballs, RFC 8305), and the address that it has reached is
+ * checked again. TLS uses the name for SNI and to verify the certificate (RFC 9110 §4.3.4).
  */
 export function createGuardedConnector(
   guard: AddressGuard,
@@ -20,10 +20,10 @@ export function createGuardedConnector(
   async function openSocket(target: buildConnector.Options): Promise<Socket> {
     const addresses = await guard.resolve(target.hostname);
     const socket = await connectTo(addresses, target, { timeout: connectTimeoutMs, onread });
-    const fault = remoteFault(guard, target.hostname, socket.remoteAddress);
-    if (fault === undefined) return socket;
+    const problem = findRemoteProblem(guard, target.hostname, socket.remoteAddress);
+    if (problem === undefined) return socket;
     socket.destroy();
-    throw fault;
+    throw problem;
   }
 
   return (target, callback) => {
@@ -62,8 +62,8 @@ function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunction {
   };
 }
 
-/** A connection to 0.0.0.0, where that network is opened, ends at loopback, which may not be. */
-function remoteFault(guard: AddressGuard, hostname: string, address: string | undefined) {
-  if (address !== undefined) return guard.refusal(hostname, address);
+/** The system connects 0.0.0.0 to loopback, which may be blocked where 0.0.0.0 is allowed. */
+function findRemoteProblem(guard: AddressGuard, hostname: string, address: string | undefined) {
+  if (address !== undefined) return guard.findProblem(hostname, address);
   return new ServiceError("upstream_unreachable", `${hostname} closed the connection at once`);
 }

@@ -1,24 +1,25 @@
-/** Keeps the requests to each host to a number at a time; the others wait in order. */
+/** Limits the concurrent requests to each host; further ones wait in order of arrival. */
 export interface HostSlots {
-  /** Hosts with a slot taken; the others cost no memory. */
+  /** Number of hosts with a taken slot; others use no memory. */
   readonly size: number;
   /**
-   * Waits for a slot and gives the function that gives it back, safe to call twice.
-   * Rejects with `signal.reason` when `signal` is aborted first.
+   * Waits for a slot. Returns the function that releases it, safe to call twice. Rejects with
+   * `signal.reason` if `signal` is aborted first.
    */
   acquire(host: string, signal: AbortSignal): Promise<() => void>;
 }
 
 interface Host {
   taken: number;
-  /** In order of arrival; each takes over a slot that is given back. */
+  /** In order of arrival; a released slot goes to the first. */
   waiting: Set<() => void>;
 }
 
+/** Creates slots for `perHost` concurrent requests per host. */
 export function createHostSlots(perHost: number): HostSlots {
   const hosts = new Map<string, Host>();
 
-  function giveBack(name: string, host: Host): void {
+  function release(name: string, host: Host): void {
     const [next] = host.waiting;
     if (next !== undefined) {
       host.waiting.delete(next);
@@ -40,10 +41,10 @@ export function createHostSlots(perHost: number): HostSlots {
       hosts.set(name, host);
       if (host.taken < perHost) host.taken += 1;
       else await waitForSlot(host.waiting, signal);
-      let held = true;
+      let isTaken = true;
       return () => {
-        if (held) giveBack(name, host);
-        held = false;
+        if (isTaken) release(name, host);
+        isTaken = false;
       };
     },
   };
@@ -51,15 +52,15 @@ export function createHostSlots(perHost: number): HostSlots {
 
 async function waitForSlot(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const leave = () => {
+  const onAbort = () => {
     waiting.delete(resolve);
     reject(signal.reason);
   };
   waiting.add(resolve);
-  signal.addEventListener("abort", leave, { once: true });
+  signal.addEventListener("abort", onAbort, { once: true });
   try {
     await promise;
   } finally {
-    signal.removeEventListener("abort", leave);
+    signal.removeEventListener("abort", onAbort);
   }
 }

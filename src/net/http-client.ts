@@ -2,39 +2,39 @@ import packageJson from "../../package.json" with { type: "json" };
 import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
 import { createAddressGuard, type Lookup } from "./address-guard.ts";
-import { createResponseBody } from "./response-body.ts";
 import { checkPartial } from "./byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "./client.ts";
-import { decode, decodersOf } from "./content-coding.ts";
+import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "./deadline.ts";
 import { discard, type Exchange, exchange } from "./exchange.ts";
 import { createGuardedConnector } from "./guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
-import { httpUrlProblem, urlForMessage } from "./http-url.ts";
-import { afterRedirects, isRedirect, redirectTarget } from "./redirect.ts";
-import { requestFields } from "./request-fields.ts";
+import { findUrlProblem, urlForMessage } from "./http-url.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
+import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
+import { requestFields } from "./request-fields.ts";
+import { createResponseBody } from "./response-body.ts";
 import { parseRetryAfter } from "./retry-after.ts";
 import { type UpstreamLimits, toUpstreamError } from "./upstream-error.ts";
 
 export interface HttpClientOptions {
   /**
    * Networks in CIDR notation that may be fetched although they are not public, as a list or as one
-   * text with commas between them; default none.
+   * comma-separated text; default none.
    */
   allowNetworks?: string | readonly string[];
   /** Default: the system's resolver. */
   lookup?: Lookup;
-  /** Requests at a time to one host and port (`URL.host`); default 4. */
+  /** Concurrent requests per host and port (`URL.host`); default 4. */
   perHost?: number;
   /**
-   * Longest wait for a lookup, a connection, an answer's header, or more bytes, kept to about a
-   * second; default 10 s.
+   * Longest wait for a lookup, a connection, a response's header, or the next bytes; accurate to about
+   * a second; default 10 s.
    */
   idleTimeoutMs?: number;
-  /** From the call of `get` to the end of the body, all waiting included; Infinity: no limit. Default 15 s. */
+  /** Longest time from the call of `get` to the end of the body; Infinity: no limit. Default 15 s. */
   totalTimeoutMs?: number;
-  /** Largest header of an answer; default 32 KiB. */
+  /** Largest header of a response; default 32 KiB. */
   maxHeaderBytes?: number;
   /** Redirects that one `get` follows; default 5. */
   maxRedirects?: number;
@@ -42,11 +42,11 @@ export interface HttpClientOptions {
 }
 
 /**
- * A client whose every connection goes through the address guard. It sends `User-Agent`, `Accept`
- * and `Accept-Encoding`, `Range` and `If-Range` where asked for, nothing of anyone's request and no
- * cookies, over HTTP/1.1 connections that are kept for a few seconds.
+ * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
+ * `Accept-Encoding` and, if asked for, `Range` and `If-Range`; no cookies and no fields of a client's
+ * request. It uses HTTP/1.1 and keeps connections open for a few seconds.
  *
- * @throws RangeError that names a text in `allowNetworks` that is no network.
+ * @throws RangeError that names the first entry of `allowNetworks` that is not a network
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { perHost = 4, totalTimeoutMs = 15_000, maxRedirects = 5, lookup } = options;
@@ -57,43 +57,43 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     lookupTimeoutMs: idleTimeoutMs,
     ...(lookup !== undefined && { lookup }),
   });
-  const memory = createReadBufferPool();
+  const buffers = createReadBufferPool();
   const agent = new Agent({
-    connect: createGuardedConnector(guard, idleTimeoutMs, memory),
+    connect: createGuardedConnector(guard, idleTimeoutMs, buffers),
     allowH2: false,
     headersTimeout: idleTimeoutMs,
     bodyTimeout: idleTimeoutMs,
     maxHeaderSize: maxHeaderBytes,
   });
-  const parts = { agent, slots: createHostSlots(perHost) };
+  const deps = { agent, slots: createHostSlots(perHost) };
   const limits = { idleTimeoutMs, maxHeaderBytes };
 
   return {
     async get(start, request) {
       const { signal } = request;
       signal.throwIfAborted();
-      const fault = httpUrlProblem(start);
-      if (fault !== undefined) throw fault;
-      const fields = requestFields(request, userAgent, whatOf(start));
-      const deadline = startDeadline(signal, totalTimeoutMs, whatOf(start));
+      const problem = findUrlProblem(start);
+      if (problem !== undefined) throw problem;
+      const fields = requestFields(request, userAgent, describeGet(start));
+      const deadline = startDeadline(signal, totalTimeoutMs, describeGet(start));
       let url = start;
       let redirects = 0;
       try {
         for (;;) {
-          const received = await exchange(url, fields, deadline, parts);
+          const received = await exchange(url, fields, deadline, deps);
           if (!isRedirect(received.status)) {
-            return await openAnswer(received, request, deadline, limits, memory);
+            return await openResponse(received, request, deadline, limits, buffers);
           }
           await discard(received.body);
-          if (redirects === maxRedirects) throw tooManyRedirects(url, maxRedirects);
+          if (redirects === maxRedirects) throw tooManyRedirectsError(url, maxRedirects);
           url = redirectTarget(url, received.headers.get("location"));
           redirects += 1;
         }
       } catch (error) {
         deadline.end();
         if (deadline.signal.aborted) throw deadline.reason;
-        const failure = toUpstreamError(error, whatOf(url), limits);
-        throw redirects > 0 ? afterRedirects(failure, start, redirects) : failure;
+        const failure = toUpstreamError(error, describeGet(url), limits);
+        throw redirects > 0 ? withRedirects(failure, start, redirects) : failure;
       }
     },
 
@@ -109,56 +109,56 @@ function networkList(networks: string | readonly string[] = []): string[] {
     .filter((network) => network !== "");
 }
 
-async function openAnswer(
+async function openResponse(
   { url, status, headers, body }: Exchange,
   { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
   limits: UpstreamLimits,
-  memory: ReadBufferPool,
+  buffers: ReadBufferPool,
 ): Promise<HttpResponse> {
-  const what = whatOf(url);
+  const what = describeGet(url);
   try {
-    if (status < 200 || status > 299) throw refused(what, status, headers.get("retry-after"));
+    if (status < 200 || status > 299) throw statusError(what, status, headers.get("retry-after"));
     checkPartial({ status, headers }, range, what);
     const isEmpty = headers.get("content-length") === "0";
-    const decoders = isEmpty ? [] : decodersOf(headers.get("content-encoding"), what);
-    if (decoders.length > 0 && (identity === true || range !== undefined)) throw encoded(what);
-    const answerBody = createResponseBody({
+    const decoders = isEmpty ? [] : createDecoders(headers.get("content-encoding"), what);
+    if (decoders.length > 0 && (identity === true || range !== undefined)) throw encodedError(what);
+    const responseBody = createResponseBody({
       raw: body,
       decoding: decode(body, decoders, maxBytes, what),
       maxBytes,
       deadline,
       what,
-      translate: (error) =>
+      toError: (error) =>
         deadline.signal.aborted ? deadline.reason : toUpstreamError(error, what, limits),
     });
-    return { url, status, headers, body: answerBody, release: memory.release };
+    return { url, status, headers, body: responseBody, release: buffers.release };
   } catch (error) {
     await discard(body);
     throw error;
   }
 }
 
-const whatOf = (url: URL): string => `GET ${urlForMessage(url)}`;
+const describeGet = (url: URL): string => `GET ${urlForMessage(url)}`;
 
-/** What may be over soon is worth another try (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4). */
-const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+/** Below 500, the statuses that may be temporary (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4). */
+const retryableStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-function refused(what: string, status: number, retryAfter: string | undefined): ServiceError {
+function statusError(what: string, status: number, retryAfter: string | undefined): ServiceError {
   const retryAfterS = parseRetryAfter(retryAfter, new Date());
-  return new ServiceError("upstream_status", `${what} was answered with status ${status}`, {
+  return new ServiceError("upstream_status", `${what} failed with status ${status}`, {
     upstreamStatus: status,
-    retryable: passing.has(status) || status >= 500,
+    retryable: retryableStatuses.has(status) || status >= 500,
     ...(retryAfterS !== undefined && { retryAfterS }),
   });
 }
 
-function encoded(what: string): ServiceError {
+function encodedError(what: string): ServiceError {
   const rule = "identity was requested, but the response has a content coding";
   return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }
 
-function tooManyRedirects(url: URL, maxRedirects: number): ServiceError {
-  const rule = `is redirected again, and at most ${maxRedirects} redirects are followed`;
-  return new ServiceError("upstream_invalid", `${whatOf(url)} ${rule}`);
+function tooManyRedirectsError(url: URL, maxRedirects: number): ServiceError {
+  const rule = `redirects again; the limit is ${maxRedirects} redirects`;
+  return new ServiceError("upstream_invalid", `${describeGet(url)} ${rule}`);
 }

@@ -1,29 +1,29 @@
 import type { OnReadOpts, Socket } from "node:net";
 
-/** The memory that sockets read into, used again once its reader is done with it. */
+/** Buffers that sockets read into, reused once their reader has released them. */
 export interface ReadBufferPool {
-  /** For `net.connect` and `tls.connect`. */
+  /** Option of `net.connect` and `tls.connect`. */
   readonly onread: OnReadOpts;
   /**
-   * Takes back what a socket gave, whole and unshared; anything else is left to the garbage collector.
-   * The caller must not look at `chunk` any more.
+   * Takes back a chunk as a socket has emitted it; ignores a part of one and other arrays. The caller
+   * must not use `chunk` any more.
    */
   release(chunk: Uint8Array): void;
 }
 
-/** More than a socket's buffer holds as a rule. */
+/** Usually more than a socket's receive buffer contains. */
 const blockBytes = 256 * 1024;
 const maxSpare = 16;
-/** A read that fills less of its block is copied, so that what waits does not hold far more than it is. */
+/** Shorter reads are copied, so that a queued chunk does not keep a far larger block in memory. */
 const minLentBytes = blockBytes / 4;
 
 /**
- * Memory of a garbage-collected buffer a read is what fast transfers spend their time on: 64 KiB each,
- * beyond V8's own heap, which makes it collect often.
+ * Creates an empty pool. Without it, each read allocates 64 KiB outside of V8's heap, and fast transfers
+ * spend most of their time on garbage collection.
  */
 export function createReadBufferPool(): ReadBufferPool {
   const spare: Uint8Array[] = [];
-  /** Blocks that a reader has, by their memory, with how much of them was given. */
+  /** Blocks that readers have, by their memory, with the bytes that were read into them. */
   const lent = new WeakMap<ArrayBufferLike, { block: Uint8Array; bytes: number }>();
 
   function onBlock(this: Socket, bytes: number, block: Uint8Array): boolean {

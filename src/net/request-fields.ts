@@ -2,7 +2,7 @@ import { rangeField } from "./byte-range.ts";
 import type { GetOptions } from "./client.ts";
 import { acceptEncoding } from "./content-coding.ts";
 
-/** The header of a request, without what the connection adds; the same on every hop. */
+/** Returns a request's header fields, the same for every hop; undici adds those of the connection. */
 export function requestFields(
   { accept = "*/*", identity, range, ifRange }: GetOptions,
   userAgent: string,

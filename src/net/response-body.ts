@@ -3,28 +3,28 @@ import { ServiceError } from "../errors.ts";
 import type { Decoding } from "./content-coding.ts";
 import type { Deadline } from "./deadline.ts";
 
-interface AnswerBodyOptions {
+interface ResponseBodyOptions {
   raw: Readable;
   decoding: Decoding;
   maxBytes: number;
-  /** Ends with the body. */
+  /** Is ended together with the body. */
   deadline: Deadline;
   /** Names the request in messages. */
   what: string;
-  /** The error to reject with. */
-  translate: (error: unknown) => unknown;
+  /** Returns the error to reject with. */
+  toError: (error: unknown) => unknown;
 }
 
-/** Bytes that may wait for the reader. */
+/** Bytes that are queued for the reader before the socket is paused. */
 const maxQueuedBytes = 256 * 1024;
 
 /**
- * The body of an answer as `HttpAnswer` promises it: read once, bounded, closed when left. It gives
- * every byte that came before a connection was lost, and only then the error; a stream that is read
- * by its own iterator would drop what had not been asked for.
+ * Creates the body of an `HttpResponse`: iterable once, limited to `maxBytes`, closed when the iteration
+ * ends. When the connection is lost, it first yields every byte that was received and then rejects; a
+ * stream's own iterator would drop the bytes that it still has queued.
  */
-export function createResponseBody(options: AnswerBodyOptions): AsyncIterable<Uint8Array> {
-  const { raw, decoding, maxBytes, deadline, what, translate } = options;
+export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<Uint8Array> {
+  const { raw, decoding, maxBytes, deadline, what, toError } = options;
   const { decoded } = decoding;
   let queue: Uint8Array[] = [];
   let queuedBytes = 0;
@@ -32,14 +32,14 @@ export function createResponseBody(options: AnswerBodyOptions): AsyncIterable<Ui
   let end: { error: unknown } | undefined;
   let wake = () => {};
 
-  const leave = () => {
+  const close = () => {
     queue = [];
     queuedBytes = 0;
     deadline.end();
     decoded.destroy();
     raw.destroy();
   };
-  deadline.signal.addEventListener("abort", leave, { once: true });
+  deadline.signal.addEventListener("abort", close, { once: true });
   const add = (chunk: Uint8Array) => {
     queue.push(chunk);
     queuedBytes += chunk.length;
@@ -51,7 +51,7 @@ export function createResponseBody(options: AnswerBodyOptions): AsyncIterable<Ui
   });
   finished(decoded, { writable: false }, (error) => {
     end = { error };
-    // Where it was paused: a stream that has failed still holds what came before.
+    // A stream that failed while it was paused still has bytes that it received before.
     const rest: Uint8Array | null = error ? decoded.read() : null;
     if (rest !== null) add(rest);
     wake();
@@ -72,7 +72,7 @@ export function createResponseBody(options: AnswerBodyOptions): AsyncIterable<Ui
     queuedBytes -= chunk.length;
     if (queuedBytes < maxQueuedBytes && decoded.isPaused()) decoded.resume();
     bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge(what, maxBytes);
+    if (bytes > maxBytes) throw tooLargeError(what, maxBytes);
     return chunk;
   }
 
@@ -84,23 +84,23 @@ export function createResponseBody(options: AnswerBodyOptions): AsyncIterable<Ui
         deadline.end();
         return { done: true, value };
       } catch (error) {
-        const failure = translate(decoding.failure() ?? error);
-        leave();
+        const failure = toError(decoding.error() ?? error);
+        close();
         throw failure;
       }
     },
-    // A generator would do nothing here before its first next().
+    // Not a generator: its return() would run no code before the first next().
     async return() {
-      leave();
+      close();
       return { done: true, value: undefined };
     },
   };
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-function tooLarge(what: string, maxBytes: number): ServiceError {
+function tooLargeError(what: string, maxBytes: number): ServiceError {
   return new ServiceError(
     "upstream_invalid",
-    `${what}: the answer is larger than the limit of ${maxBytes} bytes`,
+    `${what}: the response is larger than the limit of ${maxBytes} bytes`,
   );
 }

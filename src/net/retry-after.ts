@@ -1,9 +1,9 @@
-/** A server that names a later time than this is asked again after a day. */
+/** A day; longer waits are cut to it. */
 const maxSeconds = 24 * 60 * 60;
 
 /**
- * Seconds to wait that a `Retry-After` field states, as delay or as date (RFC 9110 §10.2.3): whole,
- * 1–86400. `undefined` where there is no such field or it says neither.
+ * Returns the seconds to wait that a `Retry-After` field states, as delay or as date (RFC 9110
+ * §10.2.3): a whole number, 1–86400; undefined if there is no field or it is neither.
  */
 export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
   if (value === undefined) return undefined;
@@ -12,7 +12,7 @@ export function parseRetryAfter(value: string | undefined, now: Date): number | 
   return Math.min(Math.max(Math.ceil(seconds), 1), maxSeconds);
 }
 
-/** The three forms of HTTP-date (RFC 9110 §5.6.7); the third, asctime's, does not say that it is GMT. */
+/** Parses the three forms of HTTP-date (RFC 9110 §5.6.7); asctime's has no "GMT", but is GMT. */
 function secondsUntil(date: string, now: Date): number {
   if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? [\w :-]{1,40}$/.test(date)) return Number.NaN;
   const time = Date.parse(date.endsWith(" GMT") ? date : `${date} GMT`);

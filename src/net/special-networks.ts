@@ -1,10 +1,10 @@
 /**
- * The networks that are not the public internet: [network, class, where it is set down].
+ * The networks that are not on the public internet: [network, class, source].
  *
- * IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190) where "Globally
- * Reachable" is not true, and multicast, reserved and deprecated space. The more special network
- * stands before the wider one. For IPv6 this table only names classes; `addresses.ts` lets nothing
- * outside of 2000::/3 pass, listed or not.
+ * Those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190) whose
+ * "Globally Reachable" is not true, and multicast, reserved and deprecated networks. A narrower network
+ * precedes the wider one. For IPv6 this table only names classes: `addresses.ts` blocks everything
+ * outside of 2000::/3, listed or not.
  */
 export const specialNetworks: readonly (readonly [string, string, string])[] = [
   ["0.0.0.0/8", "this network", "RFC 791 §3.2"],

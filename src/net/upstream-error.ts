@@ -1,6 +1,5 @@
 import { errors } from "undici";
 import { type ErrorCode, ServiceError } from "../errors.ts";
-import { codeOf } from "./error-code.ts";
 
 export interface UpstreamLimits {
   idleTimeoutMs: number;
@@ -8,8 +7,8 @@ export interface UpstreamLimits {
 }
 
 /**
- * What went wrong on the way to a server, as ServiceError; `what` names the request. A ServiceError
- * comes out as it is, and so does an error without a code, which is a bug of ours.
+ * Converts an error of a request to a ServiceError; `what` names the request in its message. Returns
+ * a ServiceError unchanged, and also an error without a code, which is a bug of ours.
  */
 export function toUpstreamError(error: unknown, what: string, limits: UpstreamLimits): unknown {
   if (error instanceof ServiceError) return error;
@@ -17,23 +16,23 @@ export function toUpstreamError(error: unknown, what: string, limits: UpstreamLi
     new ServiceError(as, `${what}: ${rule}`, { cause: error });
   if (error instanceof errors.HTTPParserError) {
     return error.message.includes("Invalid EOF state")
-      ? fail("upstream_unreachable", "the connection was lost within the answer")
+      ? fail("upstream_unreachable", "the connection was lost during the response")
       : fail("upstream_invalid", error.message);
   }
-  const code = codeOf(error);
+  const code = systemErrorCode(error);
   switch (code) {
     case undefined:
       return error;
     case "UND_ERR_CONNECT_TIMEOUT":
       return fail("upstream_timeout", `no connection within ${limits.idleTimeoutMs} ms`);
     case "UND_ERR_HEADERS_TIMEOUT":
-      return fail("upstream_timeout", `no answer within ${limits.idleTimeoutMs} ms`);
+      return fail("upstream_timeout", `no response within ${limits.idleTimeoutMs} ms`);
     case "UND_ERR_BODY_TIMEOUT":
       return fail("upstream_timeout", `no bytes for ${limits.idleTimeoutMs} ms`);
     case "UND_ERR_HEADERS_OVERFLOW":
       return fail(
         "upstream_invalid",
-        `the answer's header is larger than ${limits.maxHeaderBytes} bytes`,
+        `the response's header is larger than ${limits.maxHeaderBytes} bytes`,
       );
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":
@@ -41,4 +40,10 @@ export function toUpstreamError(error: unknown, what: string, limits: UpstreamLi
     default:
       return fail("upstream_unreachable", `the connection failed (${code})`);
   }
+}
+
+/** Returns the `code` of a system, undici or zlib error ("ECONNREFUSED", "UND_ERR_SOCKET", …). */
+export function systemErrorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : undefined;
 }

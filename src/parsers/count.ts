@@ -1,6 +1,6 @@
 /**
- * A whole count as pages write it: digits, perhaps in groups of three (`1,234,567`, `1.234`,
- * `1 234`). Rounded ones (`1.2M`) are no counts: `null`.
+ * Returns a count as pages write it: digits, also in groups of three (`1,234,567`, `1.234`, `1 234`);
+ * `null` if it is none, also for rounded ones (`1.2M`).
  */
 export function readCount(value: string | null | undefined): number | null {
   const text = value?.slice(0, 60).trim() ?? "";
@@ -9,7 +9,7 @@ export function readCount(value: string | null | undefined): number | null {
   return Number.isSafeInteger(count) ? count : null;
 }
 
-/** A length in pixels: a positive whole number, perhaps with `px`. */
+/** Returns a length in pixels: a positive whole number, also with `px`; else `null`. */
 export function readPixels(value: string | null | undefined): number | null {
   const match = /^(\d{1,5})(?:\.0+)?(?:px)?$/.exec(value?.slice(0, 30).trim() ?? "");
   const pixels = Number(match?.[1] ?? 0);

@@ -15,11 +15,11 @@ const clock =
   / (\d{1,2}):(\d{2})(?::(\d{2}))? ?(?:GMT|UTC|Z)?([+-]\d{2}:?\d{2})?(?: \([^()]{1,60}\))?$/i;
 
 /**
- * A time as RFC 3339 in UTC, or a bare date where only a date is stated. Read are RFC 3339 and ISO
- * 8601 with their usual slips (space for `T`, no seconds, offset without colon), `YYYYMMDD`, Unix
- * seconds and milliseconds, RFC 9110 and JavaScript dates, English months, `D.M.YYYY`, and slashes
- * where one number can only be the day. A time without an offset is taken as UTC. Else, and for years
- * outside 1900–2100: `null`.
+ * Returns a time as RFC 3339 in UTC, or a date if no time is stated. Accepts RFC 3339 and ISO 8601 with
+ * common errors (a space for `T`, no seconds, an offset without colon), `YYYYMMDD`, Unix seconds and
+ * milliseconds, RFC 9110 and JavaScript dates, English months, `D.M.YYYY`, and slashes if one number
+ * can only be the day. A time without offset is taken as UTC. Returns `null` for anything else and for
+ * years outside 1900–2100.
  */
 export function readDate(value: string | null | undefined): string | null {
   const text = value?.slice(0, 100).trim().replace(/\s+/g, " ") ?? "";

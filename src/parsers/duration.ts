@@ -1,4 +1,4 @@
-/** 31 days. Longer ones are counters of endless broadcasts, not lengths. */
+/** 31 days. Longer values are counters of endless broadcasts, not durations. */
 const maxSeconds = 31 * 86_400;
 
 const amount = String.raw`(\d{1,9}(?:[.,]\d{1,9})?)`;
@@ -10,9 +10,9 @@ const clock = /^(?:(\d{1,4}):)?(\d{1,4}):(\d{1,2}(?:[.,]\d{1,9})?)$/;
 const seconds = new RegExp(`^${amount}\\s*(?:s|secs?|seconds?)?$`, "i");
 
 /**
- * Seconds from an ISO 8601 duration in the forms that pages write it (`PT4M40S`, `T1M1S`, `PT2180S`,
- * `P0DT0H3M`), a clock (`30:06`, `01:28:41`) or plain seconds; decimals with point or comma. Anything
- * else, years and months other than 0, nothing and over 31 days: `null`.
+ * Returns the seconds of an ISO 8601 duration as pages write it (`PT4M40S`, `T1M1S`, `PT2180S`,
+ * `P0DT0H3M`), of a clock (`30:06`, `01:28:41`) or of plain seconds; decimals with point or comma.
+ * Returns `null` for anything else, for years and months other than 0, for 0, and over 31 days.
  */
 export function readDuration(value: string | null | undefined): number | null {
   const text = value?.slice(0, 100).trim() ?? "";

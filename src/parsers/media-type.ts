@@ -2,20 +2,20 @@ export type MediaKind = "video" | "audio" | "hls" | "dash" | "image" | "flash" |
 
 export interface MediaType {
   kind: MediaKind;
-  /** File name extension without the dot; `null` where neither type nor path tells it. */
+  /** File name extension without the dot; `null` if neither type nor path tell it. */
   ext: string | null;
   /** In lower case, without parameters. */
   mime_type: string | null;
 }
 
 /**
- * What an answer is, from its `Content-Type` and, where that says nothing (absent, octet-stream,
- * plain text, bare XML), from the extension of `url`'s path. The query is not looked at.
+ * Returns what a response is: by its `Content-Type`, or by the extension of `url`'s path if that is
+ * absent or generic (octet-stream, plain text, XML). The query is ignored.
  */
 export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
   const stated = bareMediaType(contentType);
   const byPath = byExtension.get(extensionOf(url));
-  if (stated === null || silentTypes.has(stated)) return byPath ?? { ...unknown, mime_type: null };
+  if (stated === null || genericTypes.has(stated)) return byPath ?? { ...unknown, mime_type: null };
   const known = byMediaType.get(stated);
   if (known !== undefined) return { ...known, mime_type: stated };
   const family = stated.slice(0, stated.indexOf("/"));
@@ -25,20 +25,20 @@ export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
   return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: stated };
 }
 
-/** The extension that belongs to a media type (parameters ignored), `null` where none is known. */
+/** Returns the extension of a media type (parameters ignored); `null` if none is known. */
 export function extensionOfMediaType(mediaType: string | null): string | null {
   const bare = bareMediaType(mediaType);
   return bare === null ? null : (byMediaType.get(bare)?.ext ?? null);
 }
 
-/** A media type (RFC 9110 §8.3.1) in lower case without parameters; `null` where it is none. */
+/** Returns a media type (RFC 9110 §8.3.1) in lower case without parameters; `null` if it is invalid. */
 export function bareMediaType(contentType: string | null): string | null {
   if (contentType === null) return null;
   const bare = contentType.slice(0, 200).split(/[;,]/, 1)[0]?.trim().toLowerCase() ?? "";
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(bare) ? bare : null;
 }
 
-/** One row per extension: kind, the media type to state, its other names; first row wins. */
+/** Extension, kind, media type, and its other names; the first row of an extension or type counts. */
 const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]])[] = [
   ["mp4", "video", "video/mp4", "application/mp4", "video/mpeg4"],
   ["m4v", "video", "video/x-m4v", "video/m4v"],
@@ -90,8 +90,8 @@ const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]
   ["xhtml", "page", "application/xhtml+xml"],
 ];
 
-/** Types that servers send for files they do not know. */
-const silentTypes: ReadonlySet<string> = new Set([
+/** Types that servers send for files of an unknown type. */
+const genericTypes: ReadonlySet<string> = new Set([
   "application/octet-stream",
   "binary/octet-stream",
   "application/binary",

@@ -3,7 +3,7 @@ import { readLine } from "./text.ts";
 const maxTags = 100;
 const maxTagLength = 200;
 
-/** Tags without repetitions, in order. */
+/** Returns the tags without duplicates, in order; at most 100, without those over 200 characters. */
 export function readTags(values: readonly string[]): string[] {
   const tags = new Map<string, string>();
   for (const value of values) {
@@ -14,7 +14,7 @@ export function readTags(values: readonly string[]): string[] {
   return [...tags.values()];
 }
 
-/** Keywords of one comma-separated text, or several texts. */
+/** Returns the tags of texts that separate them by comma or semicolon. */
 export function readKeywords(values: readonly string[]): string[] {
   return readTags(values.flatMap((value) => value.slice(0, 10_000).split(/[,;]/)));
 }

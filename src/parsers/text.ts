@@ -1,20 +1,20 @@
-/** Bounds of what is kept of a page's texts, UTF-16 code units. */
+/** Limits of a page's texts, UTF-16 code units. */
 export const maxTitleLength = 2_000;
 export const maxDescriptionLength = 10_000;
 
-/** One line: white space collapsed, cut to `maxTitleLength`; `null` for nothing. */
+/** Returns one line: white space collapsed, cut to `maxTitleLength`; `null` if empty. */
 export function readLine(value: string | null | undefined): string | null {
   const line = cut(value, maxTitleLength)?.replace(/\s+/g, " ").trim();
   return line === undefined || line === "" ? null : line;
 }
 
-/** Text with its line breaks, cut to `maxDescriptionLength`; `null` for nothing. */
+/** Returns text with its line breaks, cut to `maxDescriptionLength`; `null` if empty. */
 export function readParagraphs(value: string | null | undefined): string | null {
   const text = cut(value, maxDescriptionLength)?.trim();
   return text === undefined || text === "" ? null : text;
 }
 
-/** Like `readParagraphs`, of a text that may be HTML, as schema.org's descriptions often are. */
+/** Like `readParagraphs`, but removes HTML tags, which schema.org descriptions often have. */
 export function readProse(value: string | null | undefined): string | null {
   const text = readParagraphs(value);
   if (text === null || !/<\/?(?:a|b|br|div|em|i|li|p|span|strong|ul)\b/i.test(text)) return text;
@@ -22,7 +22,7 @@ export function readProse(value: string | null | undefined): string | null {
   return readParagraphs(lines.replace(/<\/?[a-z][^<>]*>/gi, ""));
 }
 
-/** Well-formed, also where the cut would split a surrogate pair. */
+/** Trims the start and cuts between code points; replaces lone surrogates. */
 function cut(value: string | null | undefined, length: number): string | undefined {
   const start = value?.trimStart();
   if (start === undefined || start.length <= length) return start?.toWellFormed();

@@ -1,56 +1,53 @@
-import type { HttpResponse, HttpClient } from "../net/client.ts";
+import type { HttpClient, HttpResponse } from "../net/client.ts";
 import { PageInfo } from "../page-info.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { type Content, readContent } from "./page/content.ts";
-import type { Metadata } from "./page/metadata.ts";
-import { type LinkFetcher, type FormatListing, createLinkFetcher } from "./page/link-fetcher.ts";
+import { extractMetadata } from "./page/extract-metadata.ts";
 import { bestFormats } from "./page/formats.ts";
-import { linksOf } from "./page/vocabularies/html-metadata.ts";
+import { createLinkFetcher, type FormatListing, type LinkFetcher } from "./page/link-fetcher.ts";
 import type { Markup } from "./page/markup/markup.ts";
 import { type Fields, mergeMetadata } from "./page/merge.ts";
-import { extractMetadata } from "./page/extract-metadata.ts";
+import type { Metadata } from "./page/metadata.ts";
+import { linksOf } from "./page/vocabularies/html-metadata.ts";
 import type { Resolver } from "./resolver.ts";
 
 export interface PageResolverOptions {
-  /** Closed together with the resolver. */
+  /** The resolver closes it. */
   client: HttpClient;
-  /** Limit of a page or manifest that was asked for, decoded bytes. */
+  /** Limit of a page or manifest that is resolved, decoded bytes. */
   pageMaxBytes: number;
+  /** Default: the system's clock. */
   now?: () => Date;
-  /** How long the page's own facts wait for what it leads to, milliseconds; default 5,000. */
-  followTimeoutMs?: number;
+  /** Timeout of each request that the page leads to (oEmbed, manifests), milliseconds; default 5,000. */
+  linkTimeoutMs?: number;
 }
 
 const name = "page";
 const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /**
- * Tells what any page says about itself in the public vocabularies: JSON-LD and microdata
+ * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
  * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH. No rule is for a certain site.
- * An address that is a media file or a manifest itself is described without downloading the medium.
+ * If the URL is a media file or a manifest, it is described without downloading the medium.
  *
- * `resolve` rejects with the client's errors, and with `upstream_invalid` for what is neither page nor
- * medium. Requests that the page leads to (oEmbed, manifests) may fail without harm.
+ * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
+ * page nor medium. If a request that the page leads to fails, its fields stay as the page states them.
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
-  const { client, pageMaxBytes, now = () => new Date(), followTimeoutMs = 5_000 } = options;
+  const { client, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
   return {
     name,
     output: PageInfo,
     async resolve(url, { signal }) {
       const fetchedAt = now();
-      const answer = await client.get(url, { signal, maxBytes: pageMaxBytes, accept });
-      const content = await readContent(answer);
-      const found = await describe(
-        content,
-        answer,
-        createLinkFetcher(client, signal, followTimeoutMs),
-        fetchedAt,
-      );
-      // Copied, since substrings would keep the whole page in memory as long as the record lives.
+      const response = await client.get(url, { signal, maxBytes: pageMaxBytes, accept });
+      const content = await readContent(response);
+      const linkFetcher = createLinkFetcher(client, signal, linkTimeoutMs);
+      const description = await describe(content, response, linkFetcher, fetchedAt);
+      // Copied: substrings would keep the whole page in memory as long as the record.
       return structuredClone({
         url: url.href,
-        ...found,
+        ...description,
         resolver: name,
         fetched_at: fetchedAt.toISOString(),
       });
@@ -64,14 +61,15 @@ type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 async function describe(
   content: Content,
   { url }: HttpResponse,
-  follower: LinkFetcher,
+  linkFetcher: LinkFetcher,
   now: Date,
 ): Promise<Description> {
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);
     const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
     const { fields } = mergeMetadata({}, url);
-    return combine({ ...fields, media_type }, { ...content.manifest, formats, isRead: true });
+    const listing = { ...content.manifest, formats, hasManifest: true };
+    return addListing({ ...fields, media_type }, listing);
   }
   const metadata =
     content.kind === "page"
@@ -79,19 +77,19 @@ async function describe(
       : { media: content.metadata };
   const draft = mergeMetadata(metadata, url);
   const [oembed, listing] = await Promise.all([
-    content.kind === "page" ? followOembed(content.markup, draft.fields, url, follower) : null,
-    follower.listFormats(draft.media),
+    content.kind === "page" ? fetchOembed(content.markup, draft.fields, url, linkFetcher) : null,
+    linkFetcher.listFormats(draft.media),
   ]);
   const { fields } = oembed === null ? draft : mergeMetadata({ ...metadata, oembed }, url);
-  return combine(fields, listing);
+  return addListing(fields, listing);
 }
 
-/** Asks the site's oEmbed service only for what the page left out. */
-async function followOembed(
+/** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */
+async function fetchOembed(
   markup: Markup,
   { title, uploader, duration, embed, thumbnails }: Fields,
   url: URL,
-  follower: LinkFetcher,
+  linkFetcher: LinkFetcher,
 ): Promise<Metadata | null> {
   const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every(
     (value) => value !== null,
@@ -99,18 +97,18 @@ async function followOembed(
   const link = linksOf(markup, "alternate").find((each) =>
     /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
   );
-  const address = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
-  return isComplete || address === null ? null : follower.readOembed(address);
+  const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
+  return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl);
 }
 
-/** The page's word, and what its manifests add to it. */
-function combine(fields: Fields, listing: FormatListing): Description {
+/** Adds to the page's fields what its manifests state; the page takes precedence. */
+function addListing(fields: Fields, listing: FormatListing): Description {
   const sources = { ...fields.sources };
   if (fields.duration === null && listing.duration !== null) sources["duration"] = "manifest";
   if (fields.live_status === null && listing.live_status !== null) {
     sources["live_status"] = "manifest";
   }
-  if (listing.isRead && listing.formats.length > 0) sources["formats"] = "manifest";
+  if (listing.hasManifest && listing.formats.length > 0) sources["formats"] = "manifest";
   if (listing.formats.length === 0) delete sources["formats"];
   if (Object.keys(listing.subtitles).length > 0) sources["subtitles"] ??= "manifest";
   return {

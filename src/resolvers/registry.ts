@@ -3,22 +3,27 @@ import { createPageResolver } from "./page.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
 
-/** What a resolver may be built from. */
 export interface ResolverDeps {
+  /** The resolver closes it. */
   client: HttpClient;
+  /** Limit of a page or manifest that is resolved, decoded bytes. */
   pageMaxBytes: number;
 }
 
-/** A new resolver is one line here. */
-const resolvers: Readonly<Record<string, (parts: ResolverDeps) => Resolver>> = {
+/** Every resolver by its name, one line each. */
+const resolvers: Readonly<Record<string, (deps: ResolverDeps) => Resolver>> = {
   page: createPageResolver,
   stub: createStubResolver,
 };
 
-/** @throws Error that names RESOLVER, the known names and the value. */
-export function openResolver(name: string, parts: ResolverDeps): Resolver {
+/**
+ * Creates the resolver that is called `name`.
+ *
+ * @throws Error that names RESOLVER, the known names and the value.
+ */
+export function openResolver(name: string, deps: ResolverDeps): Resolver {
   const create = Object.hasOwn(resolvers, name) ? resolvers[name] : undefined;
-  if (create !== undefined) return create(parts);
+  if (create !== undefined) return create(deps);
   const known = Object.keys(resolvers).join(", ");
   throw new Error(`RESOLVER must be one of ${known}, got ${JSON.stringify(name)}`);
 }

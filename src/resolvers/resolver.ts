@@ -1,21 +1,37 @@
 import type { Static, TObject } from "@sinclair/typebox";
 
 /**
- * Contract of a resolver: it tells what is on a page.
+ * Contract of a resolver: it tells what is on a page. It can be implemented from this text alone; the
+ * suite in `test/contracts/resolver.ts` holds every implementation to it.
  *
- * `resolve(url, { signal })` promises a value that matches `output`; `GET /info` and the OpenAPI
- * document take that schema from here. `url` is absolute, http or https, without credentials.
- * Calls are independent and may run concurrently. Nothing is cached here.
- *
- * It rejects with a `ServiceError` (`address_blocked`, `upstream_*`); when `signal` is aborted it
- * stops all its work and rejects with `signal.reason`. A page without a medium is not an error.
+ * - **Output.** `resolve` returns a value that matches `output` and is plain JSON. Its `url` is
+ *   `url.href` as asked, also after redirects; its `resolver` is `name`. The value belongs to the
+ *   caller, who may change it. A page without a medium is not an error.
+ * - **Requests.** Every request goes through the guarded client (`net/client.ts`), those that the page
+ *   leads to as well.
+ * - **Independence.** Calls may run concurrently; the failure or the abort of one affects no other.
+ *   Nothing is cached: each call reads the page again.
+ * - **Errors.** `ServiceError` with the client's codes (`address_blocked`, `upstream_unreachable`,
+ *   `upstream_status`, `upstream_timeout`, `upstream_invalid`), `upstream_invalid` also for a response
+ *   that is not a page or medium. Messages contain nothing of a response's body. Any other error is a bug.
+ * - **Abort.** When `signal` is aborted, requests and connections of the call end and it rejects with
+ *   `signal.reason`, within a second. With a signal that is aborted already it requests nothing. No
+ *   listener stays on `signal` after the call.
  */
 export interface Resolver<Output extends TObject = TObject> {
   /** Registry key, also `PageInfo.resolver`. */
   readonly name: string;
+  /** Schema of what `resolve` returns; `GET /info` and the OpenAPI document use it. */
   readonly output: Output;
+  /**
+   * Reads the page at `url`: absolute, http or https, without credentials. Changes neither `url` nor
+   * `context`.
+   */
   resolve(url: URL, context: ResolveContext): Promise<Static<Output>>;
-  /** Frees sockets; safe to call twice. */
+  /**
+   * Closes all connections; safe to call twice. Calls that still need the network then reject with
+   * `unavailable`, later ones too.
+   */
   close(): Promise<void>;
 }
 

@@ -10,12 +10,15 @@ export const StubInfo = Type.Object(
   { title: "Info", additionalProperties: true },
 );
 
-/** A resolver that fetches nothing and answers with the address alone; the default of `buildApp`. */
+/** Creates a resolver that fetches nothing and returns only the URL; the default of `buildApp`. */
 export function createStubResolver(): Resolver<typeof StubInfo> {
   return {
     name: "stub",
     output: StubInfo,
-    resolve: async (url) => ({ url: url.href, resolver: "stub" }),
+    async resolve(url, { signal }) {
+      signal.throwIfAborted();
+      return { url: url.href, resolver: "stub" };
+    },
     close: async () => {},
   };
 }

@@ -1,34 +1,34 @@
 import * as fc from "fast-check";
 
 /**
- * A text as a list of pieces, each repeated: short to print when it fails, megabytes when it runs,
- * and shrunk in both directions.
+ * A text as a list of parts, each repeated: short to print when a run fails, megabytes in the run, and
+ * shrunk in both directions.
  */
 export type InputPlan = readonly { text: string; times: number }[];
 
 const maxLength = 1_500_000;
 
-/** Recipes from these pieces; now and then one is repeated until the text is over a megabyte. */
-export function recipes(...pieces: fc.Arbitrary<string>[]): fc.Arbitrary<InputPlan> {
+/** Returns plans of these parts; some repeat a part until the text is over a megabyte. */
+export function inputPlans(...parts: fc.Arbitrary<string>[]): fc.Arbitrary<InputPlan> {
   const times = fc.oneof(
     { weight: 40, arbitrary: fc.constant(1) },
     { weight: 10, arbitrary: fc.integer({ min: 0, max: 50 }) },
     { weight: 1, arbitrary: fc.constantFrom(1_000, 30_000, maxLength) },
   );
-  return fc.array(fc.record({ text: fc.oneof(...pieces), times }), { maxLength: 40, size: "max" });
+  return fc.array(fc.record({ text: fc.oneof(...parts), times }), { maxLength: 40, size: "max" });
 }
 
-/** The text of a recipe, at most 1.5 M characters. */
-export function render(recipe: InputPlan): string {
+/** Returns the text of a plan, at most 1.5 M characters. */
+export function render(plan: InputPlan): string {
   let text = "";
-  for (const piece of recipe) {
-    const fitting = Math.floor((maxLength - text.length) / Math.max(piece.text.length, 1));
-    text += piece.text.repeat(Math.max(0, Math.min(piece.times, fitting)));
+  for (const part of plan) {
+    const fitting = Math.floor((maxLength - text.length) / Math.max(part.text.length, 1));
+    text += part.text.repeat(Math.max(0, Math.min(part.times, fitting)));
   }
   return text;
 }
 
-/** One of `samples` with some stretches replaced. */
+/** Returns one of `samples` with some parts replaced. */
 export function mutations(samples: readonly string[], inserts: fc.Arbitrary<string>) {
   const edit = fc.record({ at: fc.nat(4_000), drop: fc.nat(30), insert: inserts });
   return fc
@@ -52,8 +52,8 @@ export const junk = fc.oneof(
   ),
 );
 
-/** Addresses, good and bad. */
-export const addresses = fc.oneof(
+/** URLs, valid and invalid. */
+export const urls = fc.oneof(
   fc.constantFrom(
     "a.m3u8",
     "/v/1.mp4",

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { readHls } from "../../src/manifests/hls.ts";
 import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
 import { checkManifest } from "./manifest-check.ts";
-import { addresses, render, junk, mutations, recipes } from "./input-plan.ts";
+import { urls, render, junk, mutations, inputPlans } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";
 import { defineTarget } from "./target.ts";
 
@@ -21,7 +21,7 @@ const values =
     "|",
   );
 
-const value = fc.oneof(fc.constantFrom(...values), addresses, junk);
+const value = fc.oneof(fc.constantFrom(...values), urls, junk);
 const attribute = fc
   .tuple(
     fc.oneof(fc.constantFrom(...names), junk),
@@ -51,9 +51,9 @@ const samples = [
 
 const begin = fc.constantFrom("#EXTM3U\n", "\uFEFF#EXTM3U\r\n", "#extm3u", "", "\n\n#EXTM3U\n");
 
-const input = fc.tuple(begin, recipes(line, line, line, mutations(samples, junk), junk));
+const input = fc.tuple(begin, inputPlans(line, line, line, mutations(samples, junk), junk));
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
-const prepare = ([start, recipe]: Input) => start + render(recipe);
+const prepare = ([start, plan]: Input) => start + render(plan);
 
 export const m3u8 = defineTarget({
   name: "m3u8",
@@ -69,19 +69,19 @@ const mediaTags = fc.oneof(
       "|",
     ),
   ),
-  addresses,
+  urls,
 );
 const mediaLine = fc.oneof(
   { weight: 9, arbitrary: mediaTags.map((text) => `${text}\n`) },
   { weight: 1, arbitrary: line },
 );
 
-/** As segments: mostly of tags that a media playlist has, since most others end it at once. */
+/** Segments, from tags of media playlists mostly: most others make a playlist invalid. */
 export const m3u8Segments = defineTarget({
   name: "m3u8-segments",
-  input: fc.tuple(begin, recipes(mediaLine, mediaLine, mutations(samples, junk))),
+  input: fc.tuple(begin, inputPlans(mediaLine, mediaLine, mutations(samples, junk))),
   prepare,
   run: (text) => readHlsSegments(text, url),
   check: checkSegments,
-  patience: 5,
+  stallFactor: 5,
 });

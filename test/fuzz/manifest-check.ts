@@ -15,7 +15,7 @@ const schema = TypeCompiler.Compile(
   }),
 );
 
-/** A manifest within its bounds, or `upstream_invalid`. */
+/** Asserts that the outcome is a manifest within its limits or `upstream_invalid`. */
 export function checkManifest(outcome: Outcome<Manifest>): void {
   if ("error" in outcome) {
     if (outcome.error instanceof ServiceError && outcome.error.code === "upstream_invalid") return;
@@ -25,10 +25,10 @@ export function checkManifest(outcome: Outcome<Manifest>): void {
   assert.deepEqual(schema.Errors(manifest).First(), undefined);
   const { formats, subtitles } = manifest;
   assert.equal(new Set(formats.map((format) => format.format_id)).size, formats.length);
-  const addresses = [...formats, ...Object.values(subtitles).flat()].map((entry) => entry.url);
-  for (const address of addresses) {
-    assert.match(address, /^https?:/);
-    assert.ok(address.length <= 8_192, `an address of ${address.length} characters`);
+  const urls = [...formats, ...Object.values(subtitles).flat()].map((entry) => entry.url);
+  for (const url of urls) {
+    assert.match(url, /^https?:/);
+    assert.ok(url.length <= 8_192, `a URL of ${url.length} characters`);
   }
   for (const { format_id, vcodec, tbr, fps } of formats) {
     assert.ok(format_id.length > 0 && format_id.length <= 255, format_id);

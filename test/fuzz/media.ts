@@ -13,7 +13,7 @@ const folder = new URL("../media/files/", import.meta.url);
 const files = readdirSync(folder).filter((name) => /\.(m2t|m4s|mp4|m4a|aac|mp3)$/.test(name));
 const media = files.map((name) => readFileSync(new URL(name, folder)));
 
-/** Where, as a share of the file, and what is done there to so many bytes. */
+/** Where a file is damaged (as a share of its length), how, and how many bytes. */
 const change = fc.record({
   at: fc.double({ min: 0, max: 1, noNaN: true }),
   length: fc.oneof(fc.integer({ min: 1, max: 16 }), fc.integer({ min: 1, max: 100_000 })),
@@ -33,23 +33,23 @@ const input = fc.record({
     "mp4",
     "packed-audio",
   ),
-  pieceLength: fc.oneof(fc.constant(1 << 22), fc.integer({ min: 100, max: 50_000 })),
+  chunkLength: fc.oneof(fc.constant(1 << 22), fc.integer({ min: 100, max: 50_000 })),
 });
 
-/** The demuxers on real media with wounds: samples, or a typed refusal. */
+/** The demuxers on damaged real media: valid samples, or a ServiceError. */
 export const mediaTarget = defineTarget({
   name: "media",
   input,
-  prepare({ medium, changes, container, pieceLength }) {
-    const bytes = changes.reduce(wound, media[medium] ?? Buffer.alloc(0));
-    return { bytes, container: container ?? sniffContainer(bytes), pieceLength };
+  prepare({ medium, changes, container, chunkLength }) {
+    const bytes = changes.reduce(damage, media[medium] ?? Buffer.alloc(0));
+    return { bytes, container: container ?? sniffContainer(bytes), chunkLength };
   },
-  run({ bytes, container, pieceLength }) {
+  run({ bytes, container, chunkLength }) {
     const sink = createChecker();
     const parts = { sink, timelines: createTimelines(), kinds: ["video", "audio"] } as const;
     const demuxer = demuxerOf(container, parts);
-    // Only boxes must come whole.
-    const length = container === "mp4" ? bytes.length : pieceLength;
+    // Boxes must be complete in one call.
+    const length = container === "mp4" ? bytes.length : chunkLength;
     for (let at = 0; at < bytes.length; at += length) {
       demuxer.read(bytes.subarray(at, at + length), { timeline: 0, offsetS: null });
     }
@@ -69,17 +69,17 @@ const refusals: ReadonlySet<string> = new Set([
   "drm_protected",
 ]);
 
-function wound(bytes: Buffer, { at, length, kind, bytes: foreign }: Change): Buffer {
+function damage(bytes: Buffer, { at, length, kind, bytes: foreign }: Change): Buffer {
   const start = Math.floor(at * bytes.length);
-  const [before, hit, behind] = [
+  const [before, hit, after] = [
     bytes.subarray(0, start),
     bytes.subarray(start, start + length),
     bytes.subarray(start + length),
   ];
-  if (kind === "remove") return Buffer.concat([before, behind]);
-  if (kind === "repeat") return Buffer.concat([before, hit, hit, behind]);
+  if (kind === "remove") return Buffer.concat([before, after]);
+  if (kind === "repeat") return Buffer.concat([before, hit, hit, after]);
   const filling = { overwrite: foreign, high: [0xff], zero: [0] }[kind];
-  return Buffer.concat([before, Buffer.alloc(hit.length, Uint8Array.from(filling)), behind]);
+  return Buffer.concat([before, Buffer.alloc(hit.length, Uint8Array.from(filling)), after]);
 }
 
 function demuxerOf(container: Container | null, parts: Parameters<typeof createMpegTsDemuxer>[0]) {
@@ -88,15 +88,15 @@ function demuxerOf(container: Container | null, parts: Parameters<typeof createM
   return createMpegTsDemuxer(parts);
 }
 
-/** A sink that refuses what no file could hold; a sample of no bytes is none of that. */
+/** Creates a sink that throws on times that no file can contain; empty samples are allowed. */
 function createChecker(): SampleSink {
   let tracks = 0;
   return {
     setFormat: (_format, track) => track ?? tracks++,
     write(track, { dts, pts, duration }) {
-      const isSound = [dts, pts, duration].every(Number.isSafeInteger) && duration >= 0;
-      if (track < tracks && isSound) return;
-      throw new Error(`an unsound sample: ${JSON.stringify({ track, dts, pts, duration })}`);
+      const isValid = [dts, pts, duration].every(Number.isSafeInteger) && duration >= 0;
+      if (track < tracks && isValid) return;
+      throw new Error(`an invalid sample: ${JSON.stringify({ track, dts, pts, duration })}`);
     },
   };
 }

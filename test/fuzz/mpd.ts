@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { readDash } from "../../src/manifests/dash.ts";
 import { readDashSegments } from "../../src/manifests/dash-segments.ts";
 import { checkManifest } from "./manifest-check.ts";
-import { addresses, render, junk, mutations, recipes } from "./input-plan.ts";
+import { urls, render, junk, mutations, inputPlans } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";
 import { defineTarget } from "./target.ts";
 
@@ -21,7 +21,7 @@ const values =
     "|",
   );
 
-const value = fc.oneof(fc.constantFrom(...values), addresses, junk);
+const value = fc.oneof(fc.constantFrom(...values), urls, junk);
 const attribute = fc
   .tuple(
     fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: junk }),
@@ -68,9 +68,9 @@ const begin = fc.constantFrom(
   "",
 );
 
-const input = fc.tuple(begin, recipes(tag, tag, tag, mutations(samples, junk), other, value));
+const input = fc.tuple(begin, inputPlans(tag, tag, tag, mutations(samples, junk), other, value));
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
-const prepare = ([start, recipe]: Input) => start + render(recipe);
+const prepare = ([start, plan]: Input) => start + render(plan);
 
 export const mpd = defineTarget({
   name: "mpd",
@@ -80,23 +80,23 @@ export const mpd = defineTarget({
   check: checkManifest,
 });
 
-/** As segments: of a Representation that is listed, where there is one. */
+/** Segments of a Representation that is listed, if there is one. */
 export const mpdSegments = defineTarget({
   name: "mpd-segments",
-  input: fc.tuple(begin, recipes(tag, mutations(samples, value), mutations(samples, junk))),
-  prepare: (recipe) => {
-    const text = prepare(recipe);
+  input: fc.tuple(begin, inputPlans(tag, mutations(samples, value), mutations(samples, junk))),
+  prepare: (plan) => {
+    const text = prepare(plan);
     return { text, formatId: lastFormatId(text) };
   },
   run: ({ text, formatId }) => readDashSegments(text, url, formatId),
   check: checkSegments,
-  patience: 5,
+  stallFactor: 5,
 });
 
 function lastFormatId(text: string): string {
   try {
     return readDash(text, url).formats.at(-1)?.format_id ?? "dash-1";
   } catch {
-    return "dash-1"; // `mpd` says whether it may be refused
+    return "dash-1"; // The target `mpd` checks the error.
   }
 }

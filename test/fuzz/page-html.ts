@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { addresses, junk, mutations, recipes } from "./input-plan.ts";
+import { inputPlans, junk, mutations, urls } from "./input-plan.ts";
 
 const elements =
   "html head title base meta link script style body div span p a b h1 time video audio source track iframe object embed img svg math form template noscript textarea table td select option br plaintext".split(
@@ -18,7 +18,7 @@ const keys =
     " ",
   );
 
-const value = fc.oneof(fc.constantFrom(...values), addresses, junk);
+const value = fc.oneof(fc.constantFrom(...values), urls, junk);
 
 const attribute = fc
   .tuple(
@@ -99,5 +99,5 @@ const samples = [
   `<div itemscope itemtype="http://schema.org/VideoObject" itemref="x"><meta itemprop="duration" content="PT5M"><h1 itemprop="name">Fox</h1><span itemprop="author" itemscope itemtype="http://schema.org/Person"><a itemprop="url" href="/p"><b itemprop="name">Bo</b></a></span></div><p id="x" itemprop="description">Text</p>`,
 ];
 
-/** HTML soup with statements of every vocabulary in it. */
-export const pages = recipes(tag, tag, jsonLd, mutations(samples, junk), other, junk);
+/** Broken HTML with metadata of every vocabulary. */
+export const pages = inputPlans(tag, tag, jsonLd, mutations(samples, junk), other, junk);

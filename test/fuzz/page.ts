@@ -55,7 +55,7 @@ interface Prepared {
   linked: string | null;
 }
 
-/** Any bytes as the page: a record that keeps its schema, or an error of the service. */
+/** Any bytes as the page: a record that matches its schema, or a ServiceError. */
 export const pageTarget = defineTarget({
   name: "page",
   input: fc.tuple(page, fc.option(linked)),
@@ -79,15 +79,29 @@ export const pageTarget = defineTarget({
     JSON.stringify(info);
     assert.equal(new Set(info.formats.map((format) => format.format_id)).size, info.formats.length);
     for (const text of [info.title, info.description, info.uploader, info.site_name]) {
-      assert.ok(text !== "" && (text?.length ?? 0) <= 10_000, "texts are bounded, nothing is null");
+      assert.ok(
+        text !== "" && (text?.length ?? 0) <= 10_000,
+        "texts are limited, and null if unknown",
+      );
     }
-    const all = [...info.formats, ...info.thumbnails, ...Object.values(info.subtitles).flat()];
-    for (const { url } of all) assert.match(url, /^https?:/);
+    const links = [...info.formats, ...info.thumbnails, ...Object.values(info.subtitles).flat()];
+    const urls = [...links, ...(info.embed === null ? [] : [info.embed])].map(({ url }) => url);
+    for (const url of [info.webpage_url, info.uploader_url ?? info.url, ...urls]) {
+      assert.match(url, /^https?:/);
+    }
     assert.ok(info.tags.every((tag) => tag !== ""));
+    const filled = new Set(
+      Object.entries(info).flatMap(([name, value]) => (isFilled(value) ? [name] : [])),
+    );
+    for (const field of Object.keys(info.sources)) assert.ok(filled.has(field), `no ${field}`);
   },
 });
 
-/** At most 500 chunks: smaller ones only come at the start. */
+function isFilled(value: unknown): boolean {
+  return typeof value === "object" ? Object.keys(value ?? {}).length > 0 : true;
+}
+
+/** Cuts into chunks; after 400, larger ones. */
 function cut(bytes: Uint8Array, chunkBytes: number): Uint8Array[] {
   const chunks: Uint8Array[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -98,7 +112,7 @@ function cut(bytes: Uint8Array, chunkBytes: number): Uint8Array[] {
   return chunks;
 }
 
-/** Answers like a network does: chunk by chunk, each in a turn of its own. */
+/** Creates a client that responds like a network: each chunk in its own event loop iteration. */
 function fakeClient({
   url: pageUrl,
   contentType: type,
@@ -115,7 +129,7 @@ function fakeClient({
     async get(url): Promise<HttpResponse> {
       const isPage = url.href === pageUrl.href;
       if (!isPage && link === null) {
-        throw new ServiceError("upstream_status", `${url.href} answered with 404`);
+        throw new ServiceError("upstream_status", `${url.href} failed with status 404`);
       }
       const headers = new Map<string, string>();
       if (isPage && type !== null) headers.set("content-type", type);

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import type { LightMyRequestResponse } from "fastify";
 import * as fc from "fast-check";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { addresses, render, junk, recipes } from "./input-plan.ts";
+import { urls, render, junk, inputPlans } from "./input-plan.ts";
 import { defineTarget } from "./target.ts";
 
-/** Tasks pile up in the memory store: a new app after so many runs. */
+/** The memory store keeps all tasks, so the app is replaced after this many runs. */
 const runsPerApp = 5_000;
 
 function createApps() {
@@ -26,8 +26,8 @@ function createApps() {
   };
 }
 
-/** Valid JSON whatever comes, never 500, and a problem document (RFC 9457) for what is refused. */
-function checkAnswer({ statusCode, headers, payload }: LightMyRequestResponse): void {
+/** A response is valid JSON, never 500, and a problem document (RFC 9457) for an error. */
+function checkResponse({ statusCode, headers, payload }: LightMyRequestResponse): void {
   const body: unknown = payload === "" ? null : JSON.parse(payload);
   assert.notEqual(statusCode, 500, payload);
   if (statusCode < 400) return;
@@ -38,15 +38,13 @@ function checkAnswer({ statusCode, headers, payload }: LightMyRequestResponse): 
 
 function check(outcome: { value: LightMyRequestResponse } | { error: unknown }): void {
   if ("error" in outcome) throw outcome.error;
-  checkAnswer(outcome.value);
+  checkResponse(outcome.value);
 }
 
 const infoApps = createApps();
 const query = fc.oneof(
-  recipes(addresses, junk).map((recipe) => `url=${escapeAll(render(recipe).slice(0, 30_000))}`),
-  fc
-    .tuple(addresses, addresses)
-    .map((list) => list.map((each) => `url=${escapeUrl(each)}`).join("&")),
+  inputPlans(urls, junk).map((plan) => `url=${escapeAll(render(plan).slice(0, 30_000))}`),
+  fc.tuple(urls, urls).map((list) => list.map((each) => `url=${escapeUrl(each)}`).join("&")),
   fc.string({ maxLength: 100 }).map(escapeUrl),
 );
 
@@ -77,7 +75,7 @@ const contentType = fc.oneof(
   },
   { weight: 1, arbitrary: fc.string({ unit: "grapheme-ascii", maxLength: 40 }) },
 );
-const member = fc.oneof(addresses, fc.jsonValue());
+const member = fc.oneof(urls, fc.jsonValue());
 const hostile = { ["__proto__"]: fc.jsonValue(), constructor: fc.jsonValue() };
 const options = fc.record(
   {
@@ -99,7 +97,7 @@ const body = fc.oneof(
   { weight: 1, arbitrary: fc.json() },
   {
     weight: 1,
-    arbitrary: recipes(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render),
+    arbitrary: inputPlans(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render),
   },
 );
 const idempotencyKey = fc.option(
@@ -123,7 +121,7 @@ function escapeAll(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** As clients put any text into a query: what a URL may not hold is escaped, the rest is not. */
+/** Escapes as clients do: only characters that a URL cannot contain. */
 function escapeUrl(text: string): string {
   return encodeURI(text.toWellFormed()).replaceAll("#", "%23");
 }

@@ -7,7 +7,7 @@ const codes: ReadonlySet<string> = new Set(
   "upstream_invalid drm_protected address_blocked live_stream format_unavailable".split(" "),
 );
 
-/** A list within its bounds, or an error that a manifest may cause. */
+/** Asserts that the outcome is a list within its limits or an error that a manifest may cause. */
 export function checkSegments(outcome: Outcome<SegmentList>): void {
   if ("error" in outcome) {
     if (outcome.error instanceof ServiceError && codes.has(outcome.error.code)) return;
@@ -15,7 +15,7 @@ export function checkSegments(outcome: Outcome<SegmentList>): void {
   }
   const { segments, hasEnded, refreshS } = outcome.value;
   assert.ok(segments.length <= 200_000, `${segments.length} segments`);
-  assert.ok(segments.length > 0 || !hasEnded, "over and without segments");
+  assert.ok(segments.length > 0 || !hasEnded, "ended without segments");
   assert.ok(hasEnded || (refreshS >= 1 && refreshS <= 60), `refreshS ${refreshS}`);
   let last: Segment | undefined;
   for (const segment of segments) {
@@ -28,7 +28,7 @@ function checkSegment(segment: Segment, last: Segment | undefined): void {
   const { init, key, durationS, sequence, timeline, offsetS } = segment;
   checkPart(segment);
   if (init !== null && init !== last?.init) checkPart(init);
-  if (key !== null) checkAddress(key.url);
+  if (key !== null) checkUrl(key.url);
   if (key !== null && !/^[\da-f]{32}$/.test(key.iv)) assert.fail(`IV ${key.iv}`);
   if (!(durationS >= 0 && Number.isFinite(durationS))) assert.fail(`durationS ${durationS}`);
   if (offsetS !== null && !Number.isFinite(offsetS)) assert.fail(`offsetS ${offsetS}`);
@@ -40,13 +40,13 @@ function checkSegment(segment: Segment, last: Segment | undefined): void {
 }
 
 function checkPart({ url, range }: Pick<InitSection, "url" | "range">): void {
-  checkAddress(url);
+  checkUrl(url);
   if (range === null) return;
   const { offset, length } = range;
   const isRange = offset >= 0 && length > 0 && Number.isSafeInteger(offset + length);
   if (!isRange) assert.fail(`${length} bytes from ${offset}`);
 }
 
-function checkAddress(url: string): void {
-  if (!/^https?:/.test(url) || url.length > 8_192) assert.fail(`the address ${url.slice(0, 200)}`);
+function checkUrl(url: string): void {
+  if (!/^https?:/.test(url) || url.length > 8_192) assert.fail(`the URL ${url.slice(0, 200)}`);
 }

@@ -1,52 +1,50 @@
 import * as fc from "fast-check";
 
-/** What is fuzzed, under one name: a property that holds for every input. */
+/** A named property that must hold for every input. */
 export interface FuzzTarget {
   readonly name: string;
-  /** The property; a run that holds the event loop for longer than `stallLimitMs` fails too. */
+  /** The property; a run that blocks the event loop for longer than `stallLimitMs` fails too. */
   property(options: PropertyOptions): fc.IAsyncProperty<[unknown]>;
-  /** Frees what the runs have opened. */
+  /** Closes what the runs have opened. */
   close(): Promise<void>;
 }
 
 export interface PropertyOptions {
   stallLimitMs: number;
-  /** Told the longest stall of each run. */
+  /** Receives the longest stall of each run. */
   onStall?: (stallMs: number) => void;
 }
 
-export interface TargetParts<Input, Prepared, Output> {
+export interface TargetOptions<Input, Prepared, Output> {
   name: string;
   input: fc.Arbitrary<Input>;
-  /** Makes of an input, which is printed where it fails, what the run takes. */
+  /** Converts an input, which is printed on failure, to the argument of `run`. */
   prepare: (input: Input) => Prepared | Promise<Prepared>;
-  /** What is measured. */
+  /** The code under test; its stalls are measured. */
   run: (prepared: Prepared) => Output | Promise<Output>;
-  /** Throws where the outcome breaks the promise; not measured. */
+  /** Throws if the outcome is wrong; not measured. */
   check: (outcome: Outcome<Output>) => void;
-  /** How many times the stall limit a run may take, for work that is done in a thread of its own. */
-  patience?: number;
+  /** Factor of the stall limit, for code that runs in a thread of its own; default 1. */
+  stallFactor?: number;
   close?: () => Promise<void>;
 }
 
 export type Outcome<Output> = { value: Output } | { error: unknown };
 
-/**
- * A slow input is tried again, since a garbage collection may have come in between; not one that is
- * this many times over the limit.
- */
+/** A slow input is run again: the stall may have been a garbage collection. */
 const attempts = 3;
-const doubtless = 4;
+/** A stall of this many times the limit is not retried. */
+const certainFactor = 4;
 
 export function defineTarget<Input, Prepared, Output>(
-  parts: TargetParts<Input, Prepared, Output>,
+  options: TargetOptions<Input, Prepared, Output>,
 ): FuzzTarget {
-  const { name, input, prepare, run, check, patience = 1, close = async () => {} } = parts;
+  const { name, input, prepare, run, check, stallFactor = 1, close = async () => {} } = options;
   return {
     name,
     close,
     property({ stallLimitMs: commonLimitMs, onStall }) {
-      const stallLimitMs = commonLimitMs * patience;
+      const stallLimitMs = commonLimitMs * stallFactor;
       return fc.asyncProperty(input, async (value) => {
         const prepared = await prepare(value);
         let stallMs = Infinity;
@@ -54,11 +52,13 @@ export function defineTarget<Input, Prepared, Output>(
           const measured = await measureStall(async () => run(prepared));
           check(measured.outcome);
           stallMs = Math.min(stallMs, measured.stallMs);
-          if (stallMs <= stallLimitMs || measured.stallMs > doubtless * stallLimitMs) break;
+          if (stallMs <= stallLimitMs || measured.stallMs > certainFactor * stallLimitMs) break;
         }
         onStall?.(stallMs);
         if (stallMs > stallLimitMs) {
-          throw new Error(`held the event loop for ${stallMs.toFixed(0)} ms, over ${stallLimitMs}`);
+          throw new Error(
+            `blocked the event loop for ${stallMs.toFixed(0)} ms, over ${stallLimitMs}`,
+          );
         }
       });
     },
@@ -66,32 +66,32 @@ export function defineTarget<Input, Prepared, Output>(
 }
 
 /**
- * The most processor time that this thread spent between two turns of the event loop while `task`
- * ran: unlike wall time it does not count what other processes on the machine take.
+ * Returns the most CPU time of this thread between two event loop iterations while `task` ran; unlike
+ * wall time it does not depend on other processes.
  */
 async function measureStall<Output>(
   task: () => Promise<Output>,
 ): Promise<{ outcome: Outcome<Output>; stallMs: number }> {
   let longest = 0;
   let before = cpuMs();
-  const note = () => {
+  const measure = () => {
     const now = cpuMs();
     longest = Math.max(longest, now - before);
     before = now;
   };
-  let turn = setImmediate(function again() {
-    note();
-    turn = setImmediate(again);
+  let immediate = setImmediate(function again() {
+    measure();
+    immediate = setImmediate(again);
   });
   try {
     const outcome = await task().then(
       (value) => ({ value }),
       (error: unknown) => ({ error }),
     );
-    note();
+    measure();
     return { outcome, stallMs: longest };
   } finally {
-    clearImmediate(turn);
+    clearImmediate(immediate);
   }
 }
 

@@ -63,7 +63,7 @@ describe("specialClassOf", () => {
     "3ffe::1",
     "3fff:1000::1",
     "2606:2800:220:1:248:1893:25c8:1946",
-  ])("has nothing to say about the public address %s", (address) => {
+  ])("has no class for the public address %s", (address) => {
     expect(specialClassOf(address)).toBeUndefined();
   });
 });
@@ -79,7 +79,7 @@ describe("parseNetworks", () => {
     );
   });
 
-  it("keeps the families apart", () => {
+  it("does not mix IPv4 and IPv6", () => {
     expect(parseNetworks(["::/0"]).has("127.0.0.1")).toBe(false);
     expect(parseNetworks(["::ffff:0:0/96"]).has("127.0.0.1")).toBe(false);
     expect(parseNetworks(["0.0.0.0/0"]).has("::ffff:127.0.0.1")).toBe(false);
@@ -98,7 +98,7 @@ describe("parseNetworks", () => {
     "localhost/8",
     "/8",
     " 10.0.0.0/8",
-  ])("refuses %j by name", (text) => {
+  ])("refuses %j and names it", (text) => {
     expect(() => parseNetworks(["127.0.0.0/8", text])).toThrow(
       `ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got ${JSON.stringify(text)}`,
     );

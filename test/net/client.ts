@@ -5,8 +5,8 @@ import { createHttpClient, type HttpClientOptions } from "../../src/net/http-cli
 export const MiB = 1024 * 1024;
 
 /**
- * A client that may fetch from 127.0.0.1, for the length of the test. Its time limits are longer
- * than a test may take, so that none of them hides a wait without end.
+ * Creates a client that may fetch from 127.0.0.1, closed after the test. Its timeouts are longer than
+ * a test may take, so that they hide no endless wait.
  */
 export function localClient(options: HttpClientOptions = {}): HttpClient {
   const client = createHttpClient({
@@ -23,11 +23,11 @@ export function get(client: HttpClient, url: URL, options: Partial<GetOptions> =
   return client.get(url, { signal: new AbortController().signal, maxBytes: MiB, ...options });
 }
 
-export async function bodyOf(answer: HttpResponse): Promise<string> {
-  return Buffer.concat(await Array.fromAsync(answer.body)).toString();
+export async function bodyOf(response: HttpResponse): Promise<string> {
+  return Buffer.concat(await Array.fromAsync(response.body)).toString();
 }
 
-/** The body of `url`, read to its end. */
+/** Returns the body of `url`. */
 export async function read(client: HttpClient, url: URL, options: Partial<GetOptions> = {}) {
   return bodyOf(await get(client, url, options));
 }

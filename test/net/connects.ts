@@ -3,16 +3,16 @@ import { isIP, type LookupFunction, Socket } from "node:net";
 import { onTestFinished, vi } from "vitest";
 
 /**
- * The addresses of all TCP connections that this process begins during the test, TLS ones too. Only
- * those to 127.0.0.1 are let through; the others end before a packet is sent.
+ * Returns a list of the addresses of all TCP connections, TLS included, that this process opens from
+ * now on in the test. Only those to 127.0.0.1 are allowed; the others fail before a packet is sent.
  */
 export function watchConnects(): string[] {
-  const begun: string[] = [];
+  const connects: string[] = [];
   const connect = Socket.prototype.connect;
   const spy = vi.spyOn(Socket.prototype, "connect");
   spy.mockImplementation(function (this: Socket, ...args: unknown[]) {
     const addresses = addressesOf(args.flat()[0] as Target);
-    begun.push(...addresses);
+    connects.push(...addresses);
     if (addresses.every((address) => address === "127.0.0.1")) {
       return Reflect.apply(connect, this, args);
     }
@@ -21,7 +21,7 @@ export function watchConnects(): string[] {
     return this;
   });
   onTestFinished(() => spy.mockRestore());
-  return begun;
+  return connects;
 }
 
 interface Target {

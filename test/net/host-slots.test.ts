@@ -7,7 +7,7 @@ import { startRawUpstream, startUpstream } from "./upstream.ts";
 const never = new AbortController().signal;
 
 describe("host slots", () => {
-  it("go to as many at a time as allowed, then in order of arrival", async () => {
+  it("go to the first requests up to the limit, then in order of arrival", async () => {
     const slots = createHostSlots(2);
     const order: number[] = [];
     const take = async (n: number) => {
@@ -24,14 +24,14 @@ describe("host slots", () => {
     expect(order).toEqual([1, 2, 3, 4]);
   });
 
-  it("of one host do not wait for another's", async () => {
+  it("of different hosts are independent", async () => {
     const slots = createHostSlots(1);
     await slots.acquire("a.test", never);
     await slots.acquire("b.test", never);
     expect(slots.size).toBe(2);
   });
 
-  it("count once, however often they are given back", async () => {
+  it("are released once, however often that is called", async () => {
     const slots = createHostSlots(1);
     const release = await slots.acquire("a.test", never);
     release();
@@ -45,32 +45,32 @@ describe("host slots", () => {
     expect(slots.size).toBe(0);
   });
 
-  it("skip those who gave up waiting, and forget hosts without a request", async () => {
+  it("skip aborted waits, and use no memory for hosts without a request", async () => {
     const slots = createHostSlots(1);
     const release = await slots.acquire("a.test", never);
     const abort = new AbortController();
-    const impatient = slots.acquire("a.test", abort.signal);
-    const patient = slots.acquire("a.test", never);
+    const aborted = slots.acquire("a.test", abort.signal);
+    const waiting = slots.acquire("a.test", never);
     abort.abort(new Error("enough"));
-    await expect(impatient).rejects.toThrow("enough");
+    await expect(aborted).rejects.toThrow("enough");
     await expect(slots.acquire("a.test", abort.signal)).rejects.toThrow("enough");
     release();
-    (await patient)();
+    (await waiting)();
     expect(slots.size).toBe(0);
   });
 });
 
-describe("a client with 3 requests to a host at a time", () => {
-  it("never has more, and finishes all", async () => {
+describe("a client with 3 concurrent requests per host", () => {
+  it("never has more, and completes all", async () => {
     let most = 0;
     const held: ServerResponse[] = [];
-    const answerAll = () => {
+    const respondToAll = () => {
       most = Math.max(most, held.length);
       for (const response of held.splice(0)) response.end("page");
     };
     const upstream = await startUpstream((_request, response) => {
       held.push(response);
-      if (held.length === 3) setTimeout(answerAll, 5);
+      if (held.length === 3) setTimeout(respondToAll, 5);
     });
     const client = localClient({ perHost: 3 });
     const urls = Array.from({ length: 60 }, (_, n) => upstream.url(`/${n}`));
@@ -79,21 +79,29 @@ describe("a client with 3 requests to a host at a time", () => {
     expect(most).toBe(3);
   });
 
-  it("keeps them for bodies that are not read yet", async () => {
-    const upstream = await startUpstream((_request, response) => response.end("page"));
+  it("counts a request until its body has been received", async () => {
+    const requests: string[] = [];
+    const first = Promise.withResolvers<ServerResponse>();
+    const upstream = await startUpstream(({ url = "" }, response) => {
+      requests.push(url);
+      response.write("first");
+      if (url === "/1") first.resolve(response);
+      else response.end();
+    });
     const client = localClient({ perHost: 1 });
-    const { body } = await get(client, upstream.url("/"));
-    const abort = new AbortController();
-    const waiting = get(client, upstream.url("/"), { signal: abort.signal });
-    abort.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
+    const { body } = await get(client, upstream.url("/1"));
+    const waiting = read(client, upstream.url("/2"));
+    await read(localClient(), upstream.url("/other-client"));
+    expect(requests).toEqual(["/1", "/other-client"]);
+    (await first.promise).end();
     await Array.fromAsync(body);
-    expect(await read(client, upstream.url("/"))).toBe("page");
+    expect(await waiting).toBe("first");
+    expect(requests).toEqual(["/1", "/other-client", "/2"]);
   });
 });
 
-/** Each of these would keep its slot for ever if it were not given back. */
-describe("with one request at a time, the next one gets its turn after", () => {
+/** Each of these must release its slot. */
+describe("with one request at a time, the next one starts after", () => {
   it.each([
     "/404",
     "/redirect",
@@ -105,7 +113,7 @@ describe("with one request at a time, the next one gets its turn after", () => {
     "/blocked",
     "/broken-gzip",
   ])("%s", async (path) => {
-    const answers: Record<string, string> = {
+    const responses: Record<string, string> = {
       "/404": "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
       "/redirect": "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
       "/lost": "",
@@ -119,7 +127,7 @@ describe("with one request at a time, the next one gets its turn after", () => {
     let connections = 0;
     const upstream = await startRawUpstream((socket) => {
       connections += 1;
-      const bad = answers[path] ?? "";
+      const bad = responses[path] ?? "";
       socket.end(connections === 1 ? bad : "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage");
     });
     const client = localClient({ perHost: 1 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { maxUrlLength, parseHttpUrl } from "../../src/net/http-url.ts";
 
-function faultOf(text: string): string {
+function messageFor(text: string): string {
   try {
     parseHttpUrl(text);
   } catch (error) {
@@ -19,13 +19,13 @@ describe("parseHttpUrl", () => {
     ["  https://example.com/a b  ", "https://example.com/a%20b"],
     ["https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"],
     ["http://127.1/", "http://127.0.0.1/"],
-  ])("reads %j", (text, href) => {
+  ])("parses %j", (text, href) => {
     expect(parseHttpUrl(text).href).toBe(href);
   });
 
   it.each([
-    ["", "the URL is empty; give the address of a page"],
-    ["  ", "the URL is empty; give the address of a page"],
+    ["", "the URL is empty; give the URL of a page"],
+    ["  ", "the URL is empty; give the URL of a page"],
     ["/watch/1", 'the URL must be absolute, beginning with https:// or http://, got "/watch/1"'],
     [
       "//example.com/",
@@ -66,7 +66,7 @@ describe("parseHttpUrl", () => {
       'the URL must not contain control characters, got "https://example.com/\\u0000"',
     ],
   ])("refuses %j with the rule and the value", (text, message) => {
-    expect(faultOf(text)).toBe(message);
+    expect(messageFor(text)).toBe(message);
   });
 
   it.each([
@@ -80,23 +80,23 @@ describe("parseHttpUrl", () => {
     "https://user:hunter2@exa\nmple.com/",
     "user:hunter2@example.com",
     "https://hunter2@example.com/",
-  ])("refuses %j without telling the password", (text) => {
-    const message = faultOf(text);
+  ])("refuses %j without the password in the message", (text) => {
+    const message = messageFor(text);
     expect(message).not.toContain("hunter2");
     expect(message).toMatch(/got "…@/);
   });
 
-  it("takes 8192 characters and refuses more, as written and percent-encoded", () => {
+  it("accepts 8192 characters and refuses more, as written and percent-encoded", () => {
     const start = "https://example.com/";
     const longest = start + "a".repeat(maxUrlLength - start.length);
     expect(parseHttpUrl(longest).href).toHaveLength(8192);
     const rule = "the URL must be at most 8192 characters long, percent-encoded; it has";
-    expect(faultOf(`${longest}a`)).toBe(`${rule} 8193`);
-    expect(faultOf(`${start}${"ü".repeat(2000)}`)).toBe(`${rule} 12020`);
-    expect(faultOf("x".repeat(10_000_000))).toBe(`${rule} 10000000`);
+    expect(messageFor(`${longest}a`)).toBe(`${rule} 8193`);
+    expect(messageFor(`${start}${"ü".repeat(2000)}`)).toBe(`${rule} 12020`);
+    expect(messageFor("x".repeat(10_000_000))).toBe(`${rule} 10000000`);
   });
 
-  it("shows no more than the beginning of a long value", () => {
-    expect(faultOf(`ftp://example.com/${"a".repeat(8000)}`).length).toBeLessThan(200);
+  it("shows only the start of a long value", () => {
+    expect(messageFor(`ftp://example.com/${"a".repeat(8000)}`).length).toBeLessThan(200);
   });
 });

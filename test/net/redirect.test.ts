@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { bodyOf, get, localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
-/** Answers every path with a redirect to its query, and `/page` with a page. */
+/** Redirects every path to its query; responds to `/page` with a page. */
 const redirector = () =>
   startUpstream(({ url = "" }, response) => {
     const [path = "", location] = url.split("?", 2);
@@ -11,19 +11,22 @@ const redirector = () =>
     return response.writeHead(status, location === undefined ? {} : { location }).end("moved");
   });
 
-it.each([301, 302, 303, 307, 308])("follows status %i and tells where it ended", async (status) => {
-  const upstream = await redirector();
-  const target = upstream.url("/page");
-  const answer = await get(localClient(), upstream.url(`/${status}?${target.href}`));
-  expect([answer.status, answer.url.href]).toEqual([200, target.href]);
-  expect(await bodyOf(answer)).toBe("page of /page");
-});
+it.each([301, 302, 303, 307, 308])(
+  "follows status %i and returns the final URL",
+  async (status) => {
+    const upstream = await redirector();
+    const target = upstream.url("/page");
+    const response = await get(localClient(), upstream.url(`/${status}?${target.href}`));
+    expect([response.status, response.url.href]).toEqual([200, target.href]);
+    expect(await bodyOf(response)).toBe("page of /page");
+  },
+);
 
-it("takes a relative Location and keeps the fragment, on one connection", async () => {
+it("follows a relative Location and keeps the fragment, on one connection", async () => {
   const upstream = await redirector();
-  const answer = await get(localClient(), upstream.url("/a/b?../page#part"));
-  expect(answer.url.href).toBe(upstream.url("/page#part").href);
-  expect(await bodyOf(answer)).toBe("page of /page");
+  const response = await get(localClient(), upstream.url("/a/b?../page#part"));
+  expect(response.url.href).toBe(upstream.url("/page#part").href);
+  expect(await bodyOf(response)).toBe("page of /page");
   expect(upstream.sockets).toHaveLength(1);
 });
 
@@ -35,10 +38,10 @@ it("reads a Location in UTF-8", async () => {
   expect(await read(localClient(), upstream.url("/"))).toBe("/%C3%BC");
 });
 
-it("follows 5 redirects and no sixth", async () => {
-  const asked: string[] = [];
+it("follows 5 redirects and refuses a sixth", async () => {
+  const paths: string[] = [];
   const upstream = await startUpstream(({ url = "" }, response) => {
-    asked.push(url);
+    paths.push(url);
     const left = Number(url.slice(1));
     if (left === 0) return response.end("page");
     return response.writeHead(302, { location: `/${left - 1}` }).end();
@@ -48,12 +51,12 @@ it("follows 5 redirects and no sixth", async () => {
   await expect(get(client, upstream.url("/6"))).rejects.toMatchObject({
     code: "upstream_invalid",
     retryable: false,
-    message: expect.stringContaining("at most 5 redirects are followed"),
+    message: expect.stringContaining("the limit is 5 redirects"),
   });
-  expect(asked.slice(6)).toEqual(["/6", "/5", "/4", "/3", "/2", "/1"]);
+  expect(paths.slice(6)).toEqual(["/6", "/5", "/4", "/3", "/2", "/1"]);
 });
 
-it("ends a loop like any chain that is too long", async () => {
+it("ends a loop at the same limit", async () => {
   const upstream = await redirector();
   await expect(get(localClient(), upstream.url("/?/"))).rejects.toMatchObject({
     code: "upstream_invalid",
@@ -100,9 +103,9 @@ it.each([
     "is refused: the URL must not contain a user name or password",
   ],
   ["a long URL", `/${"a".repeat(9000)}`, "is refused: the URL must be at most 8192 characters"],
-  ["half a host", "http://[::1", "leads to something that is not a URL"],
-  ["no host", "http://", "leads to something that is not a URL"],
-])("takes a redirect to %s as a fault of the server", async (_what, location, message) => {
+  ["half a host", "http://[::1", "has a Location that is not a URL"],
+  ["no host", "http://", "has a Location that is not a URL"],
+])("rejects a redirect to %s as upstream_invalid", async (_what, location, message) => {
   const upstream = await startUpstream((_request, response) => {
     response.writeHead(302, { location }).end();
   });
@@ -112,15 +115,15 @@ it.each([
   await expect(failure).rejects.not.toThrow("hunter2");
 });
 
-it("wants a Location", async () => {
+it("requires a Location", async () => {
   const upstream = await redirector();
   await expect(get(localClient(), upstream.url("/302"))).rejects.toMatchObject({
     code: "upstream_invalid",
-    message: `the redirect of ${upstream.url("/302").href} does not say where to`,
+    message: `the redirect of ${upstream.url("/302").href} has no Location`,
   });
 });
 
-it("names the step of the chain on which something failed", async () => {
+it("names the redirect after which a request failed", async () => {
   const upstream = await startUpstream(({ url }, response) => {
     if (url === "/") response.writeHead(302, { location: "/gone?token=1" }).end();
     else response.writeHead(503, { "retry-after": "7" }).end();
@@ -129,7 +132,7 @@ it("names the step of the chain on which something failed", async () => {
     code: "upstream_status",
     retryable: true,
     retryAfterS: 7,
-    message: `redirect 1 of ${upstream.url("/").href}: GET ${upstream.url("/gone").href} was answered with status 503`,
+    message: `redirect 1 of ${upstream.url("/").href}: GET ${upstream.url("/gone").href} failed with status 503`,
   });
 });
 
@@ -146,7 +149,7 @@ it.each(["endless", "stalled"])("does not wait for the %s body of a redirect", a
   await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
 });
 
-it("carries no cookie and no fragment along", async () => {
+it("sends no cookie and no fragment", async () => {
   const seen: unknown[] = [];
   const upstream = await startUpstream(({ url, headers }, response) => {
     seen.push([url, headers.cookie, headers.authorization, headers.referer]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bodyOf, get, localClient, MiB, read } from "./client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 
-it("sends our own headers and nothing else", async () => {
+it("sends its own header fields and no others", async () => {
   const upstream = await startUpstream(({ method, rawHeaders }, response) => {
     response.end(JSON.stringify([method, rawHeaders]));
   });
@@ -25,7 +25,7 @@ it("sends our own headers and nothing else", async () => {
   ]);
 });
 
-it("gives status, headers and body as they came", async () => {
+it("returns status, headers and body as they were sent", async () => {
   const upstream = await startUpstream((_request, response) => {
     response.writeHead(203, {
       "Content-Type": "text/html",
@@ -35,14 +35,15 @@ it("gives status, headers and body as they came", async () => {
     });
     response.end("page");
   });
-  const answer = await get(localClient(), upstream.url("/"));
-  expect([answer.status, answer.url.href]).toEqual([203, upstream.url("/").href]);
-  expect(Object.fromEntries(answer.headers)).toMatchObject({
+  const response = await get(localClient(), upstream.url("/"));
+  expect([response.status, response.url.href]).toEqual([203, upstream.url("/").href]);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
     "content-type": "text/html",
     "x-twice": "a, b",
     constructor: "c",
   });
-  expect(await bodyOf(answer)).toBe("page");
+  expect(response.headers.get("__proto__")).toBe("d");
+  expect(await bodyOf(response)).toBe("page");
 });
 
 it("resolves at the header, before the body", async () => {
@@ -83,7 +84,7 @@ it.each([
     code: "upstream_status",
     upstreamStatus: status,
     retryable,
-    message: `GET ${upstream.url("/").href} was answered with status ${status}`,
+    message: `GET ${upstream.url("/").href} failed with status ${status}`,
   });
   const stated = (error as { retryAfterS?: number }).retryAfterS;
   if (retryAfterS === undefined) expect(stated).toBeUndefined();
@@ -98,11 +99,11 @@ describe("a body", () => {
     expect(await read(client, upstream.url("/"), { maxBytes: 5000 })).toHaveLength(5000);
     await expect(read(client, upstream.url("/"), { maxBytes: 4999 })).rejects.toMatchObject({
       code: "upstream_invalid",
-      message: `GET ${upstream.url("/").href}: the answer is larger than the limit of 4999 bytes`,
+      message: `GET ${upstream.url("/").href}: the response is larger than the limit of 4999 bytes`,
     });
   });
 
-  it("without end stops at the limit", async () => {
+  it("that is endless stops at the limit", async () => {
     const upstream = await startUpstream((_request, response) => {
       const more = (error?: Error | null) =>
         void (error ?? response.write(Buffer.alloc(65_536), more));
@@ -128,15 +129,15 @@ describe("a body", () => {
       "chunks, closing",
       "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
     ],
-  ])("shorter than its %s say is a lost connection", async (_framing, answer) => {
-    const upstream = await startRawUpstream((socket) => socket.end(answer));
+  ])("that is shorter than its %s say is a lost connection", async (_framing, response) => {
+    const upstream = await startRawUpstream((socket) => socket.end(response));
     await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
       code: "upstream_unreachable",
       retryable: true,
     });
   });
 
-  it("gives all that came before the connection was lost, however late it is read", async () => {
+  it("yields all that was received before the connection was lost, however late it is read", async () => {
     const upstream = await startRawUpstream((socket) => {
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n${"a".repeat(60_000)}`);
     });
@@ -149,13 +150,13 @@ describe("a body", () => {
     expect(bytes).toBe(60_000);
   });
 
-  it("is taken from the connection no faster than it is read", async () => {
+  it("is received no faster than it is read", async () => {
     const large = Buffer.alloc(64 * MiB);
     const upstream = await startUpstream((_request, response) => response.end(large));
     const client = localClient();
     const maxBytes = large.length;
     const unread = await get(client, upstream.url("/"), { maxBytes });
-    // By the end of the second one, all of the first one could have come.
+    // When the second one has ended, all of the first one could have been received.
     await read(client, upstream.url("/"), { maxBytes });
     expect(upstream.sockets[0]?.writableLength).toBeGreaterThan(0);
     let bytes = 0;
@@ -172,8 +173,8 @@ describe("a body", () => {
 it.each([
   ["nothing", ""],
   ["half a header", "HTTP/1.1 200 OK\r\nContent-Le"],
-])("calls a server that answers %s unreachable", async (_what, answer) => {
-  const upstream = await startRawUpstream((socket) => socket.end(answer));
+])("calls a server that sends %s unreachable", async (_what, response) => {
+  const upstream = await startRawUpstream((socket) => socket.end(response));
   await expect(get(localClient(), upstream.url("/"))).rejects.toMatchObject({
     code: "upstream_unreachable",
   });
@@ -184,8 +185,8 @@ it.each([
   ["a bad chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsecret\r\nabc\r\n"],
   ["33 KiB of header", `HTTP/1.1 200 OK\r\nX-Long: ${"a".repeat(33 * 1024)}\r\n\r\n`],
   ["1000 header lines", `HTTP/1.1 200 OK\r\n${`X-Long: ${"a".repeat(40)}\r\n`.repeat(1000)}\r\n`],
-])("calls an answer with %s invalid", async (_what, answer) => {
-  const upstream = await startRawUpstream((socket) => socket.end(answer));
+])("calls a response with %s invalid", async (_what, response) => {
+  const upstream = await startRawUpstream((socket) => socket.end(response));
   const failure = read(localClient(), upstream.url("/"));
   await expect(failure).rejects.toMatchObject({ code: "upstream_invalid" });
   await expect(failure).rejects.not.toThrow("secret");
@@ -195,7 +196,7 @@ it.each([
   "Content-Length: 1\r\nContent-Length: 2",
   "Content-Length: 1\r\nTransfer-Encoding: chunked",
   "Content-Length: -1",
-])("gives nothing of an answer framed by %j", async (framing) => {
+])("yields nothing of a response framed by %j", async (framing) => {
   const upstream = await startRawUpstream((socket) => {
     socket.end(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n0\r\n\r\n`);
   });
@@ -204,17 +205,17 @@ it.each([
   });
 });
 
-it("states the limit of a header that is too large, and takes one below it", async () => {
+it("accepts a header below the limit, and names the limit for a larger one", async () => {
   const upstream = await startRawUpstream((socket) => {
     socket.end(`HTTP/1.1 200 OK\r\nX-Long: ${"a".repeat(31 * 1024)}\r\n\r\nabc`);
   });
   expect(await read(localClient(), upstream.url("/"))).toBe("abc");
   await expect(get(localClient({ maxHeaderBytes: 1024 }), upstream.url("/"))).rejects.toThrow(
-    `GET ${upstream.url("/").href}: the answer's header is larger than 1024 bytes`,
+    `GET ${upstream.url("/").href}: the response's header is larger than 1024 bytes`,
   );
 });
 
-it("calls a port where nobody listens, and a name without an address, unreachable", async () => {
+it("calls a closed port and a name without an address unreachable", async () => {
   const lookup = async () => {
     throw Object.assign(new Error("no such name"), { code: "ENOTFOUND" });
   };
@@ -231,7 +232,7 @@ it("calls a port where nobody listens, and a name without an address, unreachabl
   ).rejects.toThrow("could not resolve empty.test: it has no address");
 });
 
-it("is unavailable once it is closed, as often as one closes it", async () => {
+it("is unavailable after it was closed, once or twice", async () => {
   const upstream = await startUpstream((_request, response) => response.write("first"));
   const client = localClient();
   const { body } = await get(client, upstream.url("/"));

@@ -21,20 +21,20 @@ const expecting = (...verdicts: Row["expect"][]) =>
     .map((row) => ({ ...row, title: JSON.stringify(row.url) }));
 
 const publicAddress = "93.184.216.34";
-const answer =
+const lookupTo =
   (...addresses: string[]): Lookup =>
   async () =>
     addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
-/** What became of the whole way from a user's text: the error's code, and where it connected to. */
+/** Fetches a URL as a user entered it. Returns the error's code and the addresses of the connections. */
 async function attempt(text: string, lookup: Lookup) {
-  const begun = watchConnects();
+  const connects = watchConnects();
   const client = createHttpClient({ lookup });
   try {
     await get(client, parseHttpUrl(text));
-    return { code: "fetched", begun };
+    return { code: "fetched", connects };
   } catch (error) {
-    return { code: error instanceof ServiceError ? error.code : String(error), begun };
+    return { code: error instanceof ServiceError ? error.code : String(error), connects };
   } finally {
     await client.close();
   }
@@ -45,56 +45,59 @@ describe("the corpus of attack URLs", () => {
     expect(rows.length).toBeGreaterThan(400);
   });
 
-  test.each(expecting("reject"))("$id $title is no URL to fetch", async ({ url }) => {
-    expect(await attempt(url, answer(publicAddress))).toEqual({ code: "invalid_url", begun: [] });
+  test.each(expecting("reject"))("$id $title is refused as a URL", async ({ url }) => {
+    expect(await attempt(url, lookupTo(publicAddress))).toEqual({
+      code: "invalid_url",
+      connects: [],
+    });
   });
 
-  // Where a row says nothing of its name, a local resolver would give a local address.
+  // If a row states nothing about its name, a local resolver would return a local address.
   test.each(expecting("block").filter(({ dns }) => dns?.mode === undefined))(
     "$id $title is refused before there is a socket, on its own port and on one that listens",
     async ({ url, dns }) => {
       const canary = await startUpstream((_request, response) => response.end("secret"));
-      const lookup = answer(
+      const lookup = lookupTo(
         ...(dns === null ? ["127.0.0.1"] : [...(dns.AAAA ?? []), ...(dns.A ?? [])]),
       );
       const listening = URL.parse(url);
       if (listening !== null) listening.port = `${canary.port}`;
       for (const text of [url, listening?.href ?? url]) {
-        const { code, begun } = await attempt(text, lookup);
+        const { code, connects } = await attempt(text, lookup);
         expect(code).toBe(/\p{Cc}/u.test(text) ? "invalid_url" : "address_blocked");
-        expect(begun).toEqual([]);
+        expect(connects).toEqual([]);
       }
       expect(canary.sockets).toEqual([]);
     },
   );
 
   test.each(expecting("block").filter(({ dns }) => dns?.mode !== undefined))(
-    "$id $title is connected to by the first answer only",
+    "$id $title is connected to by its first lookup only",
     async ({ url }) => {
-      const answers = [[publicAddress], ["127.0.0.1"]];
-      const lookup: Lookup = (name) => answer(...(answers.shift() ?? []))(name);
-      const { begun } = await attempt(url, lookup);
-      expect(begun).toEqual([publicAddress]);
-      expect(answers).toEqual([["127.0.0.1"]]);
+      const results = [[publicAddress], ["127.0.0.1"]];
+      const lookup: Lookup = (name) => lookupTo(...(results.shift() ?? []))(name);
+      const { connects } = await attempt(url, lookup);
+      expect(connects).toEqual([publicAddress]);
+      expect(results).toEqual([["127.0.0.1"]]);
     },
   );
 
   test.each(expecting("allow"))("$id $title is connected to", async ({ url, dns }) => {
-    const { code, begun } = await attempt(url, answer(...(dns?.A ?? [])));
+    const { code, connects } = await attempt(url, lookupTo(...(dns?.A ?? [])));
     expect(code).toBe("upstream_unreachable");
-    expect(begun).toEqual([dns?.A?.[0] ?? new URL(url).hostname.replace(/^\[|\]$/g, "")]);
+    expect(connects).toEqual([dns?.A?.[0] ?? new URL(url).hostname.replace(/^\[|\]$/g, "")]);
   });
 
   test.each(expecting("dns"))(
     "$id $title is decided by what its name resolves to",
     async ({ url }) => {
-      const open = await attempt(url, answer(publicAddress));
-      const closed = await attempt(url, answer(publicAddress, "10.0.0.1"));
-      expect(closed.begun).toEqual([]);
+      const open = await attempt(url, lookupTo(publicAddress));
+      const closed = await attempt(url, lookupTo(publicAddress, "10.0.0.1"));
+      expect(closed.connects).toEqual([]);
       if (isRefusedAsText(url)) {
-        expect([open, closed.code]).toEqual([{ code: "invalid_url", begun: [] }, "invalid_url"]);
+        expect([open, closed.code]).toEqual([{ code: "invalid_url", connects: [] }, "invalid_url"]);
       } else {
-        expect(open.begun).toEqual([publicAddress]);
+        expect(open.connects).toEqual([publicAddress]);
         expect(closed.code).toBe("address_blocked");
       }
     },
@@ -103,14 +106,14 @@ describe("the corpus of attack URLs", () => {
   test.each(expecting("policy", "error"))(
     "$id $title ends in one of our errors",
     async ({ url, dns }) => {
-      const { code, begun } = await attempt(url, answer(...(dns?.A ?? [])));
+      const { code, connects } = await attempt(url, lookupTo(...(dns?.A ?? [])));
       expect(code).toMatch(/^(invalid_url|address_blocked|upstream_unreachable)$/);
-      expect(begun.filter((address) => address.startsWith("127."))).toEqual([]);
+      expect(connects.filter((address) => address.startsWith("127."))).toEqual([]);
     },
   );
 });
 
-/** Credentials and control characters: our rules are stricter here than WHATWG's. */
+/** Credentials and control characters, where our rules are stricter than WHATWG's. */
 function isRefusedAsText(text: string): boolean {
   const url = new URL(text);
   return /\p{Cc}/u.test(text) || url.username !== "" || url.password !== "";

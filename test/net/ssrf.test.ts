@@ -7,18 +7,18 @@ import { startUpstream } from "./upstream.ts";
 
 const publicAddress = "93.184.216.34";
 
-/** A resolver that gives these answers one after the other, and notes what it was asked. */
-function lookupGiving(...answers: string[][]) {
-  const asked: string[] = [];
+/** Creates a lookup that returns these addresses one after the other and records the names. */
+function lookupReturning(...results: string[][]) {
+  const lookups: string[] = [];
   const lookup: Lookup = async (name) => {
-    asked.push(name);
-    const addresses = answers.length > 1 ? answers.shift() : answers[0];
+    lookups.push(name);
+    const addresses = results.length > 1 ? results.shift() : results[0];
     return (addresses ?? []).map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
   };
-  return { lookup, asked };
+  return { lookup, lookups };
 }
 
-describe("with no network opened", () => {
+describe("with no network allowed", () => {
   it.each([
     ["http://127.0.0.1/", "127.0.0.1 (loopback)"],
     ["http://2130706433/", "127.0.0.1 (loopback)"],
@@ -35,8 +35,8 @@ describe("with no network opened", () => {
     ["http://[2002:7f00:1::]/", "2002:7f00:1:: (6to4)"],
     ["https://[fd00::1]/", "fd00::1 (unique local)"],
   ])("refuses %s before there is a socket", async (url, shown) => {
-    const begun = watchConnects();
-    const { lookup, asked } = lookupGiving([publicAddress]);
+    const connects = watchConnects();
+    const { lookup, lookups } = lookupReturning([publicAddress]);
     await expect(
       get(localClient({ allowNetworks: [], lookup }), new URL(url)),
     ).rejects.toMatchObject({
@@ -46,8 +46,8 @@ describe("with no network opened", () => {
         `refused to connect to ${shown}: only public addresses are fetched; ` +
         "ALLOW_NETWORKS can open other networks",
     });
-    expect(begun).toEqual([]);
-    expect(asked).toEqual([]);
+    expect(connects).toEqual([]);
+    expect(lookups).toEqual([]);
   });
 
   it.each([
@@ -58,15 +58,15 @@ describe("with no network opened", () => {
     "metadata.google.internal",
     "router.home.arpa",
     "kubernetes.default.svc",
-  ])("refuses %s without asking the resolver", async (host) => {
-    const begun = watchConnects();
-    const { lookup, asked } = lookupGiving([publicAddress]);
+  ])("refuses %s without a lookup", async (host) => {
+    const connects = watchConnects();
+    const { lookup, lookups } = lookupReturning([publicAddress]);
     const client = localClient({ allowNetworks: [], lookup });
     await expect(get(client, new URL(`http://${host}/`))).rejects.toMatchObject({
       code: "address_blocked",
       message: expect.stringContaining(`${host.toLowerCase()}, a name of local networks`),
     });
-    expect([...asked, ...begun]).toEqual([]);
+    expect([...lookups, ...connects]).toEqual([]);
   });
 
   it.each([
@@ -75,9 +75,9 @@ describe("with no network opened", () => {
     [["2606:2800:220:1::1", "::ffff:7f00:1"], "::ffff:7f00:1 (IPv4-mapped)"],
     [["fe80::1%lo"], "fe80::1%lo (link-local)"],
     [["example.com"], "example.com (not an IP address)"],
-  ])("refuses a name that resolves to %j, whatever comes first", async (answer, shown) => {
-    const begun = watchConnects();
-    const client = localClient({ allowNetworks: [], lookup: lookupGiving(answer).lookup });
+  ])("refuses a name that resolves to %j, in whatever order", async (addresses, shown) => {
+    const connects = watchConnects();
+    const client = localClient({ allowNetworks: [], lookup: lookupReturning(addresses).lookup });
     for (const url of ["http://video.test/", "https://video.test./"]) {
       await expect(get(client, new URL(url))).rejects.toMatchObject({
         code: "address_blocked",
@@ -85,57 +85,57 @@ describe("with no network opened", () => {
       });
       await expect(get(client, new URL(url))).rejects.toThrow(`which resolves to ${shown}: only`);
     }
-    expect(begun).toEqual([]);
+    expect(connects).toEqual([]);
   });
 
   it("connects to all the addresses that it checked, and to no others", async () => {
-    const begun = watchConnects();
+    const connects = watchConnects();
     const addresses = [publicAddress, "2606:2800:220:1::1"];
-    const { lookup, asked } = lookupGiving(addresses, ["127.0.0.1"]);
+    const { lookup, lookups } = lookupReturning(addresses, ["127.0.0.1"]);
     const client = localClient({ allowNetworks: [], lookup });
     await expect(get(client, new URL("http://video.test/"))).rejects.toMatchObject({
       code: "upstream_unreachable",
     });
-    expect(begun).toEqual(addresses);
-    expect(asked).toEqual(["video.test"]);
+    expect(connects).toEqual(addresses);
+    expect(lookups).toEqual(["video.test"]);
   });
 });
 
-describe("with 127.0.0.0/8 opened", () => {
-  it("fetches from there by address and by name, asking the resolver once for a connection", async () => {
+describe("with 127.0.0.0/8 allowed", () => {
+  it("fetches from there by address and by name, with one lookup per connection", async () => {
     const upstream = await startUpstream((_request, response) => response.end("page"));
-    const { lookup, asked } = lookupGiving(["127.0.0.1"], ["127.0.0.2"]);
+    const { lookup, lookups } = lookupReturning(["127.0.0.1"], ["127.0.0.2"]);
     const client = localClient({ lookup, perHost: 1 });
     expect(await read(client, upstream.url("/"))).toBe("page");
     expect(await read(client, upstream.url("/", "video.test"))).toBe("page");
     expect(await read(client, upstream.url("/", "video.test"))).toBe("page");
-    expect(asked).toEqual(["video.test"]);
+    expect(lookups).toEqual(["video.test"]);
   });
 
-  it("lets the addresses of localhost decide", async () => {
+  it("decides on localhost by its addresses", async () => {
     const upstream = await startUpstream((_request, response) => response.end("page"));
-    const only4 = localClient({ lookup: lookupGiving(["127.0.0.1"]).lookup });
+    const only4 = localClient({ lookup: lookupReturning(["127.0.0.1"]).lookup });
     expect(await read(only4, upstream.url("/", "localhost"))).toBe("page");
-    const both = localClient({ lookup: lookupGiving(["127.0.0.1", "::1"]).lookup });
+    const both = localClient({ lookup: lookupReturning(["127.0.0.1", "::1"]).lookup });
     await expect(get(both, upstream.url("/", "localhost"))).rejects.toThrow(
       "refused to connect to localhost, which resolves to ::1 (loopback)",
     );
   });
 
-  it("still refuses what is in no opened network", async () => {
-    const begun = watchConnects();
+  it("still refuses what is in no allowed network", async () => {
+    const connects = watchConnects();
     const client = localClient({ allowNetworks: "127.0.0.0/8, fd00::/8" });
     for (const host of ["10.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254"]) {
       await expect(get(client, new URL(`http://${host}/`))).rejects.toMatchObject({
         code: "address_blocked",
       });
     }
-    expect(begun).toEqual([]);
+    expect(connects).toEqual([]);
   });
 });
 
-it("refuses a connection that ends elsewhere than where it was sent", async () => {
-  // The kernel takes 0.0.0.0 to 127.0.0.1, which is not opened here.
+it("refuses a connection that has reached another address than it was opened to", async () => {
+  // The kernel connects 0.0.0.0 to 127.0.0.1, which is not allowed here.
   const upstream = await startUpstream((_request, response) => response.end("secret"));
   const client = localClient({ allowNetworks: ["0.0.0.0/32"] });
   await expect(get(client, upstream.url("/", "0.0.0.0"))).rejects.toMatchObject({
@@ -144,7 +144,7 @@ it("refuses a connection that ends elsewhere than where it was sent", async () =
   });
 });
 
-it("names a network that is none", () => {
+it("names an entry that is not a network", () => {
   expect(() => createHttpClient({ allowNetworks: "127.0.0.0/8,10.0.0/8" })).toThrow(
     'ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got "10.0.0/8"',
   );

@@ -6,27 +6,27 @@ const idleTimeoutMs = 100;
 const totalTimeoutMs = 400;
 
 describe("the idle time", () => {
-  it("ends the wait for an answer that does not begin", async () => {
+  it("ends the wait for a response that does not start", async () => {
     const upstream = await startUpstream(() => {});
     await expect(get(localClient({ idleTimeoutMs }), upstream.url("/"))).rejects.toMatchObject({
       code: "upstream_timeout",
       retryable: true,
-      message: `GET ${upstream.url("/").href}: no answer within 100 ms`,
+      message: `GET ${upstream.url("/").href}: no response within 100 ms`,
     });
     await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
   });
 
-  it("ends a body that does not go on", async () => {
+  it("ends a body that stalls", async () => {
     const upstream = await startUpstream((_request, response) => response.write("first"));
-    const answer = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
-    await expect(bodyOf(answer)).rejects.toMatchObject({
+    const response = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
+    await expect(bodyOf(response)).rejects.toMatchObject({
       code: "upstream_timeout",
       message: `GET ${upstream.url("/").href}: no bytes for 100 ms`,
     });
     await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
   });
 
-  it("ends a lookup that does not end", async () => {
+  it("ends a lookup without a result", async () => {
     const lookup = () => new Promise<never>(() => {});
     await expect(
       get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/")),
@@ -36,7 +36,7 @@ describe("the idle time", () => {
     });
   });
 
-  it("ends a TLS handshake that nobody answers", async () => {
+  it("ends a TLS handshake without a response", async () => {
     const upstream = await startRawUpstream(() => {});
     const url = new URL(`https://127.0.0.1:${upstream.port}/`);
     await expect(get(localClient({ idleTimeoutMs }), url)).rejects.toMatchObject({
@@ -45,7 +45,7 @@ describe("the idle time", () => {
     });
   });
 
-  it("is not up while it is the reader who waits", async () => {
+  it("does not include the time that the reader takes", async () => {
     const upstream = await startUpstream((_request, response) =>
       response.end(Buffer.alloc(500_000)),
     );
@@ -75,13 +75,13 @@ describe("the total time", () => {
     await expect.poll(() => upstream.sockets.every((socket) => socket.destroyed)).toBe(true);
   });
 
-  it("is not used up by the dripping body of an error", async () => {
+  it("does not include the dripping body of an error response", async () => {
     const upstream = await startDrip("HTTP/1.1 404 Not Found\r\n\r\n", "a");
     await expect(get(localClient(), upstream.url("/"))).rejects.toThrow("with status 404");
     await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
   });
 
-  it("bounds a lookup", async () => {
+  it("limits a lookup", async () => {
     const client = localClient({ totalTimeoutMs, lookup: () => new Promise<never>(() => {}) });
     await expect(get(client, new URL("http://video.test/"))).rejects.toMatchObject({
       code: "upstream_timeout",
@@ -89,7 +89,7 @@ describe("the total time", () => {
     });
   });
 
-  it("ends a body that nobody reads, and the next request gets its turn", async () => {
+  it("ends a body that is not read, and lets the next request start", async () => {
     const upstream = await startUpstream((_request, response) => response.write("first"));
     const client = localClient({ totalTimeoutMs, perHost: 1 });
     const { body } = await get(client, upstream.url("/"));

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { get, localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
-/** Made for this test: signs itself, valid for video.test. */
+/** A self-signed certificate for video.test, made for this test. */
 const cert = readFileSync(`${import.meta.dirname}/fixtures/tls-cert.pem`, "utf8");
 const key = readFileSync(`${import.meta.dirname}/fixtures/tls-key.pem`, "utf8");
 const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
@@ -29,7 +29,7 @@ async function startTlsUpstream(location?: string) {
   return { names, url: (host: string) => new URL(`https://${host}:${port}/`) };
 }
 
-it("does not trust a certificate that nobody signed", async () => {
+it("does not trust a self-signed certificate", async () => {
   const upstream = await startTlsUpstream();
   await expect(get(localClient({ lookup }), upstream.url("video.test"))).rejects.toMatchObject({
     code: "upstream_unreachable",
@@ -37,14 +37,14 @@ it("does not trust a certificate that nobody signed", async () => {
   });
 });
 
-describe("with the certificate's signer trusted", () => {
+describe("with the certificate trusted", () => {
   beforeEach(() => {
     const trusted = getCACertificates();
     setDefaultCACertificates([...trusted, cert]);
     return () => setDefaultCACertificates(trusted);
   });
 
-  it("asks for the name, though it connects to the checked address", async () => {
+  it("verifies the name, though it connects to the checked address", async () => {
     const upstream = await startTlsUpstream();
     expect(await read(localClient({ lookup }), upstream.url("video.test"))).toBe("page");
     expect(upstream.names).toEqual(["video.test"]);
@@ -58,7 +58,7 @@ describe("with the certificate's signer trusted", () => {
     });
   });
 
-  it("follows a redirect from https down to http", async () => {
+  it("follows a redirect from https to http", async () => {
     const plain = await startUpstream((_request, response) => response.end("plain page"));
     const upstream = await startTlsUpstream(plain.url("/").href);
     expect(await read(localClient({ lookup }), upstream.url("video.test"))).toBe("plain page");

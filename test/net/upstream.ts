@@ -4,19 +4,19 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from "
 import { onTestFinished } from "vitest";
 
 export interface Upstream {
-  /** Address of `path` on this server, with the host name `host`. */
+  /** URL of `path` on this server, with the host name `host`. */
   url(path: string, host?: string): URL;
   port: number;
-  /** Connections that were ever accepted. */
+  /** All connections that were accepted. */
   sockets: Socket[];
 }
 
-/** An HTTP server on 127.0.0.1 for the length of the test. */
+/** Starts an HTTP server on 127.0.0.1, closed after the test. */
 export function startUpstream(listener: RequestListener): Promise<Upstream> {
   return start(createServer({ keepAliveTimeout: 60_000 }, listener));
 }
 
-/** A server that answers each connection with what `talk` writes, byte for byte. */
+/** Starts a TCP server that calls `talk` when a connection has sent its first bytes. */
 export function startRawUpstream(talk: (socket: Socket) => void): Promise<Upstream> {
   return start(
     createTcpServer((socket) => {

@@ -28,7 +28,7 @@ test.each([
   expect(mediaTypeOf(contentType, at("/watch"))).toMatchObject({ kind, ext });
 });
 
-test("the media type is given bare and in lower case", () => {
+test("the media type has no parameters and is in lower case", () => {
   expect(mediaTypeOf("Video/MP4;codecs=avc1", at("/")).mime_type).toBe("video/mp4");
 });
 
@@ -46,7 +46,7 @@ test.each([null, "", "nonsense", "application/octet-stream", "text/plain", "bina
   },
 );
 
-test("what neither type nor path tells is unknown", () => {
+test("the kind is unknown if neither type nor path tell it", () => {
   expect(mediaTypeOf(null, at("/watch?v=1.mp4"))).toEqual({
     kind: "unknown",
     ext: null,
@@ -55,6 +55,6 @@ test("what neither type nor path tells is unknown", () => {
   expect(mediaTypeOf(null, at("/a.mp4/constructor"))).toMatchObject({ kind: "unknown" });
 });
 
-test("a stated type wins over the path", () => {
+test("a stated type takes precedence over the path", () => {
   expect(mediaTypeOf("text/html", at("/clip.mp4"))).toMatchObject({ kind: "page", ext: "html" });
 });

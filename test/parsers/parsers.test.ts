@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isFrontPage, isSamePage, tryParseUrl } from "../../src/parsers/url.ts";
-import { readAttributes } from "../../src/resolvers/page/markup/attributes.ts";
+import { parseAttributes } from "../../src/resolvers/page/markup/attributes.ts";
 import { readCount, readPixels } from "../../src/parsers/count.ts";
 import { readDate } from "../../src/parsers/date.ts";
 import { readDuration } from "../../src/parsers/duration.ts";
@@ -43,7 +43,7 @@ describe("durations", () => {
     "P1Y",
     "PT242860M15S",
     "soon",
-  ])("%j is none", (text) => {
+  ])("%j is no duration", (text) => {
     expect(readDuration(text)).toBeNull();
   });
 });
@@ -80,7 +80,7 @@ describe("dates", () => {
     "04/05/2015",
     "2020-01-01T25:00",
     "12345",
-  ])("%j is none", (text) => {
+  ])("%j is no date", (text) => {
     expect(readDate(text)).toBeNull();
   });
 });
@@ -129,7 +129,7 @@ describe("languages", () => {
   });
 });
 
-describe("addresses", () => {
+describe("URLs", () => {
   const base = new URL("https://example.com/a/b?c");
 
   it.each([
@@ -145,17 +145,17 @@ describe("addresses", () => {
     ["#", null],
     ["<iframe src=x>", null],
     [`https://example.com/${"a".repeat(9_000)}`, null],
-  ])("%j leads to %j", (text, href) => {
+  ])("%j is parsed as %j", (text, href) => {
     expect(tryParseUrl(text, base)?.href ?? null).toBe(href);
   });
 
-  it("of one page are known for the same", () => {
+  it("of the same page are recognised", () => {
     const same = (a: string, b: string) => isSamePage(new URL(a), new URL(b));
     expect(same("http://www.example.com/a/", "https://example.com/a#b")).toBe(true);
     expect(same("https://example.com/a?v=1", "https://example.com/a?v=2")).toBe(false);
   });
 
-  it("of front pages are known", () => {
+  it("of front pages are recognised", () => {
     const are = ["/", "/de/", "/en-us", "/index.php", "/de/index.html"].map(
       (path) => new URL(path, base),
     );
@@ -166,9 +166,9 @@ describe("addresses", () => {
 });
 
 describe("attributes", () => {
-  it("are read as HTML has them", () => {
+  it("are parsed as in HTML", () => {
     const source = ` A="1 &amp; 2" b='"' c=x/y&copy=1 d e = "f" a=later g=&lt;h/`;
-    expect([...readAttributes(source)]).toEqual([
+    expect([...parseAttributes(source)]).toEqual([
       ["a", "1 & 2"],
       ["b", '"'],
       ["c", "x/y&copy=1"],
@@ -180,7 +180,7 @@ describe("attributes", () => {
 });
 
 describe("texts", () => {
-  it("are trimmed, collapsed and cut without breaking a character", () => {
+  it("are trimmed, collapsed and cut between characters", () => {
     expect(readLine("  a\n b\u00A0 ")).toBe("a b");
     expect(readParagraphs(" a\nb ")).toBe("a\nb");
     expect(readLine(" \n ")).toBeNull();

@@ -41,7 +41,7 @@ describe("Open Graph", () => {
     });
   });
 
-  it("takes names in `name`, and values in `value`", async () => {
+  it("accepts names in `name`, and values in `value`", async () => {
     const info = await resolvePage(`<meta name="og:title" value="Otters">`);
     expect(info.title).toBe("Otters");
   });
@@ -57,19 +57,19 @@ describe("Open Graph", () => {
     expect((await resolvePage(flash)).formats).toEqual([]);
   });
 
-  it("takes the page's own address for no player", async () => {
+  it("does not take the page's own URL for a player", async () => {
     const info = await resolvePage(meta({ "og:video": "https://video.example.com/watch/1/" }));
     expect(info.embed).toBeNull();
   });
 
-  it("takes what templates left unfilled for nothing", async () => {
+  it("ignores unfilled placeholders of templates", async () => {
     const info = await resolvePage(
       meta({ "og:image": "undefined", "og:video": "null", "og:title": "  " }),
     );
     expect(info).toMatchObject({ thumbnails: [], embed: null, title: null });
   });
 
-  it("sees audio in songs", async () => {
+  it("calls songs audio", async () => {
     const info = await resolvePage(
       meta({ "og:type": "music.song", "og:audio": "https://cdn.example.com/1.mp3" }),
     );
@@ -83,7 +83,7 @@ describe("Twitter Cards", () => {
     "twitter:player:width": "640",
   });
 
-  it("give a player and its stream", async () => {
+  it("state a player and its stream", async () => {
     const info = await resolvePage(
       player +
         meta({
@@ -101,7 +101,7 @@ describe("Twitter Cards", () => {
     });
   });
 
-  it("make no video of what the page calls something else", async () => {
+  it("are ignored as video if the page calls itself something else", async () => {
     const info = await resolvePage(player + meta({ "og:type": "decks:presentation" }));
     expect(info).toMatchObject({ media_type: "none", embed: null });
   });

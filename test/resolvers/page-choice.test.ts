@@ -17,7 +17,7 @@ describe("of several videos on a page", () => {
   });
 
   it.each([
-    ["address", { url: pageUrl }],
+    ["URL", { url: pageUrl }],
     ["@id", { "@id": pageUrl }],
     ["mainEntityOfPage", { mainEntityOfPage: { "@type": "WebPage", "@id": `${pageUrl}#page` } }],
     ["player", { embedUrl: "https://player.example.com/9" }],
@@ -79,7 +79,7 @@ describe("on an article with a video", () => {
   const og = `<meta property="og:title" content="Otters are back">
     <meta property="og:image" content="https://img.example.com/article.jpg">`;
 
-  it("title, author and picture are the article's; length, date and file the video's", async () => {
+  it("title, author and image are the article's; duration, date and file the video's", async () => {
     const info = await resolvePage(og + jsonLd(article));
     expect(info).toMatchObject({
       media_type: "video",
@@ -96,7 +96,7 @@ describe("on an article with a video", () => {
     ]);
   });
 
-  it("the page's own article speaks for it, not one that it links to", async () => {
+  it("the page's own article takes precedence over one that it links to", async () => {
     const teaser = { "@type": "NewsArticle", headline: "Elsewhere", author: "Bob" };
     const own = { ...article, mainEntityOfPage: pageUrl };
     expect(await resolvePage(jsonLd(teaser, own))).toMatchObject({
@@ -106,7 +106,7 @@ describe("on an article with a video", () => {
   });
 });
 
-describe("where vocabularies disagree", () => {
+describe("if vocabularies disagree", () => {
   it("each field follows its own order of precedence", async () => {
     const info = await resolvePage(`<html lang="de"><link rel="canonical" href="/canonical">
       <meta property="og:url" content="/shared"><meta property="og:locale" content="en_US">

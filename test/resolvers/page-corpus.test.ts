@@ -37,15 +37,15 @@ describe.skipIf(!hasCorpus || !hasPython)(
       expect(summary.recall).toBeGreaterThanOrEqual(0.97);
     });
 
-    it("yield it on every site alike", () => {
+    it("yield it on every site", () => {
       expect(summary.site_macro_recall).toBeGreaterThanOrEqual(0.97);
     });
 
-    it("yield no more than 1 % of wrong values", () => {
+    it("yield at most 1 % of wrong values", () => {
       expect(summary.precision).toBeGreaterThanOrEqual(0.99);
     });
 
-    it("yield nothing of a video where there is none", () => {
+    it("yield no video fields if there is no video", () => {
       expect(summary.false_positive_video_fields_on_non_video_pages).toMatch(/^0\/[1-9]/);
     });
   },
@@ -60,12 +60,12 @@ async function resolveAll(): Promise<string> {
   const lines: string[] = [];
   for (const { file, url, encoding } of pages) {
     const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
-    const answer = {
+    const response = {
       type: `text/html; charset=${charset}`,
       body: readFileSync(join(directory, file)),
     };
     const { href } = new URL(url);
-    lines.push(JSON.stringify({ file, info: await resolveFrom({ [href]: answer }, href) }));
+    lines.push(JSON.stringify({ file, info: await resolveFrom({ [href]: response }, href) }));
   }
   return lines.join("\n");
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { jsonLd, resolvePage } from "./page/saved-client.ts";
 
 const mega = 1024 * 1024;
-const tail = `"'><!----></script></title></textarea></style><meta property="og:title" content="found">`;
+/** Closes whatever is open. */
+const tail = `"'><!----></script></title></textarea></style><link rel="canonical" href="/read">`;
 
 /** Each would take minutes, or all memory, if any step were quadratic. */
 const inputs: [string, string][] = [
@@ -10,7 +11,7 @@ const inputs: [string, string][] = [
   ["unfinished tags", "<a ".repeat(mega)],
   ["an attribute without an end", `<a b="${"c".repeat(4 * mega)}`],
   ["a million attributes", `<p ${"a=1 ".repeat(mega)}>`],
-  ["a million metas", `<meta property="og:image" content="/x">`.repeat(100_000)],
+  ["many metas", `<meta property="og:image" content="/x">`.repeat(100_000)],
   ["comments without an end", "<!--".repeat(mega)],
   ["comments that nearly end", `<!--${"--".repeat(2 * mega)}`],
   ["raw text that nearly ends", `<script>${"</scrip</".repeat(mega / 2)}`],
@@ -36,9 +37,12 @@ const blocks: [string, string][] = [
 ];
 
 describe("hostile pages", () => {
-  it.each(inputs)("are read to their end, or passed over: %s", async (_, html) => {
+  it.each(inputs)("are read to their end: %s", async (_, html) => {
     const info = await resolvePage(`<meta property="og:title" content="first">${html}${tail}`);
-    expect(info.title).toBe("first");
+    expect(info).toMatchObject({
+      title: "first",
+      webpage_url: "https://video.example.com/read",
+    });
   });
 
   it.each(blocks)("cannot stall JSON-LD with %s", async (_, block) => {

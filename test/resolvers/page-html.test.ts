@@ -24,13 +24,13 @@ describe("HTML", () => {
     expect(info.subtitles["en"]).toHaveLength(1);
   });
 
-  it("gives formats that would share an id different ones", async () => {
+  it("returns unique ids for formats with the same values", async () => {
     const info = await resolvePage(`<audio><source src="/a.mp3"><source src="/b.mp3"></audio>`);
     expect(info.media_type).toBe("audio");
     expect(new Set(info.formats.map(({ format_id }) => format_id)).size).toBe(2);
   });
 
-  it("takes a silent loop for decoration unless the page calls itself a video", async () => {
+  it("ignores a muted loop as decoration unless the page calls itself a video", async () => {
     const loop = `<video autoplay loop muted src="/bg.mp4"></video>`;
     expect((await resolvePage(loop)).formats).toEqual([]);
     const called = `<meta property="og:type" content="video.other">${loop}`;
@@ -38,14 +38,14 @@ describe("HTML", () => {
   });
 
   it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(
-    "takes a player on the front page %s for a showpiece",
+    "ignores a player on the front page %s",
     async (url) => {
       const body = `<video src="/promo.mp4" controls></video>`;
       expect((await resolveFrom({ [url]: { body } }, url)).media_type).toBe("none");
     },
   );
 
-  it("reads texts as HTML means them", async () => {
+  it("reads texts as in HTML", async () => {
     const info = await resolvePage(`<html lang="pt_br"><!-- <title>no</title> -->
       <svg><title>icon</title></svg><script>"<title>no</title>"</script>
       <title>\n Otters &amp;amp; more\n</title><meta name=description content="a &lt;b&gt; &copy=1">
@@ -59,7 +59,7 @@ describe("HTML", () => {
     });
   });
 
-  it("believes an author, but not one that is the site", async () => {
+  it("accepts an author, but not the site as author", async () => {
     expect((await resolvePage(`<meta name="author" content="Ada">`)).uploader).toBe("Ada");
     expect(
       (await resolvePage(`<meta name="author" content="video.example.com">`)).uploader,
@@ -73,7 +73,7 @@ describe("HTML", () => {
     expect((await resolveFrom({ [pageUrl]: { type: "text/html", body } })).title).toBe("Café");
   });
 
-  it("bounds what it keeps", async () => {
+  it("limits texts and lists", async () => {
     const info = await resolvePage(
       `<title>${"t".repeat(5_000)}</title><meta name="description" content="${"d".repeat(20_000)}">` +
         `<meta property="og:image" content="/1.jpg">`.repeat(5) +

@@ -15,7 +15,7 @@ describe("JSON-LD", () => {
     ["nested in the page that it is the main entity of", { "@type": "WebPage", mainEntity: video }],
     ["in a @list", { "@type": "WebPage", video: { "@list": [video] } }],
     ["with several types", { ...video, "@type": ["Clip", "VideoObject"] }],
-    ["with its type's full address", { ...video, "@type": "http://schema.org/VideoObject" }],
+    ["with its type's full URL", { ...video, "@type": "http://schema.org/VideoObject" }],
     [
       "with prefixed terms",
       { "@type": "schema:VideoObject", "schema:name": "Otters", "schema:duration": "PT5S" },
@@ -38,12 +38,28 @@ describe("JSON-LD", () => {
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
   });
 
-  it("survives broken blocks one by one", async () => {
+  it.each(["APPLICATION/LD+JSON", " application/ld+json; charset=utf-8"])(
+    "is read from a script of the type %j",
+    async (type) => {
+      const info = await resolvePage(`<script type="${type}">${source}</script>`);
+      expect(info).toMatchObject({ title: "Otters", duration: 5 });
+    },
+  );
+
+  it.each(["application/json", "text/javascript", "application/ld+jsonp"])(
+    "is not read from a script of the type %j",
+    async (type) => {
+      const info = await resolvePage(`<script type="${type}">${source}</script>`);
+      expect(info).toMatchObject({ title: null, duration: null });
+    },
+  );
+
+  it("ignores broken blocks one by one", async () => {
     const info = await resolvePage(jsonLd("{ broken", "", "null", video, '{"@type": '));
     expect(info).toMatchObject({ title: "Otters", duration: 5 });
   });
 
-  it("follows references by @id within a block", async () => {
+  it("resolves references by @id within a block", async () => {
     const info = await resolvePage(
       jsonLd({
         "@graph": [
@@ -60,7 +76,7 @@ describe("JSON-LD", () => {
     expect(info.title).toBe("Tom &amp; Jerry");
   });
 
-  it("takes properties however they are capitalised, and markup out of descriptions", async () => {
+  it("reads properties in any case, and removes markup from descriptions", async () => {
     const info = await resolvePage(
       jsonLd({
         ...video,
@@ -108,7 +124,7 @@ describe("JSON-LD", () => {
     ["was_live", { startDate: "2024-05-05T07:00:00Z", endDate: "2024-05-05T09:00:00Z" }],
     ["is_upcoming", { startDate: "2024-05-07T07:00:00Z" }],
     [null, { startDate: "2024-05-06T07:00:00Z", isLiveBroadcast: false }],
-  ])("says %s of a broadcast at %o", async (status, event) => {
+  ])("returns %s for a broadcast at %o", async (status, event) => {
     const publication = { "@type": "BroadcastEvent", isLiveBroadcast: true, ...event };
     expect((await resolvePage(jsonLd({ ...video, publication }))).live_status).toBe(status);
   });
@@ -122,7 +138,7 @@ describe("JSON-LD", () => {
     expect((await resolvePage(jsonLd({ ...video, ...stated }))).age_limit).toBe(limit);
   });
 
-  it("does not let a page reach objects' prototypes", async () => {
+  it("does not let a page change objects' prototypes", async () => {
     const block =
       '{"@type":"VideoObject","name":"Otters","__proto__":{"duration":"PT9S","polluted":"yes"}}';
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: null });

@@ -42,7 +42,7 @@ describe("manifests that a page names", () => {
   });
 
   it.each(["upstream_unreachable", "address_blocked", "upstream_status"] as const)(
-    "stay one format when they cannot be had: %s",
+    "are listed as one format if they cannot be fetched: %s",
     async (code) => {
       const info = await resolvePage(withHls, { [hls]: new ServiceError(code, "no") });
       expect(info).toMatchObject({
@@ -53,7 +53,7 @@ describe("manifests that a page names", () => {
     },
   );
 
-  it("are waited for only so long: what the page itself says is answered all the same", async () => {
+  it("are listed as one format if they take too long", async () => {
     const page = createSavedClient({ [pageUrl]: { body: withHls } });
     const silent: HttpClient = {
       ...page,
@@ -62,12 +62,12 @@ describe("manifests that a page names", () => {
           ? once(options.signal, "abort").then(rejectWith(options))
           : page.get(url, options),
     };
-    const resolver = createPageResolver({ client: silent, pageMaxBytes: 1e6, followTimeoutMs: 20 });
+    const resolver = createPageResolver({ client: silent, pageMaxBytes: 1e6, linkTimeoutMs: 20 });
     const info = await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
     expect(info).toMatchObject({ title: "Otters", formats: [{ format_id: "m3u8", url: hls }] });
   });
 
-  it("do not blow the record up by repeating a long address in thousands of formats", async () => {
+  it("with a long URL that thousands of formats repeat are cut", async () => {
     const mpd = `https://cdn.example.com/${"a".repeat(8000)}.mpd`;
     const representations = Array.from(
       { length: 2000 },
@@ -85,13 +85,13 @@ describe("manifests that a page names", () => {
     expect(JSON.stringify(info).length).toBeLessThan(3_000_000);
   });
 
-  it("are no format when they turn out to be something else", async () => {
+  it("are left out if they are something else", async () => {
     const info = await resolvePage(withHls, { [hls]: { body: "<h1>Sorry</h1>" } });
     expect(info).toMatchObject({ title: "Otters", formats: [] });
     expect(info.sources).not.toHaveProperty("formats");
   });
 
-  it("are fetched three at most, and ids stay unique", async () => {
+  it("are fetched up to three, and ids are unique", async () => {
     const names = ["a", "b", "c", "d", "e"].map((name) => `https://cdn.example.com/${name}.m3u8`);
     const html = names.map((url) => `<source src="${url}">`).join("");
     const client = createSavedClient({
@@ -100,18 +100,19 @@ describe("manifests that a page names", () => {
     });
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow });
     const info = await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
-    expect(client.asked).toHaveLength(1 + 3);
+    expect(client.requested).toHaveLength(1 + 3);
     expect(info.formats).toHaveLength(3 * 2 + 2);
     expect(new Set(info.formats.map(({ format_id }) => format_id)).size).toBe(8);
   });
 
-  it("give formats the same ids on every call", async () => {
+  it("have formats with the same ids in each call", async () => {
     const ids = async () => {
-      const answers = { [hls]: { body: master } };
-      const info = await resolvePage(`${withHls}<video src="/1.mp4"></video>`, answers);
+      const responses = { [hls]: { body: master } };
+      const info = await resolvePage(`${withHls}<video src="/1.mp4"></video>`, responses);
       return info.formats.map(({ format_id }) => format_id);
     };
-    expect(await ids()).toEqual(await ids());
+    expect(await ids()).toEqual(["hls-2400", "hls-800", "https-mp4"]);
+    expect(await ids()).toEqual(["hls-2400", "hls-800", "https-mp4"]);
   });
 });
 
@@ -130,7 +131,7 @@ describe("oEmbed", () => {
     html: '<iframe src="https://player.example.com/1" width="480" height="270"></iframe>',
   });
 
-  it("fills what the page left out, and only that", async () => {
+  it("fills the fields that the page does not state, and only these", async () => {
     const info = await resolvePage(`<meta property="og:title" content="Otters">${link}`, {
       [oembed]: { type: "application/json", body },
     });
@@ -144,14 +145,14 @@ describe("oEmbed", () => {
     });
   });
 
-  it("may fail without harm", async () => {
-    for (const answer of [new ServiceError("upstream_timeout", "slow"), { body: "no JSON" }]) {
-      const info = await resolvePage(`<title>Otters</title>${link}`, { [oembed]: answer });
+  it("may fail: the page's own fields are returned", async () => {
+    for (const response of [new ServiceError("upstream_timeout", "slow"), { body: "no JSON" }]) {
+      const info = await resolvePage(`<title>Otters</title>${link}`, { [oembed]: response });
       expect(info).toMatchObject({ title: "Otters", uploader: null });
     }
   });
 
-  it("is not asked when nothing is missing", async () => {
+  it("is not requested if nothing is missing", async () => {
     const html = `${link}<meta property="og:image" content="/1.jpg">${jsonLd({
       "@type": "VideoObject",
       name: "Otters",
@@ -162,6 +163,6 @@ describe("oEmbed", () => {
     const client = createSavedClient({ [pageUrl]: { body: html } });
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow });
     await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
-    expect(client.asked).toEqual([pageUrl]);
+    expect(client.requested).toEqual([pageUrl]);
   });
 });

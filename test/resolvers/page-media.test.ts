@@ -5,7 +5,7 @@ const url = "https://cdn.example.com/films/Otters%20at%20play.mp4";
 const playlist =
   "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n0.ts\n#EXTINF:2.5,\n1.ts\n#EXT-X-ENDLIST\n";
 
-/** A body that must not be read to its end. */
+/** Creates a body that must not be read to its end. */
 function endless(head: string): {
   body: () => AsyncGenerator<Uint8Array>;
   state: { closed: boolean; chunks: number };
@@ -26,8 +26,8 @@ function endless(head: string): {
   return { body, state };
 }
 
-describe("an address that is a medium itself", () => {
-  it("is described from its headers, and not downloaded", async () => {
+describe("a URL of a medium", () => {
+  it("is described from its header, and not downloaded", async () => {
     const file = endless("\0\0\0\x20ftypisom");
     const info = await resolveFrom(
       { [url]: { type: "video/mp4", headers: { "content-length": "123456" }, body: file.body } },
@@ -66,14 +66,14 @@ describe("an address that is a medium itself", () => {
       "video/webm",
     ],
     ["by its first bytes", "https://cdn.example.com/get?3", "text/plain", "OggS\0", "audio/ogg"],
-  ])("is recognized %s: %s", async (_, address, type, head, mime_type) => {
+  ])("is recognized %s: %s", async (_, mediaUrl, type, head, mime_type) => {
     const file = endless(head);
-    const info = await resolveFrom({ [address]: { type, body: file.body } }, address);
-    expect(info.formats).toMatchObject([{ url: address, mime_type }]);
+    const info = await resolveFrom({ [mediaUrl]: { type, body: file.body } }, mediaUrl);
+    expect(info.formats).toMatchObject([{ url: mediaUrl, mime_type }]);
     expect(file.state.chunks).toBeLessThan(3);
   });
 
-  it("closes the body that it does not read on", async () => {
+  it("does not leave its body open", async () => {
     const file = endless("\x1A\x45\xDF\xA3....");
     await resolveFrom(
       { "https://cdn.example.com/x": { type: null, body: file.body } },
@@ -86,37 +86,37 @@ describe("an address that is a medium itself", () => {
     ["by its type", "https://cdn.example.com/live", "application/x-mpegURL"],
     ["by its extension", "https://cdn.example.com/1.m3u8", "text/plain"],
     ["by its first bytes", "https://cdn.example.com/play", "text/plain"],
-  ])("may be a playlist, known %s", async (_, address, type) => {
-    const info = await resolveFrom({ [address]: { type, body: playlist } }, address);
+  ])("may be a playlist, recognized %s", async (_, mediaUrl, type) => {
+    const info = await resolveFrom({ [mediaUrl]: { type, body: playlist } }, mediaUrl);
     expect(info).toMatchObject({
       media_type: "video",
       duration: 6.5,
-      formats: [{ url: address, protocol: "m3u8" }],
+      formats: [{ url: mediaUrl, protocol: "m3u8" }],
       sources: { formats: "manifest", duration: "manifest" },
     });
   });
 
-  it("may be an MPD without a telling type", async () => {
+  it("may be an MPD with a generic type", async () => {
     const body = `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"
       mediaPresentationDuration="PT1M"><Period><AdaptationSet mimeType="video/mp4">
       <Representation id="v" bandwidth="800000" width="640" height="360" codecs="avc1.4d401e">
       <SegmentTemplate media="$Number$.m4s" initialization="i.mp4" duration="4"/></Representation>
       </AdaptationSet></Period></MPD>`;
-    const address = "https://cdn.example.com/dash";
-    const info = await resolveFrom({ [address]: { type: "application/xml", body } }, address);
+    const mpdUrl = "https://cdn.example.com/dash";
+    const info = await resolveFrom({ [mpdUrl]: { type: "application/xml", body } }, mpdUrl);
     expect(info).toMatchObject({ duration: 60, formats: [{ protocol: "dash", height: 360 }] });
   });
 
-  it("is a page if it says so, whatever its extension", async () => {
+  it("is a page if its type says so, whatever its extension", async () => {
     const info = await resolveFrom({ [url]: { body: "<title>Watch</title>" } }, url);
     expect(info).toMatchObject({ media_type: "none", title: "Watch", formats: [] });
   });
 
-  it("is read as a page without a type if it begins like one", async () => {
-    const address = "https://example.com/x";
+  it("is read as a page if it has no type and starts like one", async () => {
+    const untypedUrl = "https://example.com/x";
     const info = await resolveFrom(
-      { [address]: { type: null, body: "\n<!DOCTYPE html><title>Watch" } },
-      address,
+      { [untypedUrl]: { type: null, body: "\n<!DOCTYPE html><title>Watch" } },
+      untypedUrl,
     );
     expect(info.title).toBe("Watch");
   });
@@ -126,7 +126,7 @@ describe("an address that is a medium itself", () => {
     ["image/png", "\x89PNG"],
     ["application/pdf", "%PDF-1.7"],
     ["application/octet-stream", "whatever"],
-  ])("is refused, its type named, if it is neither page nor medium: %s", async (type, body) => {
+  ])("is refused with its type if it is neither page nor medium: %s", async (type, body) => {
     await expect(
       resolveFrom({ "https://example.com/x": { type, body } }, "https://example.com/x"),
     ).rejects.toMatchObject({ code: "upstream_invalid", message: expect.stringContaining(type) });

@@ -4,7 +4,7 @@ import { resolvePage } from "./page/saved-client.ts";
 const open = `<div itemscope itemtype="https://schema.org/VideoObject">`;
 
 describe("microdata", () => {
-  it("takes values from where each element has them", async () => {
+  it("takes values from the attribute or text of each element", async () => {
     const info = await resolvePage(`${open}
       <h1 itemprop="name">Otters <b>at</b> play &amp; work</h1>
       <meta itemprop="duration" content="PT1M">
@@ -31,7 +31,7 @@ describe("microdata", () => {
     expect(info.sources).toMatchObject({ title: "microdata", duration: "microdata" });
   });
 
-  it("takes content on any element, and a link's text where a name is meant", async () => {
+  it("takes content on any element, and a link's text for a name", async () => {
     const info = await resolvePage(`${open}<link itemprop="name" content="Otters">
       <span itemprop="duration" content="PT2M"></span><a itemprop="author" href="/u/ada">Ada</a></div>`);
     expect(info).toMatchObject({ title: "Otters", duration: 120, uploader: "Ada" });
@@ -45,27 +45,27 @@ describe("microdata", () => {
     expect(info).toMatchObject({ title: "Otters", duration: null, site_name: "Example Tube" });
   });
 
-  it("is case-insensitive in tags and attributes, as HTML is", async () => {
+  it("is case-insensitive in tags and attributes", async () => {
     const info = await resolvePage(
       `<DIV ITEMSCOPE itemType=http://schema.org/VideoObject><META itemProp="name" CONTENT='Otters'></DIV>`,
     );
     expect(info.title).toBe("Otters");
   });
 
-  it("ends items with their element, whatever was left open in it", async () => {
+  it("ends items with their element, also with unclosed elements in it", async () => {
     const info = await resolvePage(`<section>${open}<p><span itemprop="name">Otters</div></section>
       <span itemprop="duration" content="PT9M"></span><p itemprop="description">Elsewhere</p>`);
     expect(info).toMatchObject({ title: "Otters", duration: null, description: null });
   });
 
-  it("takes the fuller one of two items about the same file", async () => {
+  it("takes the more detailed one of two items with the same file", async () => {
     const url = `<meta itemprop="contentUrl" content="/1.mp4">`;
     const info = await resolvePage(`${open}${url}</div>
       ${open}${url}<meta itemprop="duration" content="PT1M"><meta itemprop="name" content="Otters"></div>`);
     expect(info).toMatchObject({ duration: 60, title: "Otters" });
   });
 
-  it("makes nothing of an item without properties", async () => {
+  it("ignores an item without properties", async () => {
     expect((await resolvePage(`${open}</div>`)).media_type).toBe("none");
   });
 });

@@ -1,8 +1,10 @@
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
+import { createHttpClient } from "../../src/net/http-client.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import { createPageResolver } from "../../src/resolvers/page.ts";
+import { describeResolver } from "../contracts/resolver.ts";
 import {
   createSavedClient,
   fixedNow,
@@ -44,8 +46,12 @@ ${jsonLd({
   ],
 })}</head><body></body></html>`;
 
+describeResolver("the page resolver", true, (options) =>
+  createPageResolver({ client: createHttpClient(options), pageMaxBytes: 1e6 }),
+);
+
 describe("the page resolver", () => {
-  it("tells what a page states, and which vocabulary each value comes from", async () => {
+  it("returns what a page states, and the vocabulary of each value", async () => {
     const info = await resolvePage(fullPage);
     expect(Value.Check(PageInfo, info)).toBe(true);
     expect(info).toMatchObject({
@@ -88,7 +94,7 @@ describe("the page resolver", () => {
     });
   });
 
-  it("names a source for every field that it fills, and for no other", async () => {
+  it("names a source for every field with a value, and for no other", async () => {
     const { sources, ...info } = await resolvePage(fullPage);
     const isFilled = (value: unknown) =>
       value !== null && !(typeof value === "object" && Object.keys(value ?? {}).length === 0);
@@ -101,7 +107,7 @@ describe("the page resolver", () => {
     expect(Object.keys(sources).toSorted()).toEqual(filled.toSorted());
   });
 
-  it("answers for a page that states nothing with nulls and empty lists", async () => {
+  it("returns nulls and empty lists for a page that states nothing", async () => {
     const info = await resolvePage("<p>nothing</p>");
     expect(Value.Check(PageInfo, info)).toBe(true);
     expect(info).toMatchObject({
@@ -113,12 +119,11 @@ describe("the page resolver", () => {
       formats: [],
       thumbnails: [],
       tags: [],
-      subtitles: {},
-      sources: {},
     });
+    expect([info.subtitles, info.sources]).toEqual([{}, {}]);
   });
 
-  it("resolves addresses against the final address, or the page's <base>", async () => {
+  it("resolves URLs against the final URL, or the page's <base>", async () => {
     const body = `<link rel="canonical" href="canonical"><meta property="og:image" content="//img.example.com/a.png">`;
     const moved = { [pageUrl]: { url: "https://m.example.com/v/2?x=1", body } };
     expect(await resolveFrom(moved)).toMatchObject({
@@ -130,7 +135,7 @@ describe("the page resolver", () => {
     expect(based.webpage_url).toBe("https://video.example.com/deep/c");
   });
 
-  it("lets only http and https addresses through", async () => {
+  it("ignores URLs that are not http or https", async () => {
     const info = await resolvePage(`
       <link rel="canonical" href="javascript:alert(1)">
       <meta property="og:image" content="data:image/png;base64,AAAA">
@@ -140,12 +145,12 @@ describe("the page resolver", () => {
     expect(info).toMatchObject({ webpage_url: pageUrl, thumbnails: [], embed: null, formats: [] });
   });
 
-  it("passes on the client's error when the page cannot be had", async () => {
+  it("rejects with the client's error if the page cannot be fetched", async () => {
     const error = new ServiceError("upstream_status", "404");
     await expect(resolveFrom({ [pageUrl]: error })).rejects.toBe(error);
   });
 
-  it("rejects with the signal's reason when it is aborted while oEmbed is being asked", async () => {
+  it("rejects with the signal's reason if it is aborted during the oEmbed request", async () => {
     const abort = new AbortController();
     const client = createSavedClient({
       [pageUrl]: { body: `<link rel="alternate" type="application/json+oembed" href="/oembed">` },

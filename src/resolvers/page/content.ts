@@ -1,17 +1,17 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import type { HttpResponse } from "../../net/client.ts";
-import { decodePage } from "./markup/charset.ts";
-import { type Metadata, resource } from "./metadata.ts";
-import { type Manifest } from "../../manifests/manifest.ts";
 import { readDash } from "../../manifests/dash.ts";
 import { readHls } from "../../manifests/hls.ts";
-import { type Markup, readMarkup } from "./markup/markup.ts";
+import type { Manifest } from "../../manifests/manifest.ts";
+import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
-import { nameInPath } from "../../parsers/url.ts";
 import { readLine } from "../../parsers/text.ts";
+import { nameInPath } from "../../parsers/url.ts";
+import { decodePage } from "./markup/charset.ts";
+import { type Markup, readMarkup } from "./markup/markup.ts";
+import { createResource, type Metadata } from "./metadata.ts";
 
-/** What an address answered with, read as far as it tells anything. */
+/** What a response is, read as far as needed. */
 export type Content =
   | { kind: "page"; markup: Markup }
   | { kind: "manifest"; manifest: Manifest }
@@ -20,20 +20,20 @@ export type Content =
 const sniffBytes = 1024;
 
 /**
- * Reads an answer: a page or a manifest to its end, of a file nothing but the headers. What it is
- * tells `Content-Type`, else the address's extension, else the first bytes.
+ * Reads a response: a page or a manifest to its end, of a media file only the header. Its kind is that
+ * of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes.
  *
- * @throws ServiceError `upstream_invalid` for what is none of these, and the errors of the body.
+ * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body
  */
-export async function readContent(answer: HttpResponse): Promise<Content> {
-  const contentType = answer.headers.get("content-type") ?? null;
-  const body = answer.body[Symbol.asyncIterator]();
+export async function readContent(response: HttpResponse): Promise<Content> {
+  const contentType = response.headers.get("content-type") ?? null;
+  const body = response.body[Symbol.asyncIterator]();
   try {
-    const stated = mediaTypeOf(contentType, answer.url);
-    const isSilent = stated.kind === "unknown" && stated.mime_type === null;
-    const head = isSilent ? await readHead(body) : [];
-    const type = isSilent ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
-    return await readAs(type, answer, contentType, chain(head, body));
+    const stated = mediaTypeOf(contentType, response.url);
+    const mustSniff = stated.kind === "unknown" && stated.mime_type === null;
+    const head = mustSniff ? await readHead(body) : [];
+    const type = mustSniff ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
+    return await readAs(type, response, contentType, concat(head, body));
   } finally {
     await body.return?.();
   }
@@ -50,7 +50,7 @@ async function readAs(
   if (kind === "hls") return { kind: "manifest", manifest: readHls(await readText(body), url) };
   if (kind === "dash") return { kind: "manifest", manifest: readDash(await readText(body), url) };
   if (kind === "video" || kind === "audio") {
-    return { kind: "media", metadata: claimFile(url, kind, type.mime_type, headers) };
+    return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
   const what = contentType?.slice(0, 100) ?? "no Content-Type";
   throw new ServiceError(
@@ -59,7 +59,7 @@ async function readAs(
   );
 }
 
-function claimFile(
+function extractFile(
   url: URL,
   kind: "video" | "audio",
   mime_type: string | null,
@@ -69,27 +69,27 @@ function claimFile(
   const filesize = /^\d{1,15}$/.test(length) && Number(length) > 0 ? Number(length) : null;
   return {
     title: readLine(nameInPath(url.href)),
-    resources: [resource(url, "media", { type: mime_type, fallback: kind, filesize })],
+    resources: [createResource(url, "media", { type: mime_type, fallback: kind, filesize })],
     media_type: kind,
   };
 }
 
-/** Signatures of the MIME Sniffing Standard §6.2 and of manifests. */
+/** Compares with the signatures of the MIME Sniffing Standard §6.2, and of pages and manifests. */
 function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
-  const found = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
+  const is = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
   const text = head.toString("latin1").replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
-  if (text.startsWith("#EXTM3U")) return found("hls", null);
-  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<MPD[\s>]/.test(text)) return found("dash", null);
+  if (text.startsWith("#EXTM3U")) return is("hls", null);
+  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<MPD[\s>]/.test(text)) return is("dash", null);
   if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
-    return found("page", null);
+    return is("page", null);
   }
   const bytes = head.toString("latin1");
-  if (bytes.startsWith("ftyp", 4)) return found("video", "video/mp4");
-  if (bytes.startsWith("\x1A\x45\xDF\xA3")) return found("video", "video/webm");
-  if (bytes.startsWith("OggS\0")) return found("audio", "audio/ogg");
-  if (bytes.startsWith("ID3")) return found("audio", "audio/mpeg");
-  if (bytes.startsWith("RIFF") && bytes.startsWith("WAVE", 8)) return found("audio", "audio/wav");
-  return found("unknown", null);
+  if (bytes.startsWith("ftyp", 4)) return is("video", "video/mp4");
+  if (bytes.startsWith("\x1A\x45\xDF\xA3")) return is("video", "video/webm");
+  if (bytes.startsWith("OggS\0")) return is("audio", "audio/ogg");
+  if (bytes.startsWith("ID3")) return is("audio", "audio/mpeg");
+  if (bytes.startsWith("RIFF") && bytes.startsWith("WAVE", 8)) return is("audio", "audio/wav");
+  return is("unknown", null);
 }
 
 async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> {
@@ -104,7 +104,7 @@ async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> 
   return head;
 }
 
-async function* chain(
+async function* concat(
   head: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {

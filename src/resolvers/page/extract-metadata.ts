@@ -1,21 +1,20 @@
 import type { Vocabulary } from "../../page-info.ts";
 import { isFrontPage, tryParseUrl } from "../../parsers/url.ts";
-import { chooseMedium, type PageIdentity } from "./vocabularies/choose-medium.ts";
-import type { Metadata } from "./metadata.ts";
-import { extractHtml } from "./vocabularies/html-metadata.ts";
-import { readJsonLd } from "./vocabularies/json-ld.ts";
 import type { Markup } from "./markup/markup.ts";
 import { indexMetas } from "./markup/metas.ts";
+import type { Metadata } from "./metadata.ts";
+import { chooseMedium, type PageIdentity } from "./vocabularies/choose-medium.ts";
+import { extractHtml } from "./vocabularies/html-metadata.ts";
+import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractOpenGraph } from "./vocabularies/open-graph.ts";
-import { extractPage } from "./vocabularies/schema-page.ts";
-import { extractMedium } from "./vocabularies/schema-video.ts";
+import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
 import type { Thing } from "./vocabularies/thing.ts";
 import { extractTwitter } from "./vocabularies/twitter.ts";
 
 /**
- * Who states something: a vocabulary, in schema.org's case with what it speaks of: the medium that is
- * the page's subject (nothing added), one that is a part of the page, or the page. `media` is a file
- * that was asked for itself.
+ * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
+ * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `media`
+ * is a media file at the page's URL.
  */
 export const vocabularyOf = {
   "json-ld": "json-ld",
@@ -34,7 +33,7 @@ export type MetadataSource = keyof typeof vocabularyOf;
 
 export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 
-/** What each of the page's vocabularies states. `url`: the page's own address. */
+/** Extracts what each source states. `url` is the page's final URL. */
 export function extractMetadata(markup: Markup, url: URL, now: Date): PageMetadata {
   const base = tryParseUrl(markup.base, url) ?? url;
   const metas = indexMetas(markup);
@@ -43,14 +42,14 @@ export function extractMetadata(markup: Markup, url: URL, now: Date): PageMetada
   const html = extractHtml(markup, metas, base, isVideo);
   const twitter = extractTwitter(metas, base);
   const identity = identify(url, html, og, twitter, metas.all("og:type"));
-  // A type of another kind, like `shop:lamp`: its card plays something that is no video.
+  // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
   return {
     html,
     og,
     twitter,
-    ...claimGraph("json-ld", markup.jsonLd.flatMap(readJsonLd), identity, base, now),
-    ...claimGraph("microdata", markup.items, identity, base, now),
+    ...extractGraph("json-ld", markup.jsonLd.flatMap(parseJsonLd), identity, base, now),
+    ...extractGraph("microdata", markup.items, identity, base, now),
   };
 }
 
@@ -61,21 +60,20 @@ function identify(
   twitter: Metadata,
   types: string[],
 ): PageIdentity {
-  const addresses = [html.webpage_url, og.webpage_url, twitter.webpage_url]
-    .flatMap((address) => tryParseUrl(address, url) ?? [])
+  const pageUrls = [html.webpage_url, og.webpage_url, twitter.webpage_url]
+    .flatMap((stated) => tryParseUrl(stated, url) ?? [])
     .concat(url);
   const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
-  const own = addresses[0] ?? url;
   return {
-    addresses: [...addresses, ...players],
+    urls: [...pageUrls, ...players],
     titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
     isArticle: types.some((type) => type.trim().toLowerCase() === "article"),
-    isFrontPage: isFrontPage(own),
+    isFrontPage: isFrontPage(pageUrls[0] ?? url),
     isMedium: og.media_type === "video" || og.media_type === "audio",
   };
 }
 
-function claimGraph(
+function extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
   identity: PageIdentity,

@@ -3,10 +3,10 @@ import { splitCodecs } from "../../manifests/manifest.ts";
 import type { Medium } from "./resources.ts";
 
 /**
- * A medium as the page states it. `format_id` is made of what is stated (`https-720p-mp4`, `m3u8`), so
- * that a later call gives the same medium the same id; it is not unique yet.
+ * Creates the format of a medium from what the page states. `format_id` is made of these values
+ * (`https-720p-mp4`, `m3u8`), so that a medium has the same id in each call; it is not unique yet.
  */
-export function formatOf(medium: Medium): Format {
+export function createFormat(medium: Medium): Format {
   const { protocol, ext, height, mime_type, width, tbr, filesize, language } = medium;
   const codecs = splitCodecs(/;\s*codecs\s*=\s*"?([^";]{1,500})/i.exec(medium.type ?? "")?.[1]);
   const url = medium.url.href;
@@ -34,13 +34,13 @@ export function formatOf(medium: Medium): Format {
   };
 }
 
-/** All addresses of a record's formats together, characters. */
-const maxAddressLength = 2 * 1024 * 1024;
+/** Limit of all URLs in a record's formats together, characters. */
+const maxUrlLength = 2 * 1024 * 1024;
 
 /**
- * Best first: pictures before mere sound, then height, then bit rate; else the page's order. The worst
- * are left out where all their addresses are longer than 2 Mi characters: a manifest at a long address
- * repeats it in each of its formats.
+ * Sorts best first: video before audio only, then by height, then by bit rate; equal ones keep the
+ * page's order. The worst are dropped when all URLs together exceed 2 Mi characters: each format
+ * repeats its manifest's URL, which may be long.
  */
 export function bestFormats(formats: readonly Format[]): Format[] {
   const rank = ({ vcodec, height, tbr }: Format) =>
@@ -49,10 +49,10 @@ export function bestFormats(formats: readonly Format[]): Format[] {
     const [x, y] = [rank(a), rank(b)];
     return y[0] - x[0] || y[1] - x[1] || y[2] - x[2];
   });
-  let room = maxAddressLength;
+  let length = 0;
   const end = sorted.findIndex(({ url, manifest_url }) => {
-    room -= url.length + (manifest_url?.length ?? 0);
-    return room < 0;
+    length += url.length + (manifest_url?.length ?? 0);
+    return length > maxUrlLength;
   });
   return end === -1 ? sorted : sorted.slice(0, end);
 }

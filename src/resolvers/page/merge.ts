@@ -1,9 +1,9 @@
 import type { PageInfo, Thumbnail } from "../../page-info.ts";
+import { type MetadataSource, type PageMetadata, vocabularyOf } from "./extract-metadata.ts";
 import type { Metadata } from "./metadata.ts";
-import { type PageMetadata, type MetadataSource, vocabularyOf } from "./extract-metadata.ts";
-import { embedAmong, mediaAmong, type Medium } from "./resources.ts";
+import { findEmbed, findMedia, type Medium } from "./resources.ts";
 
-/** The fields that one source alone fills. */
+/** The fields whose value is that of a single source. */
 type Field = Exclude<keyof Metadata, "resources" | "media_type">;
 
 const medium = ["json-ld", "microdata"] as const;
@@ -11,13 +11,13 @@ const part = ["json-ld part", "microdata part"] as const;
 const page = ["json-ld page", "microdata page"] as const;
 
 /**
- * Who is believed, field by field, first before last. What surprises:
- * - What schema.org says of the page's medium comes first, being the most specific. Of a medium that is
- *   a part of an article only its length, date and player do: title, text and picture in an article's
- *   VideoObject are often an agency's or a mere number.
- * - `<link rel=canonical>` is before `og:url`: sites share under other addresses than they file under.
- * - `<html lang>` is before `og:locale`, which often is a framework's default.
- * - `article:published_time` (og) is after the medium's own date, which may be years older.
+ * The order of precedence of the sources for each field. The reasons where they are not obvious:
+ * - schema.org's medium is first: it is the most specific. Of a medium that is part of an article, only
+ *   duration, date and player are early: title, text and image of an article's VideoObject are often an
+ *   agency's, or a number.
+ * - `<link rel=canonical>` precedes `og:url`: some sites use other URLs for sharing.
+ * - `<html lang>` precedes `og:locale`, which is often a framework's default.
+ * - The medium's own date precedes `article:published_time` (og), which may be years later.
  * - The publisher names the site, not the uploader.
  */
 const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
@@ -39,7 +39,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   subtitles: ["html"],
 };
 
-/** Whose players and media come first; each source's own order within. */
+/** The order of precedence for players and media; each source keeps its own order. */
 const resourceOrder: readonly MetadataSource[] = [
   ...medium,
   ...part,
@@ -53,16 +53,19 @@ const mediaTypeOrder: readonly MetadataSource[] = [...medium, "og", ...part, "oe
 
 const maxThumbnails = 50;
 
-/** PageInfo as far as claims go. */
+/** The fields of PageInfo that come from metadata. */
 export type Fields = Omit<PageInfo, "url" | "formats" | "resolver" | "fetched_at">;
 
 export interface Merged {
   fields: Fields;
-  /** What the formats are made from. */
+  /** The files and manifests to list the formats of. */
   media: Medium[];
 }
 
-/** One value for each field. `url`: the page's own address, its canonical one where none is stated. */
+/**
+ * Chooses one value for each field and records its vocabulary in `sources`. `url` is the page's final
+ * URL, and its `webpage_url` if no canonical one is stated.
+ */
 export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
   const sources: PageInfo["sources"] = {};
 
@@ -77,14 +80,14 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
   }
 
   const webpage_url = first("webpage_url") ?? url.href;
-  const stated = resourceOrder.flatMap((source) =>
+  const resources = resourceOrder.flatMap((source) =>
     (metadata[source]?.resources ?? []).map((each) => ({
       ...each,
       vocabulary: vocabularyOf[source],
     })),
   );
-  const media = mediaAmong(stated);
-  const embed = embedAmong(stated, [url, URL.parse(webpage_url)]);
+  const media = findMedia(resources);
+  const embed = findEmbed(resources, [url, URL.parse(webpage_url)]);
   if (embed !== null) sources["embed"] = embed.vocabulary;
   if (media[0] !== undefined) sources["formats"] = media[0].vocabulary;
   const duration = first("duration");

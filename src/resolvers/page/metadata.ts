@@ -1,8 +1,8 @@
 import type { PageInfo, Thumbnail } from "../../page-info.ts";
 
 /**
- * What one vocabulary states, normalised but not yet weighed against the others. Absent, `null` and
- * empty all mean: states nothing.
+ * What one source states, normalised; `mergeMetadata` chooses between sources. A field that is absent,
+ * `null` or empty is not stated.
  */
 export interface Metadata {
   webpage_url?: string | null;
@@ -21,20 +21,20 @@ export interface Metadata {
   thumbnails?: Thumbnail[];
   tags?: string[];
   subtitles?: PageInfo["subtitles"];
-  /** Media and players, in the order stated. */
+  /** Media and players, in the source's order. */
   resources?: Resource[];
-  /** The page is about a video or a sound, even if nothing tells where it is. */
+  /** What the page is about, also if no resource is stated. */
   media_type?: PageInfo["media_type"] | null;
 }
 
-/** An address under which the medium can be got or seen. */
+/** A URL at which the medium can be fetched or played. */
 export interface Resource {
   url: URL;
   /** Media type as stated. */
   type: string | null;
-  /** `player`: a page to embed; `media`: the file itself; `either`: the vocabulary does not say. */
+  /** `player`: a page to embed; `media`: a file or manifest; `either`: the vocabulary does not tell. */
   role: "player" | "media" | "either";
-  /** What it is where neither type nor address tell. */
+  /** Its kind if neither type nor URL tell it. */
   fallback: "video" | "audio" | null;
   width: number | null;
   height: number | null;
@@ -43,7 +43,8 @@ export interface Resource {
   language: string | null;
 }
 
-export function resource(
+/** Creates a resource; what is not in `stated` is `null`. */
+export function createResource(
   url: URL,
   role: Resource["role"],
   stated: Partial<Omit<Resource, "url" | "role">> = {},

@@ -1,14 +1,15 @@
 import type { Vocabulary } from "../../page-info.ts";
+import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 import { isSamePage } from "../../parsers/url.ts";
 import type { Resource } from "./metadata.ts";
-import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 
-export interface Stated extends Resource {
+export interface SourcedResource extends Resource {
+  /** The vocabulary that states it. */
   vocabulary: Vocabulary;
 }
 
 /** A resource that is a medium itself: a file or a manifest. */
-export interface Medium extends Stated {
+export interface Medium extends SourcedResource {
   kind: "video" | "audio";
   protocol: "https" | "m3u8" | "dash";
   ext: string | null;
@@ -17,56 +18,56 @@ export interface Medium extends Stated {
 
 const maxMedia = 50;
 
-/** The files and manifests among what is stated, each address once. */
-export function mediaAmong(stated: readonly Stated[]): Medium[] {
+/**
+ * Returns the files and manifests among `resources`, each URL once, at most 50. What the first resource
+ * of a URL leaves open, a later one may add.
+ */
+export function findMedia(resources: readonly SourcedResource[]): Medium[] {
   const media = new Map<string, Medium>();
-  for (const each of stated) {
-    const medium = mediumOf(each);
-    const key = each.url.href.replace(/^http:/, "https:");
+  for (const resource of resources) {
+    const medium = toMedium(resource);
+    const key = resource.url.href.replace(/^http:/, "https:");
     if (medium === null || media.size === maxMedia) continue;
-    media.set(key, { ...medium, ...known(media.get(key)) });
+    const stated = Object.entries(media.get(key) ?? {}).filter(([, value]) => value !== null);
+    media.set(key, { ...medium, ...Object.fromEntries(stated) });
   }
   return [...media.values()];
 }
 
-/** What the first statement about a medium says; what it leaves open, a later one may add. */
-function known(medium: Medium | undefined): Partial<Medium> {
-  return Object.fromEntries(Object.entries(medium ?? {}).filter(([, value]) => value !== null));
-}
-
-function mediumOf(stated: Stated): Medium | null {
-  const { kind, ext, mime_type } = classify(stated);
+function toMedium(resource: SourcedResource): Medium | null {
+  const { kind, ext, mime_type } = classify(resource);
   if (kind === "video" || kind === "audio")
-    return { ...stated, kind, protocol: "https", ext, mime_type };
-  if (kind === "hls") return { ...stated, kind: "video", protocol: "m3u8", ext, mime_type };
-  if (kind === "dash") return { ...stated, kind: "video", protocol: "dash", ext, mime_type };
-  if (kind !== "unknown" || stated.fallback === null || stated.role === "player") return null;
-  return { ...stated, kind: stated.fallback, protocol: "https", ext, mime_type };
+    return { ...resource, kind, protocol: "https", ext, mime_type };
+  if (kind === "hls") return { ...resource, kind: "video", protocol: "m3u8", ext, mime_type };
+  if (kind === "dash") return { ...resource, kind: "video", protocol: "dash", ext, mime_type };
+  if (kind !== "unknown" || resource.fallback === null || resource.role === "player") return null;
+  return { ...resource, kind: resource.fallback, protocol: "https", ext, mime_type };
 }
 
 /**
- * The player to embed: the first one, but Flash only where there is no other. An address that is the
- * page's own is no player: pages state it for want of one.
+ * Returns the player to embed: the first one, Flash only if there is no other; null if there is none. A
+ * URL of the page itself (`pageUrls`) is not a player: pages state it when they have none.
  */
-export function embedAmong(stated: readonly Stated[], own: readonly (URL | null)[]): Stated | null {
-  const players = stated.filter(
-    (each) =>
-      each.role !== "media" &&
-      !own.some((address) => address !== null && isSamePage(address, each.url)),
+export function findEmbed(
+  resources: readonly SourcedResource[],
+  pageUrls: readonly (URL | null)[],
+): SourcedResource | null {
+  const players = resources.filter(
+    ({ role, url }) =>
+      role !== "media" && !pageUrls.some((pageUrl) => pageUrl !== null && isSamePage(pageUrl, url)),
   );
-  const isA = (...kinds: MediaType["kind"][]) =>
-    players.find((each) => mediumOf(each) === null && kinds.includes(classify(each).kind));
-  return isA("page", "unknown") ?? isA("flash") ?? null;
+  const findKind = (...kinds: MediaType["kind"][]) =>
+    players.find((each) => toMedium(each) === null && kinds.includes(classify(each).kind));
+  return findKind("page", "unknown") ?? findKind("flash") ?? null;
 }
 
 /**
- * The stated type decides, if it tells anything; but pages call manifests and Flash `video/mp4` too,
- * and there the address knows better.
+ * Returns the media type that is stated, else that of the URL. Pages state `video/mp4` for manifests and
+ * Flash too; in these cases the URL's takes precedence.
  */
-function classify({ type, url }: Stated): MediaType {
-  const byAddress = mediaTypeOf(null, url);
+function classify({ type, url }: SourcedResource): MediaType {
+  const byUrl = mediaTypeOf(null, url);
   const byType = mediaTypeOf(type, url);
-  const isMislabelled =
-    byType.kind === "video" && ["hls", "dash", "flash"].includes(byAddress.kind);
-  return byType.kind === "unknown" || isMislabelled ? byAddress : byType;
+  const isMislabelled = byType.kind === "video" && ["hls", "dash", "flash"].includes(byUrl.kind);
+  return byType.kind === "unknown" || isMislabelled ? byUrl : byType;
 }

@@ -3,35 +3,35 @@ import type { HttpClient } from "../../../src/net/client.ts";
 import type { PageInfo } from "../../../src/page-info.ts";
 import { createPageResolver } from "../../../src/resolvers/page.ts";
 
-export interface SavedAnswer {
+export interface SavedResponse {
   type?: string | null;
   body: string | Uint8Array | (() => AsyncIterable<Uint8Array>);
   headers?: Record<string, string>;
-  /** Address after redirects. */
+  /** URL after redirects; default the requested one. */
   url?: string;
 }
 
 export interface SavedClient extends HttpClient {
-  /** Addresses asked for, in order. */
-  readonly asked: string[];
+  /** The requested URLs, in order. */
+  readonly requested: string[];
 }
 
-/** Answers from memory; anything else cannot be reached, unless `answers` holds an error for it. */
-export function createSavedClient(answers: Record<string, SavedAnswer | Error>): SavedClient {
-  const asked: string[] = [];
+/** Creates a client that responds from memory, by URL; an Error rejects. Other URLs are unreachable. */
+export function createSavedClient(responses: Record<string, SavedResponse | Error>): SavedClient {
+  const requested: string[] = [];
   return {
-    asked,
+    requested,
     async get(url, { signal }) {
       signal.throwIfAborted();
-      asked.push(url.href);
-      const answer =
-        answers[url.href] ?? new ServiceError("upstream_unreachable", `nothing at ${url.href}`);
-      if (answer instanceof Error) throw answer;
-      const headers = new Map(Object.entries(answer.headers ?? {}));
-      if (answer.type !== null)
-        headers.set("content-type", answer.type ?? "text/html; charset=utf-8");
-      const body = typeof answer.body === "function" ? answer.body() : once(answer.body);
-      return { url: new URL(answer.url ?? url), status: 200, headers, body, release() {} };
+      requested.push(url.href);
+      const response =
+        responses[url.href] ?? new ServiceError("upstream_unreachable", `nothing at ${url.href}`);
+      if (response instanceof Error) throw response;
+      const headers = new Map(Object.entries(response.headers ?? {}));
+      if (response.type !== null)
+        headers.set("content-type", response.type ?? "text/html; charset=utf-8");
+      const body = typeof response.body === "function" ? response.body() : once(response.body);
+      return { url: new URL(response.url ?? url), status: 200, headers, body, release() {} };
     },
     close: async () => {},
   };
@@ -40,19 +40,19 @@ export function createSavedClient(answers: Record<string, SavedAnswer | Error>):
 export const pageUrl = "https://video.example.com/watch/1";
 export const fixedNow = () => new Date("2024-05-06T07:08:09.000Z");
 
-/** What the resolver tells of `html` at `pageUrl`, with the other answers at hand. */
+/** Resolves a page with this HTML at `pageUrl`; `others` are the further responses. */
 export function resolvePage(
   html: string,
-  others: Record<string, SavedAnswer | Error> = {},
+  others: Record<string, SavedResponse | Error> = {},
 ): Promise<PageInfo> {
   return resolveFrom({ [pageUrl]: { body: html }, ...others });
 }
 
 export function resolveFrom(
-  answers: Record<string, SavedAnswer | Error>,
+  responses: Record<string, SavedResponse | Error>,
   url = pageUrl,
 ): Promise<PageInfo> {
-  const client = createSavedClient(answers);
+  const client = createSavedClient(responses);
   const resolver = createPageResolver({ client, pageMaxBytes: 16 * 1024 * 1024, now: fixedNow });
   return resolver.resolve(new URL(url), { signal: new AbortController().signal });
 }

@@ -2,13 +2,16 @@ import { decodeHTMLAttribute } from "entities";
 
 export type Attributes = ReadonlyMap<string, string>;
 
-/** Attributes of one tag that are kept; the rest is passed over. */
+/** The further attributes of a tag are ignored. */
 const maxAttributes = 100;
-/** Groups: name, and the value as quoted by ", by ' or bare. Each alternative starts differently. */
+/** Groups: name; value in ", in ' or unquoted. The alternatives start differently: no backtracking. */
 const attribute = /([^\s"'<>/=][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>][^\s>]*)))?/g;
 
-/** The attributes of a tag's source: names in lower case, entities decoded once, first one wins. */
-export function readAttributes(source: string): Attributes {
+/**
+ * Returns the attributes in a tag's source: names in lower case, entities decoded once, of duplicates
+ * the first, at most 100.
+ */
+export function parseAttributes(source: string): Attributes {
   const attributes = new Map<string, string>();
   attribute.lastIndex = 0;
   for (let match = attribute.exec(source); match !== null; match = attribute.exec(source)) {

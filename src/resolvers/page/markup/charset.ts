@@ -1,42 +1,41 @@
 import sniffHtmlEncoding from "html-encoding-sniffer";
 
-/** Text is given in pieces made from so many bytes; the first one shows the encoding. */
-const pieceBytes = 65_536;
+/** The bytes per chunk of text; the first chunk decides the encoding. */
+const chunkBytes = 65_536;
 
 /**
- * The text of an HTML page, in pieces made from 64 KiB each (the last may be shorter), however its
- * bytes were cut.
+ * Decodes an HTML page. Yields its text in chunks of 64 KiB (the last may be shorter), however the bytes
+ * of `body` are cut.
  *
- * The encoding is that of a byte order mark, else of `contentType`, else of a `<meta>` (or an XML
- * declaration), else UTF-8. A `<meta>` counts up to the end of the head within the first piece, as
- * it does in browsers, which scan on or start over when it stands beyond the 1,024 bytes that HTML
- * §13.2.3.2 asks for. Bytes that are not of the encoding become U+FFFD; an encoding that may not be
- * decoded ("replacement") is read as UTF-8. Rejects only with what `body` rejects with.
+ * The encoding is that of a byte order mark, else of `contentType`, else of a `<meta>` or an XML
+ * declaration, else UTF-8. A `<meta>` counts if it is in the head and in the first chunk: browsers too
+ * accept it after the 1,024 bytes of HTML §13.2.3.2. Invalid bytes become U+FFFD; the encoding
+ * "replacement", which cannot be decoded, is read as UTF-8. Rejects only with the errors of `body`.
  */
 export async function* decodePage(
   body: AsyncIterable<Uint8Array>,
   contentType: string | null,
 ): AsyncGenerator<string, void, undefined> {
   let decoder: TextDecoder | undefined;
-  for await (const piece of inPieces(body)) {
-    decoder ??= createDecoder(piece, contentType);
-    const text = decoder.decode(piece, { stream: true });
+  for await (const chunk of rechunk(body)) {
+    decoder ??= createDecoder(chunk, contentType);
+    const text = decoder.decode(chunk, { stream: true });
     if (text !== "") yield text;
   }
   const rest = decoder?.decode() ?? "";
   if (rest !== "") yield rest;
 }
 
-/** The same bytes in arrays of `pieceBytes`; large chunks are cut without a copy. */
-async function* inPieces(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Yields the same bytes in arrays of `chunkBytes`; cuts larger ones without copying. */
+async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
   for await (const chunk of body) {
     let rest = chunk;
-    while (waitingBytes + rest.length >= pieceBytes) {
-      const missing = pieceBytes - waitingBytes;
+    while (waitingBytes + rest.length >= chunkBytes) {
+      const missing = chunkBytes - waitingBytes;
       const part = rest.subarray(0, missing);
-      yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], pieceBytes);
+      yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
       rest = rest.subarray(missing);
       waiting = [];
       waitingBytes = 0;
@@ -58,7 +57,7 @@ function createDecoder(start: Uint8Array, contentType: string | null): TextDecod
   return new TextDecoder(decodable.get(encoding) ?? encoding);
 }
 
-/** Names that a TextDecoder refuses, or that HTML gives another meaning, with what to use. */
+/** Encodings that TextDecoder refuses, or that have another meaning in HTML, with what to use. */
 const decodable: ReadonlyMap<string, string> = new Map([
   ["replacement", "utf-8"],
   ["x-user-defined", "windows-1252"],
@@ -71,8 +70,8 @@ function charsetParameter(contentType: string | null): string | null {
 }
 
 /**
- * How far to look for a `<meta>` with a charset: the sniffer goes byte by byte, and what it looks for
- * is rarely beyond the 1,024 bytes that it has to look at.
+ * Returns how many bytes to scan for a `<meta>` with a charset: the sniffer is slow, and it is rarely
+ * after the first 1,024 bytes.
  */
 function headLength(start: Uint8Array): number {
   const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);

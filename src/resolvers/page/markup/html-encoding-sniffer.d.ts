@@ -2,10 +2,10 @@ declare module "html-encoding-sniffer" {
   interface SniffOptions {
     transportLayerEncodingLabel?: string;
     defaultEncoding?: string;
-    /** How far a `<meta>` is looked for; 1,024 by default. */
+    /** How many bytes are scanned for a `<meta>`; default 1,024. */
     maxPrescanBytes?: number;
   }
-  /** The encoding's name (WHATWG Encoding), in its usual spelling. */
+  /** Returns the encoding's name (WHATWG Encoding), in its usual spelling. */
   function sniffHtmlEncoding(bytes: Uint8Array, options?: SniffOptions): string;
   export = sniffHtmlEncoding;
 }

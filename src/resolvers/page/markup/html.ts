@@ -1,31 +1,31 @@
-/**
- * Receives what a scanner finds. Tags are reported for the elements in `elements`, for tags that
- * carry microdata attributes, and for all while `follows` is true; text only while `listens` is true.
- */
+/** Receives what an `HtmlScanner` finds, in page order; names are in lower case. */
 export interface HtmlSink {
+  /** Elements whose tags are always reported. */
   readonly elements: ReadonlySet<string>;
+  /** While true, all tags are reported; else those of `elements` and start tags with microdata. */
   readonly wantsAllTags: boolean;
+  /** While true, text outside of raw-text elements is reported. */
   readonly wantsText: boolean;
-  /** Answers whether the element's raw text is wanted. */
+  /** Returns whether to report the text of this element, if it is a raw-text element. */
   open(tag: StartTag): boolean;
   close(name: string): void;
-  /** A piece of text, entities not decoded; one run of text may come in several pieces. */
-  text(piece: string): void;
+  /** Receives text, entities not decoded; one run of text may come in several calls. */
+  text(text: string): void;
 }
 
 export interface StartTag {
-  /** In lower case. */
   name: string;
-  /** Source of the attributes. */
+  /** The text between the name and `>`: the attributes as written. */
   source: string;
+  /** There is an `itemprop` or `itemscope` attribute. */
   hasMicrodata: boolean;
-  /** Within `<svg>` or `<math>`. */
+  /** It is `<svg>` or `<math>`, or within one. */
   isForeign: boolean;
 }
 
-/** Tags longer than this are passed over; UTF-16 code units. */
+/** Longer tags are ignored; UTF-16 code units. */
 const maxTagLength = 256 * 1024;
-/** Chunks are joined up to this length, so that tiny ones cost no more than large ones. */
+/** Shorter chunks are joined first: scanning many tiny ones would be slow. UTF-16 code units. */
 const minScanLength = 64 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
 const rawTextElements = new Set(rawText.split(" "));
@@ -35,7 +35,7 @@ const APOSTROPHE = 39;
 const SLASH = 47;
 const EQUALS = 61;
 const GREATER = 62;
-/** States of the search for a tag's end besides the two quotes, which stand for themselves. */
+/** States of the search for a tag's end; within quotes the state is the quote's own code. */
 const BETWEEN = 0;
 const BEFORE_VALUE = 1;
 const IN_UNQUOTED_VALUE = 2;
@@ -43,15 +43,19 @@ const IN_UNQUOTED_VALUE = 2;
 type Mode = "content" | "comment" | "bogus-comment" | "raw-text" | "long-tag";
 
 /**
- * Tokenizes HTML as it comes, as far as metadata needs it: tags, comments and raw-text elements as in
- * the HTML Standard §13.2.5, `<noscript>` as markup, no tree. Where chunks are cut makes no
- * difference. Takes linear time and at most a chunk and one tag of memory on any input.
+ * Tokenizes streamed HTML as far as metadata needs it: tags, comments and raw-text elements as in the
+ * HTML Standard §13.2.5, `<noscript>` as markup, no tree. The result does not depend on where chunks
+ * end. Takes linear time, and memory for a chunk and one tag, on any input.
+ *
+ * Why not htmlparser2: on 140 saved pages (44 MB) its Tokenizer behind this same sink takes 2.3 times
+ * the CPU time of this scanner, and the whole page resolver 1.7 times (medians of interleaved rounds,
+ * 2 shared cores, Node 26.10, 2026-11-21). Only on 8 MB of `<` is it faster, 0.13 s to 0.28 s.
  */
 export class HtmlScanner {
   readonly #sink: HtmlSink;
   #waiting: string[] = [];
   #waitingLength = 0;
-  /** Everything before `#at` is done. */
+  /** What has not been scanned yet starts at `#at`. */
   #buffer = "";
   #at = 0;
   #mode: Mode = "content";
@@ -75,7 +79,7 @@ export class HtmlScanner {
     this.#scan(true);
   }
 
-  /** Scans what has come so far; a construct cut off by the end stays in the buffer. */
+  /** Scans what has been written; a construct that the buffer's end cuts off stays in it. */
   #scan(isLast: boolean): void {
     const chunk = this.#waiting.length === 1 ? (this.#waiting[0] ?? "") : this.#waiting.join("");
     this.#buffer = this.#at < this.#buffer.length ? this.#buffer.slice(this.#at) + chunk : chunk;
@@ -85,7 +89,7 @@ export class HtmlScanner {
     while (this.#at < this.#buffer.length && this.#step(isLast));
   }
 
-  /** One construct further. False: more input is needed. */
+  /** Scans one construct. Returns false if that needs more input. */
   #step(isLast: boolean): boolean {
     if (this.#mode === "content") return this.#stepContent(isLast);
     if (this.#mode === "raw-text") return this.#stepRawText(isLast);
@@ -97,10 +101,10 @@ export class HtmlScanner {
     return end >= 0;
   }
 
-  #skipPast(mark: string): boolean {
-    const found = this.#buffer.indexOf(mark, this.#at);
+  #skipPast(end: string): boolean {
+    const found = this.#buffer.indexOf(end, this.#at);
     this.#at =
-      found < 0 ? Math.max(this.#at, this.#buffer.length - mark.length + 1) : found + mark.length;
+      found < 0 ? Math.max(this.#at, this.#buffer.length - end.length + 1) : found + end.length;
     if (found >= 0) this.#mode = "content";
     return found >= 0;
   }
@@ -120,7 +124,7 @@ export class HtmlScanner {
     if (this.#buffer.startsWith("<!--", less)) this.#mode = "comment";
     else if (next === 33 || next === 63 || next === SLASH) this.#mode = "bogus-comment";
     else if (this.#sink.wantsText) this.#sink.text("<");
-    // `<!-->` is a whole comment, so the search for `-->` starts within the opening mark.
+    // `<!-->` is a complete comment, so the search for `-->` starts within `<!--`.
     this.#at = this.#mode === "comment" ? less + 2 : less + 1;
     return true;
   }
@@ -155,7 +159,7 @@ export class HtmlScanner {
     this.#rawIsWanted = wantsRaw;
   }
 
-  /** Attributes of end tags mean nothing: the first `>` ends it. */
+  /** An end tag ends at the first `>`, also within quotes: its attributes are ignored. */
   #stepEndTag(less: number): boolean {
     const end = this.#buffer.indexOf(">", less);
     const length = (end < 0 ? this.#buffer.length : end) - less;
@@ -163,22 +167,22 @@ export class HtmlScanner {
     this.#at = end < 0 ? this.#buffer.length : end + 1;
     if (end < 0) this.#mode = "bogus-comment";
     if (length > maxTagLength) return end >= 0;
-    const name = this.#buffer
-      .slice(less + 2, end)
-      .trimEnd()
-      .toLowerCase();
+    const source = this.#buffer.slice(less + 2, end);
+    const name = source.trimEnd().toLowerCase();
     if (this.#foreignDepth > 0 && (name === "svg" || name === "math")) this.#foreignDepth--;
     if (this.#sink.wantsAllTags || this.#sink.elements.has(name)) this.#sink.close(name);
     return true;
   }
 
-  /** Raw text ends only at the end tag of its own element, HTML Standard §13.2.5.12. */
+  /** Raw text ends only at the end tag of its own element (HTML Standard §13.2.5.12). */
   #stepRawText(isLast: boolean): boolean {
     let found = this.#buffer.indexOf("</", this.#at);
     while (found >= 0) {
       const nameEnd = found + 2 + this.#rawName.length;
       if (nameEnd >= this.#buffer.length) break;
-      if (isNameEnd(this.#buffer.charCodeAt(nameEnd)) && this.#hasNameAt(found + 2)) break;
+      const name = this.#buffer.slice(found + 2, nameEnd);
+      if (name.toLowerCase() === this.#rawName && isNameEnd(this.#buffer.charCodeAt(nameEnd)))
+        break;
       found = this.#buffer.indexOf("</", found + 2);
     }
     const isEnd = found >= 0 && found + 2 + this.#rawName.length < this.#buffer.length;
@@ -191,17 +195,13 @@ export class HtmlScanner {
     return isEnd;
   }
 
-  #hasNameAt(start: number): boolean {
-    return this.#buffer.slice(start, start + this.#rawName.length).toLowerCase() === this.#rawName;
-  }
-
   #findNameEnd(start: number): number {
     let i = start;
     while (i < this.#buffer.length && !isNameEnd(this.#buffer.charCodeAt(i))) i++;
     return i;
   }
 
-  /** The index of the tag's `>`, or -1 with `tagState` left for the next chunk. */
+  /** Returns the index of the tag's `>`, or -1; `#tagState` is then where the next chunk resumes. */
   #findTagEnd(start: number, initial: number): number {
     const source = this.#buffer;
     let state = initial;
@@ -228,7 +228,7 @@ export class HtmlScanner {
   }
 }
 
-/** `itemprop` or `itemscope`; the code at `i` is known to be an i. */
+/** Whether `itemprop` or `itemscope` stands at `i`, where the caller has seen an i. */
 function isMicrodataName(source: string, i: number): boolean {
   if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101)
     return false;

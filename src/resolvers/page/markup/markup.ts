@@ -1,20 +1,21 @@
 import { decodeHTML } from "entities";
-import { type Attributes, readAttributes } from "./attributes.ts";
+import { type Attributes, parseAttributes } from "./attributes.ts";
 import { HtmlScanner, type HtmlSink, type StartTag } from "./html.ts";
 import { MicrodataReader } from "../vocabularies/microdata.ts";
 import type { Thing } from "../vocabularies/thing.ts";
 
-/** What a page states, as written: nothing is resolved, trimmed or believed yet. */
+/** The parts of a page that may state metadata, as written: neither resolved nor trimmed. */
 export interface Markup {
   language: string | null;
   base: string | null;
   title: string | null;
-  /** In page order; names of `property`, `name`, `itemprop`-less `http-equiv` in lower case. */
+  /** In page order; `name` is each of `property`, `name` and `http-equiv`, in lower case. */
   metas: { name: string; content: string }[];
   links: Attributes[];
   /** Sources of the JSON-LD blocks. */
   jsonLd: string[];
   players: Player[];
+  /** The top-level microdata items. */
   items: readonly Thing[];
 }
 
@@ -36,7 +37,7 @@ const maxSources = 50;
 
 const elements = new Set("html base title meta link script video audio source track".split(" "));
 
-/** Reads the whole page; the errors are those of `chunks`. */
+/** Reads a page to its end. Rejects only with the errors of `chunks`. */
 export async function readMarkup(chunks: AsyncIterable<string>): Promise<Markup> {
   const collector = new MarkupCollector();
   const scanner = new HtmlScanner(collector);
@@ -47,8 +48,9 @@ export async function readMarkup(chunks: AsyncIterable<string>): Promise<Markup>
 
 /** An open `<title>` or JSON-LD block. */
 interface Capture {
-  pieces: string[];
-  room: number;
+  chunks: string[];
+  /** How much more text is kept, UTF-16 code units; negative: too long. */
+  remaining: number;
   isTitle: boolean;
 }
 
@@ -72,8 +74,8 @@ class MarkupCollector implements HtmlSink {
 
   open({ name, source, hasMicrodata, isForeign }: StartTag): boolean {
     this.#finishCapture();
-    const isKnown = elements.has(name) && (name !== "script" || source.includes("json"));
-    const attributes = isKnown || hasMicrodata ? readAttributes(source) : null;
+    const isKnown = elements.has(name) && (name !== "script" || /json/i.test(source));
+    const attributes = isKnown || hasMicrodata ? parseAttributes(source) : null;
     if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {
       this.#microdata.open(name, hasMicrodata ? attributes : null);
@@ -90,16 +92,16 @@ class MarkupCollector implements HtmlSink {
     this.#update();
   }
 
-  text(piece: string): void {
+  text(chunk: string): void {
     const capture = this.#capture;
-    if (capture === null) this.#microdata.text(piece);
+    if (capture === null) this.#microdata.text(chunk);
     else {
-      if (capture.room > 0) capture.pieces.push(piece.slice(0, capture.room));
-      capture.room -= piece.length;
+      if (capture.remaining > 0) capture.chunks.push(chunk.slice(0, capture.remaining));
+      capture.remaining -= chunk.length;
     }
   }
 
-  /** What is still open at the page's end counts all the same. */
+  /** Closes what is still open and returns the result. */
   end(): Markup {
     this.#finishCapture();
     this.#microdata.end();
@@ -107,8 +109,8 @@ class MarkupCollector implements HtmlSink {
   }
 
   #update(): void {
-    this.wantsAllTags = this.#microdata.isInside;
-    this.wantsText = this.#microdata.isListening;
+    this.wantsAllTags = this.#microdata.isInItem;
+    this.wantsText = this.#microdata.wantsText;
   }
 
   #collect(name: string, attributes: Attributes, isForeign: boolean): void {
@@ -121,13 +123,13 @@ class MarkupCollector implements HtmlSink {
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
     else if (name === "title") {
       if (markup.title === null && !isForeign)
-        this.#capture = { pieces: [], room: maxTitleSource, isTitle: true };
+        this.#capture = { chunks: [], remaining: maxTitleSource, isTitle: true };
     } else this.#collectMedia(name, attributes);
   }
 
   #collectScript(attributes: Attributes): void {
     if (!isJsonLd(attributes) || this.#markup.jsonLd.length === maxJsonLdBlocks) return;
-    this.#capture = { pieces: [], room: maxJsonLdLength, isTitle: false };
+    this.#capture = { chunks: [], remaining: maxJsonLdLength, isTitle: false };
   }
 
   #collectMedia(name: string, attributes: Attributes): void {
@@ -140,13 +142,13 @@ class MarkupCollector implements HtmlSink {
     }
   }
 
-  /** Raw text has ended once the next tag comes. */
+  /** Ends a title or JSON-LD block: its raw text ends with the next tag. */
   #finishCapture(): void {
     if (this.#capture === null) return;
-    const { pieces, room, isTitle } = this.#capture;
+    const { chunks, remaining, isTitle } = this.#capture;
     this.#capture = null;
-    if (isTitle) this.#markup.title = decodeHTML(pieces.join(""));
-    else if (room >= 0) this.#markup.jsonLd.push(pieces.join(""));
+    if (isTitle) this.#markup.title = decodeHTML(chunks.join(""));
+    else if (remaining >= 0) this.#markup.jsonLd.push(chunks.join(""));
   }
 }
 

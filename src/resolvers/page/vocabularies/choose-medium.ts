@@ -6,49 +6,51 @@ const audioTypes = new Set(["AudioObject", "MusicRecording", "PodcastEpisode", "
 const pageTypes =
   /(?:Article|Posting|Page|Report|Review|Recipe|CreativeWork|Product|Event|Movie|Episode|Series)$/;
 const articleTypes = /(?:Article|Posting|Report|Review|Recipe)$/;
-/** Ways to media that the page only mentions. */
+/** Properties whose media the page only mentions. */
 const sideProperties = new Set(
   "itemlistelement track tracks relatedlink isrelatedto hasrelatedvideo suggestedvideo trailer haspart comment review potentialaction".split(
     " ",
   ),
 );
-const tellingProperties = "name description duration uploaddate thumbnailurl author".split(" ");
+const descriptiveProperties = "name description duration uploaddate thumbnailurl author".split(" ");
 const maxThings = 2_000;
-/** With more media on a page than that, none stands out. */
-const maxRivals = 3;
+/** If a page has more media than this, the first one is not its main medium. */
+const maxCandidates = 3;
 
-/** The page as its other vocabularies describe it: what the medium must fit. */
+/** What the page's other vocabularies state about it, to compare media with. */
 export interface PageIdentity {
-  addresses: readonly URL[];
+  /** URLs of the page and of its players. */
+  urls: readonly URL[];
   titles: readonly string[];
   isArticle: boolean;
   isFrontPage: boolean;
-  /** Another vocabulary calls the page a video or a sound. */
+  /** Another vocabulary calls the page video or audio. */
   isMedium: boolean;
 }
 
 export interface MediumChoice {
   medium: Thing | null;
   /**
-   * The medium is an addition to the page, as in an article, not the page's subject. Recordings count as
-   * such too: their own name lacks what the page's title has, the artist's.
+   * The medium is a part of the page, as in an article, not what the page is about. True for audio too:
+   * its name lacks the artist, which the page's title has.
    */
   isPart: boolean;
+  /** The things that describe the page, the most specific first. */
   pages: Thing[];
 }
 
 interface Found {
   thing: Thing;
-  /** The property that leads to it; "" on the top level. */
+  /** The property that it is a value of; "" on the top level. */
   property: string;
   isInArticle: boolean;
   isAside: boolean;
 }
 
 /**
- * Finds the medium that the page is about among all that its graph names: the page's main entity, else
- * one whose address or name is the page's, else the first unless there are many. A page that only lists
- * media, or shows one off on its site's front page, is about none.
+ * Chooses the medium that the page is about from the graph of `roots`: the page's main entity, else one
+ * with the page's URL or title, else the first unless there are many. Chooses none if the page only
+ * lists media, or is its site's front page and no vocabulary calls it video or audio.
  */
 export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: URL): MediumChoice {
   const found = walk(roots);
@@ -57,58 +59,55 @@ export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: 
   );
   const chosen =
     choose(found.filter(isVideo), page, base) ?? choose(found.filter(isAudio), page, base);
-  const isArticle =
-    page.isArticle ||
-    pages.some(({ thing }) => thing.types.some((type) => articleTypes.test(type)));
+  const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
-    medium: chosen === null ? null : richestTwin(chosen, found),
+    medium: chosen === null ? null : mostDetailed(chosen, found),
     isPart:
       chosen !== null &&
-      (isAudio(chosen) || chosen.isInArticle || (isArticle && chosen.property !== "mainentity")),
+      (isAudio(chosen) || chosen.isInArticle || (isOnArticle && chosen.property !== "mainentity")),
     pages: pages
       .map(({ thing }) => thing)
       .toSorted((a, b) => pageRank(b, page, base) - pageRank(a, page, base)),
   };
 }
 
-/** An article says more of its page than the page's frame does; the page's own article most. */
+/** Ranks the page's own article first, then other articles, then all other things. */
 function pageRank(thing: Thing, page: PageIdentity, base: URL): number {
-  if (!thing.types.some((type) => articleTypes.test(type))) return 0;
-  return fitsAddress(thing, page, base) ? 2 : 1;
+  if (!isArticle(thing)) return 0;
+  return matchesUrl(thing, page, base) ? 2 : 1;
 }
 
 function choose(candidates: Found[], page: PageIdentity, base: URL): Found | null {
   const main = candidates.find(({ property }) => property === "mainentity");
   if (main !== undefined) return main;
   if (page.isFrontPage && !page.isMedium) return null;
-  const fitting =
-    candidates.find(({ thing }) => fitsAddress(thing, page, base)) ??
-    candidates.find(({ thing }) => fitsTitle(thing, page));
-  if (fitting !== undefined) return fitting;
-  const rivals = candidates.filter(({ isAside }) => !isAside);
-  const first = rivals[0] ?? null;
-  const isLead =
-    first !== null && (first.isInArticle || page.isMedium || distinct(rivals) <= maxRivals);
-  return isLead ? first : null;
+  const matching =
+    candidates.find(({ thing }) => matchesUrl(thing, page, base)) ??
+    candidates.find(({ thing }) => matchesTitle(thing, page));
+  if (matching !== undefined) return matching;
+  const direct = candidates.filter(({ isAside }) => !isAside);
+  const first = direct[0] ?? null;
+  const isMain =
+    first !== null &&
+    (first.isInArticle || page.isMedium || countDistinct(direct) <= maxCandidates);
+  return isMain ? first : null;
 }
 
-/** Pages state the same medium twice, once with all there is to say. */
-function richestTwin({ thing }: Found, found: Found[]): Thing {
-  const address = textOf(thing, "contenturl");
-  const twins = found.filter(
-    (twin) => address !== null && textOf(twin.thing, "contenturl") === address,
-  );
-  return twins.reduce(
-    (best, twin) => (richness(twin.thing) > richness(best) ? twin.thing : best),
-    thing,
-  );
+/** Returns the most detailed of the things with the same `contentUrl`: some pages repeat a medium. */
+function mostDetailed({ thing }: Found, found: Found[]): Thing {
+  const contentUrl = textOf(thing, "contenturl");
+  if (contentUrl === null) return thing;
+  return found
+    .map((each) => each.thing)
+    .filter((each) => textOf(each, "contenturl") === contentUrl)
+    .reduce((best, each) => (countDescriptive(each) > countDescriptive(best) ? each : best), thing);
 }
 
-function richness(thing: Thing): number {
-  return tellingProperties.filter((property) => thing.properties.has(property)).length;
+function countDescriptive(thing: Thing): number {
+  return descriptiveProperties.filter((property) => thing.properties.has(property)).length;
 }
 
-function fitsAddress(thing: Thing, page: PageIdentity, base: URL): boolean {
+function matchesUrl(thing: Thing, page: PageIdentity, base: URL): boolean {
   const stated = [
     thing.id,
     textOf(thing, "url"),
@@ -118,11 +117,11 @@ function fitsAddress(thing: Thing, page: PageIdentity, base: URL): boolean {
   ];
   return stated.some((each) => {
     const url = tryParseUrl(each, base);
-    return url !== null && page.addresses.some((address) => isSamePage(url, address));
+    return url !== null && page.urls.some((pageUrl) => isSamePage(url, pageUrl));
   });
 }
 
-function fitsTitle(thing: Thing, { titles }: PageIdentity): boolean {
+function matchesTitle(thing: Thing, { titles }: PageIdentity): boolean {
   const name = comparable(textOf(thing, "name"));
   return name !== "" && titles.some((title) => comparable(title) === name);
 }
@@ -131,7 +130,7 @@ function comparable(text: string | null): string {
   return (text ?? "").slice(0, 1_000).replace(/\s+/g, " ").trim().toLowerCase();
 }
 
-function distinct(candidates: Found[]): number {
+function countDistinct(candidates: Found[]): number {
   const keys = candidates.map(
     ({ thing }) => `${textOf(thing, "name")} ${textOf(thing, "contenturl", "embedurl")}`,
   );
@@ -146,38 +145,35 @@ function isAudio({ thing }: Found): boolean {
   return isA(thing, audioTypes) && thing.properties.size > 0;
 }
 
-/** All things in page order, each once. */
+function isArticle(thing: Thing): boolean {
+  return thing.types.some((type) => articleTypes.test(type));
+}
+
+/** Returns all things of the graph in page order, each once, at most `maxThings`. */
 function walk(roots: readonly Thing[]): Found[] {
   const found: Found[] = [];
   const seen = new Set<Thing>();
-  const pending: Found[] = roots.map((thing) => ({
-    thing,
-    property: "",
-    isInArticle: false,
-    isAside: false,
-  }));
-  pending.reverse();
-  for (
-    let next = pending.pop();
-    next !== undefined && found.length < maxThings;
-    next = pending.pop()
-  ) {
-    const { thing, isInArticle, isAside } = next;
+  const pending = roots
+    .map((thing): Found => ({ thing, property: "", isInArticle: false, isAside: false }))
+    .toReversed();
+  while (found.length < maxThings) {
+    const next = pending.pop();
+    if (next === undefined) break;
+    const { thing } = next;
     if (seen.has(thing)) continue;
     seen.add(thing);
     found.push(next);
-    const children: Found[] = [];
-    for (const [property, values] of thing.properties) {
-      for (const value of values) {
-        if (typeof value === "string") continue;
-        children.push({
-          thing: value,
-          property,
-          isInArticle: isInArticle || thing.types.some((type) => articleTypes.test(type)),
-          isAside: isAside || sideProperties.has(property) || thing.types.includes("ItemList"),
-        });
-      }
-    }
+    const isInArticle = next.isInArticle || isArticle(thing);
+    const isInList = next.isAside || thing.types.includes("ItemList");
+    const children = [...thing.properties.keys()].flatMap((property) => {
+      const isAside = isInList || sideProperties.has(property);
+      return thingsOf(thing, property).map((child) => ({
+        thing: child,
+        property,
+        isInArticle,
+        isAside,
+      }));
+    });
     pending.push(...children.toReversed());
   }
   return found;

@@ -1,27 +1,26 @@
-import type { Thumbnail } from "../../../page-info.ts";
-import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
-import type { Attributes } from "../markup/attributes.ts";
-import { type Metadata, type Resource, resource } from "../metadata.ts";
+import type { PageInfo, Thumbnail } from "../../../page-info.ts";
 import { readPixels } from "../../../parsers/count.ts";
 import { readDate } from "../../../parsers/date.ts";
 import { readLanguage } from "../../../parsers/language.ts";
-import type { Markup, Player } from "../markup/markup.ts";
-import type { Metas } from "../markup/metas.ts";
 import { readKeywords } from "../../../parsers/tags.ts";
 import { readLine, readParagraphs } from "../../../parsers/text.ts";
-import { readTracks } from "./tracks.ts";
+import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
+import type { Attributes } from "../markup/attributes.ts";
+import type { Markup, Player } from "../markup/markup.ts";
+import type { Metas } from "../markup/metas.ts";
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 
 /**
- * What HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. `isVideo`: the
- * page calls itself one, so that also a silent loop, or a player on a front page, is its medium.
+ * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
+ * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
  */
 export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: boolean): Metadata {
   const canonical = linksOf(markup, "canonical")[0]?.get("href");
-  const address = tryParseUrl(canonical, base);
-  const isShowcase = !isVideo && isFrontPage(address ?? base);
-  const player = isShowcase ? null : firstPlayer(markup, base, isVideo);
+  const canonicalUrl = tryParseUrl(canonical, base);
+  const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
+  const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
   return {
-    webpage_url: address?.href ?? null,
+    webpage_url: canonicalUrl?.href ?? null,
     site_name: readLine(metas.first("application-name", "apple-mobile-web-app-title")),
     title: readLine(metas.first("title")) ?? readLine(markup.title),
     description: readParagraphs(metas.first("description")),
@@ -36,18 +35,18 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
       ...manifestLinks(markup, base),
       ...(player === null ? [] : sourcesOf(player, base)),
     ],
-    subtitles: player === null ? {} : readTracks(player.tracks, base),
+    subtitles: player === null ? {} : subtitles(player.tracks, base),
   };
 }
 
-/** Links with this relation, in page order. */
+/** Returns the `<link>` elements with this `rel`, in page order. */
 export function linksOf(markup: Markup, relation: string): Attributes[] {
   return markup.links.filter((link) =>
     (link.get("rel") ?? "").toLowerCase().split(/\s+/).includes(relation),
   );
 }
 
-/** Many sites name themselves, or their domain, as author of every page; that tells nothing. */
+/** Ignores the name or the domain of the site, which many sites state as author of every page. */
 function author(metas: Metas): string | null {
   const name = readLine(metas.first("author"));
   const site = metas.first("og:site_name", "application-name")?.trim().toLowerCase();
@@ -55,7 +54,7 @@ function author(metas: Metas): string | null {
   return isDomain || name?.toLowerCase() === site || name?.includes("://") === true ? null : name;
 }
 
-/** The labels of the voluntary schemes: `rating` by Google, RTA by ASACP. */
+/** Whether `<meta name=rating>` has a label for adult content: Google's, or RTA of ASACP. */
 function isAdult(metas: Metas): boolean {
   return metas
     .all("rating")
@@ -69,19 +68,22 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
     player?.attributes.get("poster"),
     linksOf(markup, "image_src")[0]?.get("href"),
     metas.first("thumbnail", "thumbnailurl"),
-  ].flatMap((address) => {
-    const url = tryParseUrl(address, base);
+  ].flatMap((stated) => {
+    const url = tryParseUrl(stated, base);
     return url === null ? [] : [{ url: url.href, width: null, height: null }];
   });
 }
 
-/** The first player whose medium can be fetched: `blob:` and scripted ones cannot. */
-function firstPlayer({ players }: Markup, base: URL, takesLoops: boolean): Player | null {
-  const able = players.filter((player) => sourcesOf(player, base).length > 0);
-  return able.find((player) => takesLoops || !isDecoration(player)) ?? null;
+/** Returns the first player with an http or https source; `blob:` and script sources do not count. */
+function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
+  return (
+    players.find(
+      (player) => sourcesOf(player, base).length > 0 && (allowLoops || !isDecoration(player)),
+    ) ?? null
+  );
 }
 
-/** Plays by itself, silently, for ever and without controls: a moving picture of the page's design. */
+/** Whether a player is part of the page's design: a muted loop that starts by itself, without controls. */
 function isDecoration({ attributes }: Player): boolean {
   const loops = ["autoplay", "loop", "muted"].every((name) => attributes.has(name));
   return loops && !attributes.has("controls");
@@ -93,7 +95,7 @@ function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[]
     if (url === null) return [];
     const height = readPixels(source.get("res") ?? source.get("label")?.replace(/p$/, ""));
     const type = source.get("type") ?? null;
-    return [resource(url, "media", { type, fallback: kind, height })];
+    return [createResource(url, "media", { type, fallback: kind, height })];
   });
 }
 
@@ -104,6 +106,23 @@ function manifestLinks(markup: Markup, base: URL): Resource[] {
     const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(
       type.trim(),
     );
-    return url === null || !isManifest ? [] : [resource(url, "media", { type })];
+    return url === null || !isManifest ? [] : [createResource(url, "media", { type })];
   });
+}
+
+const subtitleKinds = new Set(["subtitles", "captions"]);
+
+/** Returns the subtitles of `<track>` elements by language, `und` if none is stated (BCP 47). */
+function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitles"] {
+  const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
+  for (const track of tracks) {
+    const url = tryParseUrl(track.get("src"), base);
+    const kind = (track.get("kind") ?? "subtitles").toLowerCase();
+    if (url === null || !subtitleKinds.has(kind)) continue;
+    const language = readLanguage(track.get("srclang")) ?? "und";
+    const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";
+    const subtitle = { url: url.href, ext, name: readLine(track.get("label")) };
+    byLanguage.set(language, [...(byLanguage.get(language) ?? []), subtitle]);
+  }
+  return Object.fromEntries(byLanguage);
 }

@@ -6,19 +6,20 @@ interface Item extends Thing {
   readonly properties: Map<string, Value[]>;
 }
 
-/** An open element within an item. */
+/** An open element that is an item or within one. */
 interface Frame {
   name: string;
   item: Item | null;
   target: Target | null;
 }
 
-/** Where an element's text goes. */
+/** Collects an element's text as the value of properties. */
 interface Target {
   owner: Item;
   names: readonly string[];
-  pieces: string[];
-  room: number;
+  chunks: string[];
+  /** How much more text is kept, UTF-16 code units. */
+  remaining: number;
 }
 
 const maxItems = 500;
@@ -30,7 +31,7 @@ const maxTextLength = 20_000;
 const voidElements = new Set(
   "area base br col embed hr img input link meta param source track wbr".split(" "),
 );
-const addressAttributes: Readonly<Record<string, string>> = {
+const urlAttributes: Readonly<Record<string, string>> = {
   a: "href",
   area: "href",
   audio: "src",
@@ -47,38 +48,39 @@ const addressAttributes: Readonly<Record<string, string>> = {
   track: "src",
   video: "src",
 };
-/** Of these the text is meant, also where the element is a link. */
+/** Properties whose value is the element's text even if the element is a link. */
 const textProperties = new Set("author creator description headline keywords name".split(" "));
 
-/** Reads microdata (HTML Standard §5.2) from tags as they come; `itemref` is not followed. */
+/** Collects microdata (HTML Standard §5.2) from tags in page order; `itemref` is ignored. */
 export class MicrodataReader {
+  /** The items that are no value of another item. */
   readonly items: Thing[] = [];
   #itemCount = 0;
-  /** The open elements, from the outermost item's on. */
+  /** The open elements from the outermost item on. */
   readonly #frames: Frame[] = [];
-  /** How many frames there are of each name. */
+  /** The number of frames by element name. */
   readonly #openNames = new Map<string, number>();
   readonly #owners: Item[] = [];
   readonly #targets: Target[] = [];
-  /** Open elements beyond `maxFrames`. */
-  #deeper = 0;
+  /** The number of open elements beyond `maxFrames`. */
+  #excessDepth = 0;
 
-  /** Within an item: every tag is needed. */
-  get isInside(): boolean {
+  /** Whether an item is open; then `open` and `close` need every tag. */
+  get isInItem(): boolean {
     return this.#owners.length > 0;
   }
 
-  /** Within a property whose value is its element's text. */
-  get isListening(): boolean {
+  /** Whether a property is open whose value is its element's text. */
+  get wantsText(): boolean {
     return this.#targets.length > 0;
   }
 
-  /** A start tag; its attributes only where they hold microdata. */
+  /** Takes a start tag; `attributes` is null if they have no microdata. */
   open(name: string, attributes: Attributes | null): void {
-    const frame = attributes === null ? null : this.#frameOf(name, attributes);
-    if (voidElements.has(name) || (!this.isInside && !frame?.item)) return;
+    const frame = attributes === null ? null : this.#createFrame(name, attributes);
+    if (voidElements.has(name) || (!this.isInItem && !frame?.item)) return;
     if (this.#frames.length === maxFrames) {
-      this.#deeper++;
+      this.#excessDepth++;
       return;
     }
     this.#frames.push(frame ?? { name, item: null, target: null });
@@ -87,30 +89,30 @@ export class MicrodataReader {
     if (frame?.target) this.#targets.push(frame.target);
   }
 
-  /** Ends the element and all within it that has not been ended. */
+  /** Takes an end tag; closes the innermost element of this name and all elements in it. */
   close(name: string): void {
-    if (this.#deeper > 0) {
-      this.#deeper--;
+    if (this.#excessDepth > 0) {
+      this.#excessDepth--;
       return;
     }
     const isOpen = (this.#openNames.get(name) ?? 0) > 0;
     if (isOpen) this.#closeFrom(this.#frames.findLastIndex((frame) => frame.name === name));
   }
 
-  text(piece: string): void {
+  text(chunk: string): void {
     for (const target of this.#targets) {
-      if (target.room > 0) target.pieces.push(piece.slice(0, target.room));
-      target.room -= piece.length;
+      if (target.remaining > 0) target.chunks.push(chunk.slice(0, target.remaining));
+      target.remaining -= chunk.length;
     }
   }
 
-  /** Ends all that is open. */
+  /** Closes all open elements. */
   end(): void {
     this.#closeFrom(0);
   }
 
-  /** Where the element is an item, or its text is a value. */
-  #frameOf(name: string, attributes: Attributes): Frame | null {
+  /** Adds the element's value. Returns a frame if the element is an item or its text is the value. */
+  #createFrame(name: string, attributes: Attributes): Frame | null {
     const names = (attributes.get("itemprop") ?? "").split(/\s+/).filter(Boolean).map(propertyName);
     const owner = this.#owners.at(-1) ?? null;
     if (attributes.has("itemscope") && this.#itemCount < maxItems) {
@@ -125,7 +127,7 @@ export class MicrodataReader {
     if (value !== null) addValue(owner, names, value);
     if (value !== null || voidElements.has(name) || this.#targets.length === maxTargets)
       return null;
-    return { name, item: null, target: { owner, names, pieces: [], room: maxTextLength } };
+    return { name, item: null, target: { owner, names, chunks: [], remaining: maxTextLength } };
   }
 
   #closeFrom(index: number): void {
@@ -134,7 +136,7 @@ export class MicrodataReader {
       if (item !== null) this.#owners.pop();
       if (target === null) continue;
       this.#targets.pop();
-      const text = target.pieces.join("").trim();
+      const text = target.chunks.join("").trim();
       if (text !== "") addValue(target.owner, target.names, decodeHTML(text));
     }
   }
@@ -149,12 +151,12 @@ function propertyName(name: string): string {
   return localName(name).toLowerCase();
 }
 
-/** An attribute's value, `content` first: pages put it on all kinds of elements. */
+/** Returns the value that an attribute states, `content` first: pages use it on all elements. */
 function attributeValue(name: string, attributes: Attributes, names: string[]): string | null {
   const content = attributes.get("content")?.trim();
   if (content !== undefined && content !== "") return content;
   if (name === "a" && names.some((property) => textProperties.has(property))) return null;
-  return attributes.get(addressAttributes[name] ?? "")?.trim() || null;
+  return attributes.get(urlAttributes[name] ?? "")?.trim() || null;
 }
 
 function addValue(item: Item, names: readonly string[], value: Value): void {

@@ -1,90 +1,78 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
-import type { Embed, Thumbnail } from "../../../page-info.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
 import { readPixels } from "../../../parsers/count.ts";
 import { readDuration } from "../../../parsers/duration.ts";
 import { readLine } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 
-/** What an oEmbed answer states; `null` for what it does not state or states in a wrong form. */
-export interface OembedFacts {
-  type: "video" | "rich" | "photo" | "link" | null;
-  title: string | null;
-  author_name: string | null;
-  author_url: string | null;
-  provider_name: string | null;
-  thumbnail: Thumbnail | null;
-  /** The player: the first iframe in `html`. */
-  embed: Embed | null;
-  /** Seconds. Not in the specification, but widely stated. */
-  duration: number | null;
-}
-
-/** An iframe is looked for among so many elements. */
+/** The iframe must be among this many first elements of `html`. */
 const maxElements = 1_000;
 
-/** A field of XML, or the `html` of either form, is read no further. */
+/** Limit of an XML field, and of `html` in either format, UTF-16 code units. */
 const maxHtmlLength = 100_000;
 
 /**
- * Reads an oEmbed answer (oEmbed 1.0 §2.3.4) that was found at `url`, as JSON or XML, whichever it
- * begins like; `contentType` decides where neither shows. Numbers may be texts; addresses are
- * resolved against `url` and must be http(s).
+ * Extracts the fields of the oEmbed response of `url` (oEmbed 1.0 §2.3.4) and, if its type is video, the
+ * player: the first iframe in `html`. The first character tells whether it is JSON or XML, else
+ * `contentType` does. Invalid fields are null. Numbers may be strings; `duration` (seconds) is not in the
+ * specification, but common. URLs are resolved against `url` and must be http or https.
  *
- * @throws ServiceError `upstream_invalid` where it is neither a JSON object nor an `oembed` element.
+ * @throws ServiceError `upstream_invalid` if it is neither a JSON object nor an `oembed` element
  */
-export function readOembed(text: string, contentType: string | null, url: URL): OembedFacts {
-  const fields = fieldsOf(text, contentType, url);
+export function extractOembed(text: string, contentType: string | null, url: URL): Metadata {
+  const fields = parseFields(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
-  const address = (name: string) => tryParseUrl(stated(name), url)?.href ?? null;
-  const thumbnail = address("thumbnail_url");
-  const type = stated("type")?.trim().toLowerCase();
+  const urlIn = (name: string) => tryParseUrl(stated(name), url);
+  const thumbnail = urlIn("thumbnail_url");
+  const isVideo = stated("type")?.trim().toLowerCase() === "video";
+  const player = isVideo ? findPlayer(stated("html") ?? "", stated, url) : null;
   return {
-    type: types.find((known) => known === type) ?? null,
+    site_name: readLine(stated("provider_name")),
     title: readLine(stated("title")),
-    author_name: readLine(stated("author_name")),
-    author_url: address("author_url"),
-    provider_name: readLine(stated("provider_name")),
-    thumbnail:
-      thumbnail === null
-        ? null
-        : {
-            url: thumbnail,
-            width: readPixels(stated("thumbnail_width")),
-            height: readPixels(stated("thumbnail_height")),
-          },
-    embed: embedOf(stated("html") ?? "", stated, url),
     duration: readDuration(stated("duration")),
+    uploader: readLine(stated("author_name")),
+    uploader_url: urlIn("author_url")?.href ?? null,
+    thumbnails:
+      thumbnail === null
+        ? []
+        : [
+            {
+              url: thumbnail.href,
+              width: readPixels(stated("thumbnail_width")),
+              height: readPixels(stated("thumbnail_height")),
+            },
+          ],
+    resources: player === null ? [] : [player],
+    media_type: isVideo ? "video" : null,
   };
 }
 
-const types = ["video", "rich", "photo", "link"] as const;
-
 type Fields = ReadonlyMap<string, unknown>;
 
-function fieldsOf(text: string, contentType: string | null, url: URL): Fields {
+function parseFields(text: string, contentType: string | null, url: URL): Fields {
   const begin = /\S/.exec(text)?.[0];
   const isXml = begin === "<" || (begin !== "{" && /\bxml\b/i.test(contentType ?? ""));
   let cause: unknown;
   try {
-    const fields = isXml ? xmlFields(text) : jsonFields(text);
+    const fields = isXml ? parseXml(text) : parseJson(text);
     if (fields !== null) return fields;
   } catch (error) {
     cause = error;
   }
   const rule = "it must be a JSON object or an XML oembed element (oEmbed 1.0 §2.3.4)";
-  const message = `cannot read the oEmbed answer of ${url.href.slice(0, 200)}: ${rule}`;
+  const message = `cannot parse the oEmbed response of ${url.href.slice(0, 200)}: ${rule}`;
   throw new ServiceError("upstream_invalid", message, { cause });
 }
 
-function jsonFields(text: string): Fields | null {
+function parseJson(text: string): Fields | null {
   const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? new Map(Object.entries(value)) : null;
 }
 
-/** The texts of the root's children; the rest of the document is passed over. */
-function xmlFields(text: string): Fields | null {
+/** Returns the texts of the root's children by name; null if the root is not `oembed`. */
+function parseXml(text: string): Fields | null {
   const fields = new Map<string, string>();
   let depth = 0;
   let field: string | null = null;
@@ -113,8 +101,12 @@ function xmlFields(text: string): Fields | null {
   return isOembed ? fields : null;
 }
 
-function embedOf(html: string, stated: (name: string) => string | null, url: URL): Embed | null {
-  let embed: Embed | null = null;
+function findPlayer(
+  html: string,
+  stated: (name: string) => string | null,
+  url: URL,
+): Resource | null {
+  let player: Resource | null = null;
   let elements = 0;
   const parser = new Parser({
     onopentag(name, attributes) {
@@ -122,16 +114,15 @@ function embedOf(html: string, stated: (name: string) => string | null, url: URL
       if (elements > maxElements) parser.pause();
       const src = name === "iframe" ? tryParseUrl(attributes["src"], url) : null;
       if (src === null) return;
-      embed = {
-        url: src.href,
+      player = createResource(src, "player", {
         width: readPixels(stated("width")) ?? readPixels(attributes["width"]),
         height: readPixels(stated("height")) ?? readPixels(attributes["height"]),
-      };
+      });
       parser.pause();
     },
   });
   parser.write(html.slice(0, maxHtmlLength));
-  return embed;
+  return player;
 }
 
 function stringOf(value: unknown): string | null {

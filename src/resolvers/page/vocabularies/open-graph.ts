@@ -1,15 +1,15 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
-import { type Metadata, type Resource, resource } from "../metadata.ts";
 import { readPixels } from "../../../parsers/count.ts";
 import { readDate } from "../../../parsers/date.ts";
 import { readDuration } from "../../../parsers/duration.ts";
 import { readLanguage } from "../../../parsers/language.ts";
-import type { Metas } from "../markup/metas.ts";
 import { readTags } from "../../../parsers/tags.ts";
 import { readLine, readParagraphs } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import type { Metas } from "../markup/metas.ts";
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 
-/** The Open Graph protocol (ogp.me) with its `video.*` and `article` types, Facebook's names included. */
+/** Extracts Open Graph (ogp.me) with its `video.*` and `article` types, and Facebook's own properties. */
 export function extractOpenGraph(metas: Metas, base: URL): Metadata {
   const author = metas.first("article:author");
   const authorUrl = tryParseUrl(author?.includes("://") === true ? author : null, base);
@@ -34,8 +34,8 @@ export function extractOpenGraph(metas: Metas, base: URL): Metadata {
 }
 
 /**
- * The kind of thing that `og:type` names; `null` where it leaves room for a video (`article`,
- * `website`, …). Types of a site's own, like `shop:lamp`, count by their last word.
+ * Returns what `og:type` states the page is about; null if it may contain a video (`article`, `website`,
+ * …). A site's own types, like `shop:lamp`, are judged by their last word.
  */
 function mediaType(types: string[]): PageInfo["media_type"] | null {
   const words = types.map((type) => type.trim().toLowerCase());
@@ -54,7 +54,7 @@ function ageLimit(stated: string | null): number | null {
   return years > 0 ? years : null;
 }
 
-/** `og:image` and its structured properties, which describe the image before them. */
+/** Reads `og:image` and its structured properties. */
 function images(metas: Metas, base: URL): Thumbnail[] {
   return structures("image", metas).flatMap(({ root, secure, properties }) => {
     const url = tryParseUrl(root, base) ?? tryParseUrl(secure, base);
@@ -73,9 +73,9 @@ function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
       height: readPixels(properties.get(":height")),
       fallback: type?.toLowerCase().startsWith(`${kind}/`) === true ? kind : null,
     };
-    return [secure, root].flatMap((address) => {
-      const url = tryParseUrl(address, base);
-      return url === null ? [] : [resource(url, "either", stated)];
+    return [secure, root].flatMap((value) => {
+      const url = tryParseUrl(value, base);
+      return url === null ? [] : [createResource(url, "either", stated)];
     });
   });
 }
@@ -87,8 +87,8 @@ interface Structure {
 }
 
 /**
- * Arrays of structured properties (ogp.me): an object begins with its root tag, or `url`; what follows
- * describes it. Pages also put some of it before the root tag.
+ * Groups structured properties (ogp.me): an object starts with its root property or `url`, and the
+ * properties after it describe it. Some pages state properties before the first root too.
  */
 function structures(kind: "image" | "video" | "audio", metas: Metas): Structure[] {
   const found: Structure[] = [];

@@ -1,7 +1,6 @@
 /**
- * A node of schema.org's graph, the same from JSON-LD and from microdata. Types are without the
- * vocabulary's address; property names are in lower case, because pages write both `embedUrl` and
- * `embedURL`.
+ * A node of schema.org's graph, from JSON-LD or microdata. Types are without the vocabulary's URL;
+ * property names are in lower case, because pages write both `embedUrl` and `embedURL`.
  */
 export interface Thing {
   readonly types: readonly string[];
@@ -11,26 +10,29 @@ export interface Thing {
 
 export type Value = string | Thing;
 
-/** `https://schema.org/VideoObject`, `schema:VideoObject` → `VideoObject`. */
+/** Returns `VideoObject` for `https://schema.org/VideoObject` and `schema:VideoObject`. */
 export function localName(name: string): string {
   return name.slice(
     Math.max(name.lastIndexOf("/"), name.lastIndexOf("#"), name.lastIndexOf(":")) + 1,
   );
 }
 
+/** Whether the thing has one of these types. */
 export function isA(thing: Thing, types: ReadonlySet<string>): boolean {
   return thing.types.some((type) => types.has(type));
 }
 
+/** Returns all values of these properties. */
 export function valuesOf(thing: Thing, ...names: string[]): Value[] {
   return names.flatMap((name) => thing.properties.get(name) ?? []);
 }
 
+/** Returns the nested things among the values of these properties. */
 export function thingsOf(thing: Thing, ...names: string[]): Thing[] {
   return valuesOf(thing, ...names).filter((value) => typeof value !== "string");
 }
 
-/** The property's texts; those of the first name that has any. */
+/** Returns the texts of the first of these properties that has any. */
 export function textsOf(thing: Thing, ...names: string[]): string[] {
   for (const name of names) {
     const texts = (thing.properties.get(name) ?? []).filter((value) => typeof value === "string");
@@ -39,11 +41,12 @@ export function textsOf(thing: Thing, ...names: string[]): string[] {
   return [];
 }
 
+/** Returns the first text of the first of these properties that has any; null if none has. */
 export function textOf(thing: Thing, ...names: string[]): string | null {
   return textsOf(thing, ...names)[0] ?? null;
 }
 
-/** Names or addresses, whichever a property's values are: nested things answer with `names`. */
+/** Returns a property's values as texts; of a nested thing the first text of `names`. */
 export function textsWithin(thing: Thing, property: string, ...names: string[]): string[] {
   return valuesOf(thing, property).flatMap((value) =>
     typeof value === "string" ? [value] : textsOf(value, ...names).slice(0, 1),

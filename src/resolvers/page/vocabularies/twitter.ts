@@ -1,10 +1,10 @@
-import { tryParseUrl } from "../../../parsers/url.ts";
-import { type Metadata, type Resource, resource } from "../metadata.ts";
 import { readPixels } from "../../../parsers/count.ts";
-import type { Metas } from "../markup/metas.ts";
 import { readLine, readParagraphs } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import type { Metas } from "../markup/metas.ts";
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 
-/** Twitter Cards; a player card's player and stream. */
+/** Extracts Twitter Cards; its resources are the player card's stream and player. */
 export function extractTwitter(metas: Metas, base: URL): Metadata {
   const image = tryParseUrl(
     metas.first("twitter:image", "twitter:image:src", "twitter:image0"),
@@ -22,9 +22,9 @@ export function extractTwitter(metas: Metas, base: URL): Metadata {
 function players(metas: Metas, base: URL): Resource[] {
   const width = readPixels(metas.first("twitter:player:width"));
   const height = readPixels(metas.first("twitter:player:height"));
-  return metas.all("twitter:player", "twitter:player:url").flatMap((address) => {
-    const url = tryParseUrl(address, base);
-    return url === null ? [] : [resource(url, "player", { width, height })];
+  return metas.all("twitter:player", "twitter:player:url").flatMap((value) => {
+    const url = tryParseUrl(value, base);
+    return url === null ? [] : [createResource(url, "player", { width, height })];
   });
 }
 
@@ -34,5 +34,5 @@ function streams(metas: Metas, base: URL): Resource[] {
   const url = tryParseUrl(metas.first("twitter:player:stream"), base);
   return url === null
     ? []
-    : [resource(url, "media", { type, fallback: type === null ? null : fallback })];
+    : [createResource(url, "media", { type, fallback: type === null ? null : fallback })];
 }

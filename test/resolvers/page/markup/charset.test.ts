@@ -6,8 +6,8 @@ async function* chunks(bytes: Uint8Array, size: number) {
 }
 
 async function decode(bytes: Uint8Array, contentType: string | null = null, size = 1_000) {
-  const pieces = await Array.fromAsync(decodePage(chunks(bytes, size), contentType));
-  return { text: pieces.join(""), pieces };
+  const decoded = await Array.fromAsync(decodePage(chunks(bytes, size), contentType));
+  return { text: decoded.join(""), chunks: decoded };
 }
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -20,13 +20,13 @@ test("UTF-8 is the default, and a character may be cut anywhere", async () => {
   }
 });
 
-test("a byte order mark wins over the content type and is not text", async () => {
+test("a byte order mark takes precedence over the content type and is not text", async () => {
   expect((await decode(utf8("\uFEFFé"), "text/html; charset=windows-1252")).text).toBe("é");
   const utf16 = Buffer.from("\uFEFF<p>é", "utf16le");
   expect((await decode(utf16, "text/html; charset=utf-8", 1)).text).toBe("<p>é");
 });
 
-test("the content type wins over a meta", async () => {
+test("the content type takes precedence over a meta", async () => {
   const page = latin('<meta charset="utf-8"><title>caf\xE9</title>');
   const { text } = await decode(page, 'text/html; x=1; Charset="ISO-8859-1"');
   expect(text).toContain("café");
@@ -36,12 +36,12 @@ test.each([
   '<meta charset="windows-1251">',
   "<meta http-equiv=Content-Type content='text/html; charset=windows-1251'>",
   '<?xml version="1.0" encoding="windows-1251"?>',
-])("without a charset in the content type %s tells it", async (declaration) => {
+])("without a charset in the content type %s states it", async (declaration) => {
   const page = Buffer.concat([latin(declaration), Buffer.from([0xcf, 0xf0, 0xe8])]);
   expect((await decode(page, "text/html", 5)).text).toBe(`${declaration}При`);
 });
 
-test("a meta beyond the first 1,024 bytes counts up to the end of the head", async () => {
+test("a meta after the first 1,024 bytes counts up to the end of the head", async () => {
   const comment = `<head><!--${"x".repeat(5_000)}-->`;
   const late = latin(`${comment}<meta charset="windows-1252"></head>caf\xE9`);
   expect((await decode(late)).text).toContain("café");
@@ -49,24 +49,24 @@ test("a meta beyond the first 1,024 bytes counts up to the end of the head", asy
   expect((await decode(body)).text).toContain("caf\uFFFD");
 });
 
-test("an unknown charset is passed over", async () => {
+test("an unknown charset is ignored", async () => {
   const page = latin('<meta charset="windows-1252">caf\xE9');
   expect((await decode(page, "text/html; charset=klingon")).text).toContain("café");
   expect((await decode(utf8("café"), "text/html; charset=")).text).toBe("café");
 });
 
-test("encodings that may not be decoded do not stop the page", async () => {
+test("encodings that cannot be decoded are read as others", async () => {
   expect((await decode(utf8("<p>a"), "text/html; charset=hz-gb-2312")).text).toBe("<p>a");
   const { text } = await decode(latin("caf\xE9"), "text/html; charset=x-user-defined");
   expect(text).toBe("café");
 });
 
-test("bytes that are not of the encoding become U+FFFD, also a cut end", async () => {
+test("invalid bytes become U+FFFD, also a truncated end", async () => {
   const page = Buffer.from([0x61, 0xff, 0x62, 0xf0, 0x9f, 0x8e]);
   expect((await decode(page, null, 1)).text).toBe("a\uFFFDb\uFFFD");
 });
 
-test("legacy multi-byte text is read across cuts", async () => {
+test("legacy multi-byte text is decoded across chunks", async () => {
   const shiftJis = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
   expect((await decode(shiftJis, "text/html; charset=Shift_JIS", 1)).text).toBe("日本");
 });
@@ -74,24 +74,24 @@ test("legacy multi-byte text is read across cuts", async () => {
 test("small chunks are joined and large ones cut, without waiting for the whole page", async () => {
   const page = utf8("abcdefgh".repeat(40_000));
   for (const size of [10, 320_000]) {
-    const { pieces, text } = await decode(page, null, size);
+    const { chunks: decoded, text } = await decode(page, null, size);
     expect(text).toHaveLength(320_000);
-    expect(pieces.map((piece) => piece.length)).toEqual([65536, 65536, 65536, 65536, 57856]);
+    expect(decoded.map((chunk) => chunk.length)).toEqual([65536, 65536, 65536, 65536, 57856]);
   }
   async function* endless() {
     for (;;) yield page;
   }
-  for await (const piece of decodePage(endless(), null)) {
-    expect(piece).toHaveLength(65536);
+  for await (const chunk of decodePage(endless(), null)) {
+    expect(chunk).toHaveLength(65536);
     break;
   }
 });
 
-test("an empty page gives no text", async () => {
-  expect((await decode(new Uint8Array())).pieces).toEqual([]);
+test("an empty page yields no text", async () => {
+  expect((await decode(new Uint8Array())).chunks).toEqual([]);
 });
 
-test("what the body rejects with comes through", async () => {
+test("an error of the body rejects the iteration", async () => {
   const lost = new Error("connection lost");
   async function* failing() {
     yield utf8("abc");

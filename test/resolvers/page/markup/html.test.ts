@@ -2,7 +2,7 @@ import { array, assert, constant, constantFrom, nat, oneof, property } from "fas
 import { describe, expect, it } from "vitest";
 import { HtmlScanner, type HtmlSink } from "../../../../src/resolvers/page/markup/html.ts";
 
-/** Everything that a scanner reports of `chunks`, runs of text joined. */
+/** Returns everything that a scanner reports of `chunks`, with runs of text joined. */
 function scan(chunks: readonly string[]): string[] {
   const events: string[] = [];
   let text = "";
@@ -23,8 +23,8 @@ function scan(chunks: readonly string[]): string[] {
       flush();
       events.push(`close ${name}`);
     },
-    text(piece) {
-      text += piece;
+    text(chunk) {
+      text += chunk;
     },
   };
   const scanner = new HtmlScanner(sink);
@@ -34,7 +34,7 @@ function scan(chunks: readonly string[]): string[] {
   return events;
 }
 
-const pieces = [
+const constructs = [
   `<p class="a > b" id='c"d' hidden>text &amp; more</p >`,
   `<meta itemprop=name content=x=y>`,
   `<!-- a <b> -- > c -->after<!--><i>in</i><!---->`,
@@ -60,27 +60,27 @@ describe("the HTML scanner", () => {
     ]);
   });
 
-  it("knows microdata by attribute names, not by values", () => {
+  it("recognizes microdata by attribute names, not by values", () => {
     const hasMicrodata = (tag: string) => scan([tag])[0]?.split("|")[2];
     expect(hasMicrodata(`<a class="itemprop" href=itemscope>`)).toBe("false");
     expect(hasMicrodata(`<a itemscope>`)).toBe("true");
     expect(hasMicrodata(`<a class="x"itemprop=y>`)).toBe("true");
   });
 
-  it.each(pieces)("finds the same wherever a chunk ends: %j", (piece) => {
+  it.each(constructs)("finds the same wherever a chunk ends: %j", (construct) => {
     const filler = `<p>${"x".repeat(65_536)}`;
-    const whole = scan([filler + piece + filler]);
-    for (let cut = 0; cut <= piece.length; cut++) {
-      const chunks = [filler + piece.slice(0, cut), piece.slice(cut) + filler];
+    const whole = scan([filler + construct + filler]);
+    for (let cut = 0; cut <= construct.length; cut++) {
+      const chunks = [filler + construct.slice(0, cut), construct.slice(cut) + filler];
       expect(scan(chunks)).toEqual(whole);
     }
   });
 
-  it("finds the same in any cutting of any mixture", () => {
-    const piece = oneof(constantFrom(...pieces), constant("y".repeat(9_000)));
+  it("finds the same for any chunks of any mixture", () => {
+    const part = oneof(constantFrom(...constructs), constant("y".repeat(9_000)));
     assert(
       property(
-        array(piece, { minLength: 20, maxLength: 60 }),
+        array(part, { minLength: 20, maxLength: 60 }),
         array(nat(200_000), { maxLength: 12 }),
         (parts, cuts) => {
           const html = parts.join("");
@@ -95,7 +95,7 @@ describe("the HTML scanner", () => {
     );
   });
 
-  it("passes over a tag that is too long, in one chunk as in many", () => {
+  it("ignores a tag that is too long, in one chunk or in many", () => {
     const html = `<a x="${"y".repeat(300_000)}">text<b>`;
     expect(scan([html])).toEqual(["text text", "open b||false|false"]);
     expect(scan(html.match(/[^]{1,7000}/g) ?? [])).toEqual(scan([html]));

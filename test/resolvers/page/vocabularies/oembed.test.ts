@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { readOembed } from "../../../../src/resolvers/page/vocabularies/oembed.ts";
+import { createResource } from "../../../../src/resolvers/page/metadata.ts";
+import { extractOembed } from "../../../../src/resolvers/page/vocabularies/oembed.ts";
 
 const url = new URL("https://video.example.com/oembed?url=x");
-const json = (value: unknown) => readOembed(JSON.stringify(value), "application/json", url);
+const json = (value: unknown) => extractOembed(JSON.stringify(value), "application/json", url);
 
 const stated = {
   version: "1.0",
@@ -20,37 +21,43 @@ const stated = {
   html: '<div>x</div><iframe src="//player.example.com/e/1?a=1&amp;b=2" width="5"></iframe><iframe src="https://other.example"></iframe>',
 };
 
-const facts = {
-  type: "video",
+const expected = {
+  site_name: "Example",
   title: "Heron at dawn",
-  author_name: "Ada",
-  author_url: "https://video.example.com/ada",
-  provider_name: "Example",
-  thumbnail: { url: "https://img.example.com/1.jpg", width: 640, height: 360 },
-  embed: { url: "https://player.example.com/e/1?a=1&b=2", width: 1280, height: 720 },
   duration: 61.5,
+  uploader: "Ada",
+  uploader_url: "https://video.example.com/ada",
+  thumbnails: [{ url: "https://img.example.com/1.jpg", width: 640, height: 360 }],
+  resources: [
+    createResource(new URL("https://player.example.com/e/1?a=1&b=2"), "player", {
+      width: 1280,
+      height: 720,
+    }),
+  ],
+  media_type: "video",
 };
 
-test("JSON and XML tell the same", () => {
+test("JSON and XML are parsed alike", () => {
   const escaped = (value: string | number) =>
     String(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   const children = Object.entries(stated).map(
     ([name, value]) => `<${name}>${escaped(value)}</${name}>`,
   );
   const xml = `<?xml version="1.0" encoding="utf-8"?>\n<oembed>${children.join("\n")}</oembed>`;
-  expect(json(stated)).toEqual(facts);
-  expect(readOembed(xml, "text/xml", url)).toEqual(facts);
+  expect(json(stated)).toEqual(expected);
+  expect(extractOembed(xml, "text/xml", url)).toEqual(expected);
 });
 
-test("what it begins like decides, not the content type", () => {
-  expect(readOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(facts);
-  expect(readOembed("<oembed><type>link</type></oembed>", null, url).type).toBe("link");
+test("the first character decides on the format, not the content type", () => {
+  expect(extractOembed(`\uFEFF ${JSON.stringify(stated)}`, "text/xml", url)).toEqual(expected);
+  const xml = "<oembed><type>link</type><title>Heron</title></oembed>";
+  expect(extractOembed(xml, null, url)).toMatchObject({ media_type: null, title: "Heron" });
 });
 
-test("a field of a wrong form is not stated", () => {
+test("invalid fields are null", () => {
   expect(
     json({
-      type: "film",
+      type: "Video ",
       title: { text: "no" },
       author_name: "  ",
       author_url: "javascript:alert(1)",
@@ -60,36 +67,42 @@ test("a field of a wrong form is not stated", () => {
       ["__proto__"]: { title: "polluted" },
     }),
   ).toEqual({
-    type: null,
+    site_name: null,
     title: null,
-    author_name: null,
-    author_url: null,
-    provider_name: null,
-    thumbnail: null,
-    embed: null,
     duration: null,
+    uploader: null,
+    uploader_url: null,
+    thumbnails: [],
+    resources: [],
+    media_type: "video",
   });
 });
 
-test("the iframe's own size counts where the answer has none", () => {
+test.each(["rich", "photo", "link", "film", 1, undefined])(
+  "a response of type %j has no player and is no video",
+  (type) => {
+    expect(json({ ...stated, type })).toEqual({ ...expected, resources: [], media_type: null });
+  },
+);
+
+test("the iframe's own size counts if the response states none", () => {
   const html = "<iframe width='560' height='100%' src='/embed/1'></iframe>";
-  expect(json({ html }).embed).toEqual({
-    url: "https://video.example.com/embed/1",
-    width: 560,
-    height: null,
-  });
+  expect(json({ type: "video", html }).resources).toEqual([
+    createResource(new URL("https://video.example.com/embed/1"), "player", { width: 560 }),
+  ]);
 });
 
-test("entities are undone once", () => {
+test("entities are decoded once", () => {
   const html = '<iframe src="/e?q=%26&amp;amp;r=1"></iframe>';
-  expect(json({ html }).embed?.url).toBe("https://video.example.com/e?q=%26&amp;r=1");
+  const [player] = json({ type: "video", html }).resources ?? [];
+  expect(player?.url.href).toBe("https://video.example.com/e?q=%26&amp;r=1");
 });
 
 test.each(["", "null", "[]", '"text"', "{", "<html></html>", "Not found", "<oembed", "1"])(
   "what is neither a JSON object nor an oembed element is refused: %s",
   (text) => {
     for (const contentType of ["application/json", "text/xml", null]) {
-      expect(() => readOembed(text, contentType, url)).toThrow(
+      expect(() => extractOembed(text, contentType, url)).toThrow(
         expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
       );
     }

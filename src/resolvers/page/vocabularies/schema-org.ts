@@ -1,12 +1,12 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
-import { type Metadata, type Resource, resource } from "../metadata.ts";
 import { readCount, readPixels } from "../../../parsers/count.ts";
 import { readDate } from "../../../parsers/date.ts";
 import { readDuration } from "../../../parsers/duration.ts";
 import { readLanguage } from "../../../parsers/language.ts";
 import { readKeywords } from "../../../parsers/tags.ts";
 import { readLine, readProse } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { createResource, type Metadata, type Resource } from "../metadata.ts";
 import {
   isA,
   localName,
@@ -26,7 +26,7 @@ const audioTypes = new Set([
   "Audiobook",
 ]);
 
-/** What a schema.org VideoObject (or AudioObject …) states about itself. */
+/** Extracts what a schema.org VideoObject, AudioObject or the like states. `now` decides on live status. */
 export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   const kind = isA(thing, audioTypes) ? "audio" : "video";
   const person = thingsOf(thing, "author", "creator", "byartist")[0];
@@ -38,7 +38,7 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
     duration: readDuration(textsWithin(thing, "duration", "value", "name")[0]),
     uploaded_at: firstDate(thing, "uploaddate", "datepublished", "datecreated"),
     uploader: authorOf(thing),
-    uploader_url: addressOf(person, base),
+    uploader_url: profileUrl(person, base),
     view_count: viewCount(thing),
     like_count: interactions(thing, "UserLikes", "LikeAction"),
     live_status: liveStatus(thing, now),
@@ -50,20 +50,37 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   };
 }
 
-export function authorOf(thing: Thing): string | null {
+/** Extracts what schema.org's page types state about the page; of each field, the first page that has it. */
+export function extractPage(pages: readonly Thing[], base: URL): Metadata {
+  const first = <T>(read: (page: Thing) => T | null): T | null =>
+    pages.map(read).find((value) => value !== null) ?? null;
+  return {
+    webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
+    site_name: first((page) => readLine(textsWithin(page, "publisher", "name")[0])),
+    title: first((page) => readLine(textOf(page, "headline", "name"))),
+    description: first((page) => readProse(textOf(page, "description"))),
+    language: first((page) => readLanguage(textOf(page, "inlanguage"))),
+    uploaded_at: first((page) => firstDate(page, "datepublished", "datecreated")),
+    uploader: first(authorOf),
+    thumbnails: pages.flatMap((page) => thumbnails(page, base)),
+    tags: readKeywords(pages.flatMap((page) => textsOf(page, "keywords"))),
+  };
+}
+
+function authorOf(thing: Thing): string | null {
   const names = ["author", "creator", "byartist"].flatMap((property) =>
     textsWithin(thing, property, "name", "alternatename"),
   );
   return names.map(readLine).find((name) => name !== null && !name.includes("://")) ?? null;
 }
 
-function addressOf(person: Thing | undefined, base: URL): string | null {
+function profileUrl(person: Thing | undefined, base: URL): string | null {
   if (person === undefined) return null;
   const profile = thingsOf(person, "mainentityofpage")[0];
   return tryParseUrl(textOf(person, "url") ?? person.id ?? profile?.id, base)?.href ?? null;
 }
 
-export function firstDate(thing: Thing, ...properties: string[]): string | null {
+function firstDate(thing: Thing, ...properties: string[]): string | null {
   for (const property of properties) {
     const date = textsOf(thing, property)
       .map(readDate)
@@ -73,7 +90,7 @@ export function firstDate(thing: Thing, ...properties: string[]): string | null 
   return null;
 }
 
-export function thumbnails(thing: Thing, base: URL): Thumbnail[] {
+function thumbnails(thing: Thing, base: URL): Thumbnail[] {
   const values = valuesOf(thing, "thumbnailurl", "thumbnail", "image");
   return values.flatMap((value) => {
     const image = typeof value === "string" ? null : value;
@@ -97,14 +114,14 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
       height: readPixels(textsWithin(part, "height", "value")[0]),
     };
     const content = tryParseUrl(textOf(part, "contenturl"), base);
-    if (content !== null) found.push(resource(content, "media", stated));
+    if (content !== null) found.push(createResource(content, "media", stated));
     const embed = tryParseUrl(textsWithin(part, "embedurl", "url")[0], base);
-    if (embed !== null) found.push(resource(embed, "player", { ...stated, type: null }));
+    if (embed !== null) found.push(createResource(embed, "player", { ...stated, type: null }));
   }
   return found.map((each) => (each.type === null ? each : { ...each, fallback: kind }));
 }
 
-/** `interactionCount` without a word about what was counted means views. */
+/** An `interactionCount` that does not state what it counts is of views. */
 function viewCount(thing: Thing): number | null {
   const plain = textsOf(thing, "interactioncount")
     .map(readCount)
@@ -118,8 +135,8 @@ function viewCount(thing: Thing): number | null {
 }
 
 /**
- * From InteractionCounters of these types ("": no type at all), and from the older texts like
- * `UserPlays:6241`.
+ * Returns the count of the first InteractionCounter of one of these types ("": without a type), or of a
+ * text in the older form `UserPlays:6241`.
  */
 function interactions(thing: Thing, older: string, ...actions: string[]): number | null {
   for (const value of valuesOf(
@@ -145,7 +162,7 @@ function interactions(thing: Thing, older: string, ...actions: string[]): number
   return null;
 }
 
-/** From the BroadcastEvent under `publication`: whether it is live, and when it begins and ends. */
+/** Derives the live status from the BroadcastEvent in `publication` and its start and end. */
 function liveStatus(thing: Thing, now: Date): PageInfo["live_status"] {
   const event = thingsOf(thing, "publication").find(
     (each) => textOf(each, "islivebroadcast") !== null,
@@ -162,9 +179,7 @@ function ageLimit(thing: Thing): number | null {
   const rated = textsWithin(thing, "contentrating", "ratingvalue", "name")[0] ?? "";
   const years = Number(/(?:^|\D)(\d{1,2})\+?$/.exec(rated.slice(0, 60).trim())?.[1] ?? 0);
   if (years >= 3 && years <= 21) return years;
-  return textOf(thing, "isfamilyfriendly") !== null && isFalse(textOf(thing, "isfamilyfriendly"))
-    ? 18
-    : null;
+  return isFalse(textOf(thing, "isfamilyfriendly")) ? 18 : null;
 }
 
 function isTrue(value: string | null): boolean {
