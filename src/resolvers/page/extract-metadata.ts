@@ -8,7 +8,7 @@ import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractOpenGraph } from "./vocabularies/open-graph.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
-import type { Thing } from "./vocabularies/thing.ts";
+import type { Thing } from "./markup/thing.ts";
 import { extractTwitter } from "./vocabularies/twitter.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { decodeHTML } from "entities";
 import { type Attributes, parseAttributes } from "./attributes.ts";
 import { HtmlScanner, type HtmlSink, type StartTag } from "./html.ts";
-import { MicrodataReader } from "../vocabularies/microdata.ts";
-import type { Thing } from "../vocabularies/thing.ts";
+import { MicrodataReader } from "./microdata.ts";
+import type { Thing } from "./thing.ts";
 
 /** The parts of a page that may state metadata, as written: neither resolved nor trimmed. */
 export interface Markup {

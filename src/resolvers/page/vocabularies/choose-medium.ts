@@ -1,5 +1,5 @@
 import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
-import { isA, type Thing, textOf, textsWithin, thingsOf } from "./thing.ts";
+import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
 const audioTypes = new Set(["AudioObject", "MusicRecording", "PodcastEpisode", "RadioEpisode"]);

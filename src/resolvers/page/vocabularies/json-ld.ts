@@ -1,5 +1,5 @@
 import { decodeHTML, decodeHTMLStrict } from "entities";
-import { localName, type Thing, type Value } from "./thing.ts";
+import { localName, type Thing, type Value } from "../markup/thing.ts";
 
 const maxThings = 2000;
 const maxDepth = 16;

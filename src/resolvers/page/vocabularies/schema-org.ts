@@ -16,7 +16,7 @@ import {
   textsWithin,
   thingsOf,
   valuesOf,
-} from "./thing.ts";
+} from "../markup/thing.ts";
 
 const audioTypes = new Set([
   "AudioObject",

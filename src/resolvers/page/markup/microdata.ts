@@ -1,5 +1,5 @@
 import { decodeHTML } from "entities";
-import type { Attributes } from "../markup/attributes.ts";
+import type { Attributes } from "./attributes.ts";
 import { localName, type Thing, type Value } from "./thing.ts";
 
 interface Item extends Thing {
