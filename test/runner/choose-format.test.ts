@@ -144,7 +144,7 @@ describe("max_height", () => {
   test("that none keeps to is refused, and the heights that there are named", () => {
     const error = refusal(formats.slice(0, 3), { max_height: 100 });
     expect(error).toMatchObject({ code: "format_unavailable", retryable: false });
-    expect(String(error)).toContain("at most 100 pixels high, but 1080, 720, 360");
+    expect(String(error)).toContain("at most 100 pixels high; available: 1080, 720, 360");
   });
 
   test("does not keep mere sound from being taken", () => {

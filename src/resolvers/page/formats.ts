@@ -1,3 +1,4 @@
+import { byQuality } from "../../format-ranking.ts";
 import type { Format } from "../../page-info.ts";
 import { splitCodecs } from "../../manifests/manifest.ts";
 import type { Medium } from "./resources.ts";
@@ -38,17 +39,11 @@ export function formatOf(medium: Medium): Format {
 const maxAddressLength = 2 * 1024 * 1024;
 
 /**
- * Best first: pictures before mere sound, then height, then bit rate; else the page's order. The worst
- * are left out where all their addresses are longer than 2 Mi characters: a manifest at a long address
- * repeats it in each of its formats.
+ * Returns the formats best first; equal ones keep the page's order. Drops the worst if all URLs together
+ * have more than 2 Mi characters: a manifest at a long URL repeats it in each of its formats.
  */
 export function bestFormats(formats: readonly Format[]): Format[] {
-  const rank = ({ vcodec, height, tbr }: Format) =>
-    [vcodec === "none" ? 0 : 1, height ?? 0, tbr ?? 0] as const;
-  const sorted = formats.toSorted((a, b) => {
-    const [x, y] = [rank(a), rank(b)];
-    return y[0] - x[0] || y[1] - x[1] || y[2] - x[2];
-  });
+  const sorted = formats.toSorted(byQuality);
   let room = maxAddressLength;
   const end = sorted.findIndex(({ url, manifest_url }) => {
     room -= url.length + (manifest_url?.length ?? 0);
