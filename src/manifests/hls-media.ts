@@ -1,11 +1,12 @@
+import { roundSeconds } from "./attributes.ts";
 import { isLicensedKey } from "./hls-key.ts";
 import { readLines } from "./hls-lines.ts";
-import { type Manifest, roundSeconds } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
 
 /**
- * A media playlist as one format: its own address. It is over, and so has a duration, with
- * EXT-X-ENDLIST or as VOD (which must not change, RFC 8216 §4.3.3.5); else it is live, EVENT too.
- * An empty list of tags gives no format.
+ * Reads a media playlist as one format with the playlist's own URL. With EXT-X-ENDLIST or as VOD (which
+ * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
+ * playlist without media tags has no format.
  */
 export function readMediaPlaylist(text: string, url: URL): Manifest {
   let seconds = 0;
@@ -15,8 +16,8 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
   for (const { tag, value } of readLines(text)) {
     if (tag === "#EXTINF") {
       isMedia = true;
-      const length = Number.parseFloat(value);
-      if (length > 0) seconds += length;
+      const durationS = Number.parseFloat(value);
+      if (durationS > 0) seconds += durationS;
     } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
     else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
     else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";

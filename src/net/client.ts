@@ -1,3 +1,5 @@
+import type { ByteRange } from "./byte-range.ts";
+
 /** What the rest of the program sees of the network. */
 export interface HttpClient {
   /**
@@ -42,12 +44,6 @@ export interface GetOptions {
   range?: ByteRange;
   /** With `range`: the validator that must still hold, else everything is sent (RFC 9110 §13.1.5). */
   ifRange?: string;
-}
-
-/** Bytes of a resource; without `length` up to its end. */
-export interface ByteRange {
-  offset: number;
-  length?: number;
 }
 
 export interface HttpResponse {

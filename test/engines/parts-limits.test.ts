@@ -150,16 +150,16 @@ it("touches nothing after it was closed, for which it waits", async () => {
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("stops what an `onStart` does not want", async () => {
+it("stops a response that `onResponse` refuses", async () => {
   const { server, open, fetch } = await startTrial();
   server.serve("/medium", medium, { headers: { "content-type": "text/html" } });
   const unwanted = new ServiceError("upstream_invalid", "no medium");
   const starts: unknown[] = [];
-  const onStart = (start: unknown) => {
+  const onResponse = (start: unknown) => {
     starts.push(start);
     throw unwanted;
   };
-  await expect(fetch(await open(), { onStart })).rejects.toBe(unwanted);
+  await expect(fetch(await open(), { onResponse })).rejects.toBe(unwanted);
   expect(starts).toEqual([{ total: size, contentType: "text/html" }]);
 });
 

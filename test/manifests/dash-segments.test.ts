@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readDash } from "../../src/manifests/dash.ts";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;
@@ -11,7 +10,7 @@ const mpd = (body: string, attributes = 'mediaPresentationDuration="PT8S"') =>
   `<?xml version="1.0"?>\n<MPD type="static" ${attributes}>${body}</MPD>`;
 const video = (body: string, attributes = "") =>
   `<AdaptationSet mimeType="video/mp4" ${attributes}>${body}</AdaptationSet>`;
-const read = (text: string, id = "dash-v") => readDashSegments(text, url, id);
+const read = (text: string, id = "dash-v") => openMpd(text, url).segments(id);
 const template = '<SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="4"/>';
 const representation = '<Representation id="v" bandwidth="1000"/>';
 
@@ -100,13 +99,13 @@ test("where a Period begins is left open if the MPD does not say it", () => {
   expect(segments.map(({ offsetS }) => offsetS)).toEqual([0, null]);
 });
 
-test("alike Representations are told apart by the ids that readDash gives", () => {
+test("alike Representations are told apart by their format ids", () => {
   const twins =
     '<Representation id="a" bandwidth="1"/><Representation id="b" bandwidth="1"/><Representation id="a" bandwidth="2"/>';
   const text = mpd(
     `<Period>${video(template + twins)}</Period><Period start="PT4S">${video(template + twins)}</Period>`,
   );
-  const addresses = readDash(text, url).formats.map(({ format_id }) => [
+  const addresses = openMpd(text, url).listing.formats.map(({ format_id }) => [
     format_id,
     read(text, format_id).segments.map((segment) => segment.url),
   ]);
@@ -155,7 +154,7 @@ test("a Representation that is one file is one segment without an init section",
   const base = '<SegmentBase indexRange="800-900"><Initialization range="0-799"/></SegmentBase>';
   expect(one(`<BaseURL>v.mp4</BaseURL>${base}`)).toMatchObject([whole]);
   expect(one("<BaseURL>v.mp4</BaseURL>")).toMatchObject([whole]);
-  expect(() => one("")).toThrow(failure("upstream_invalid", /must have an address/));
+  expect(() => one("")).toThrow(failure("upstream_invalid", /must have a BaseURL/));
 });
 
 test("a live MPD is refused for good", () => {

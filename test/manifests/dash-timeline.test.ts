@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/main.mpd");
 const failure = (message: RegExp) =>
   expect.objectContaining({ code: "upstream_invalid", message: expect.stringMatching(message) });
 
 function read(template: string, timeline = "", durationS = "PT10S") {
-  const list = readDashSegments(
+  const mpd = openMpd(
     `<MPD mediaPresentationDuration="${durationS}"><Period><AdaptationSet mimeType="video/mp4">` +
       `<SegmentTemplate ${template}>${timeline && `<SegmentTimeline>${timeline}</SegmentTimeline>`}</SegmentTemplate>` +
       '<Representation id="v$1" bandwidth="64000"/></AdaptationSet></Period></MPD>',
     url,
-    "dash-v$1",
   );
-  const names = list.segments.map((segment) => segment.url.slice(url.origin.length + 1));
-  return { names, segments: list.segments };
+  const { segments } = mpd.segments("dash-v$1");
+  const names = segments.map((segment) => segment.url.slice(url.origin.length + 1));
+  return { names, segments };
 }
 
 test.each([

@@ -1,12 +1,15 @@
 import { Value } from "@sinclair/typebox/value";
 import { expect, test } from "vitest";
 import { Format } from "../../src/page-info.ts";
-import { readDash } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 
 function read(body: string, attributes = 'type="static"') {
-  const manifest = readDash(`<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`, url);
+  const { listing: manifest } = openMpd(
+    `<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`,
+    url,
+  );
   for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
   return manifest;
 }
@@ -140,7 +143,7 @@ test("name space prefixes, CDATA, comments and unclosed elements are read throug
     '\uFEFF<!-- made by hand --><dash:MPD xmlns:dash="urn:mpeg:dash:schema:mpd:2011"><dash:Period>' +
     '<dash:AdaptationSet mimeType="video/webm; codecs=vp9"><cenc:pssh>AAAA</cenc:pssh>' +
     "<dash:Representation id='9'><dash:BaseURL><![CDATA[a.webm?x=1&y=2]]></dash:BaseURL></dash:Representation>";
-  expect(readDash(text, url).formats).toMatchObject([
+  expect(openMpd(text, url).listing.formats).toMatchObject([
     { format_id: "dash-9", ext: "webm", url: "https://media.example.com/films/42/a.webm?x=1&y=2" },
   ]);
 });
@@ -150,7 +153,7 @@ test("declared entities are not expanded", () => {
     '<!DOCTYPE MPD [<!ENTITY a "https://evil.example/"><!ENTITY f SYSTEM "file:///etc/passwd">]>' +
     '<MPD><Period><AdaptationSet mimeType="video/mp4"><Representation id="&f;"><BaseURL>&a;v.mp4</BaseURL>' +
     "</Representation></AdaptationSet></Period></MPD>";
-  const { formats } = readDash(text, url);
+  const { formats } = openMpd(text, url).listing;
   expect(formats[0]).toMatchObject({
     format_id: "dash-&f;",
     url: "https://media.example.com/films/42/&a;v.mp4",
@@ -171,13 +174,11 @@ test.each([
   "<Period/>",
   "<MPD>".repeat(100),
 ])("what is no MPD is refused: %s", (text) => {
-  expect(() => readDash(text, url)).toThrow(
+  expect(() => openMpd(text, url)).toThrow(
     expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
   );
 });
 
 test("more than 4 Mi characters are refused", () => {
-  expect(() => readDash(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(
-    /the limit is 4194304/,
-  );
+  expect(() => openMpd(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(/the limit is 4194304/);
 });

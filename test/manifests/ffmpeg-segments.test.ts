@@ -3,8 +3,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readDash } from "../../src/manifests/dash.ts";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
 import type { InitSection, Segment, SegmentList } from "../../src/manifests/segments.ts";
 
@@ -81,9 +80,8 @@ describe.skipIf(!isThere)(
       ["SegmentBase", ["-single_file", "1", "-global_sidx", "1"]],
     ])("DASH, %s", (_, options) => {
       const { folder, text, url } = write("main.mpd", [...dash, ...options]);
-      const lists = readDash(text, url).formats.map(({ format_id }) =>
-        readDashSegments(text, url, format_id),
-      );
+      const { listing, segments } = openMpd(text, url);
+      const lists = listing.formats.map(({ format_id }) => segments(format_id));
       expect(lists.length).toBeGreaterThan(0);
       expectCovered(folder, lists);
       for (const list of lists) expectDuration(list);

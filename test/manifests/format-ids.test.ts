@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import { readDash } from "../../src/manifests/dash.ts";
-import { createFormatIds, findFormat } from "../../src/manifests/manifest.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
+import { createFormatIds, findFormat } from "../../src/manifests/format-ids.ts";
 
 const url = new URL("https://media.example.com/main.mpd");
 const long = "x".repeat(300);
-const { formats } = readDash(
+const { formats } = openMpd(
   '<MPD><Period><AdaptationSet mimeType="video/mp4"><SegmentTemplate media="$Number$" duration="4"/>' +
     ["v", "v", "v-1", long, long]
       .map((id, n) => `<Representation id="${id}" bandwidth="${n}"/>`)
       .join("") +
     "</AdaptationSet></Period></MPD>",
   url,
-);
+).listing;
 const ids = formats.map(({ format_id }) => format_id);
 
 test("an id is at most 255 long, and what is unique stays as it is", () => {

@@ -4,7 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { Format } from "../../src/page-info.ts";
-import { readDash } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 import { readHls } from "../../src/manifests/hls.ts";
 import type { Manifest } from "../../src/manifests/manifest.ts";
 
@@ -59,7 +59,8 @@ const rows: Row[] = isThere ? JSON.parse(readFileSync(join(corpus, "manifests.js
 function read(row: Row): Manifest | ServiceError {
   const text = readFileSync(join(corpus, row.file), "utf8");
   try {
-    return /\.(?:mpd|xml|f4m|Manifest)$/.test(row.file) ? readDash(text, url) : readHls(text, url);
+    const isXml = /\.(?:mpd|xml|f4m|Manifest)$/.test(row.file);
+    return isXml ? openMpd(text, url).listing : readHls(text, url);
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;

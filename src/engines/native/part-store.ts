@@ -10,7 +10,7 @@ import type { FetchedPart, FetchOptions, Part } from "./parts/part.ts";
 import { restoreParts } from "./parts/restore.ts";
 import { createQuota } from "./parts/quota.ts";
 
-export type { FetchedPart, FetchOptions, Part, PartStart } from "./parts/part.ts";
+export type { FetchedPart, FetchOptions, Part, PartResponse } from "./parts/part.ts";
 
 /** Fetched files in a folder, which outlive the process. */
 export interface PartStore {
@@ -28,7 +28,7 @@ export interface PartStore {
    *
    * @throws ServiceError the client's errors; `upstream_invalid` (the resource is shorter than the
    *   range, or keeps changing); `too_large`; `disk_full`; `unavailable` (the file system failed). What
-   *   `checkRoom` and `onStart` throw. `signal.reason`. What was fetched is kept.
+   *   `checkFreeSpace` and `onResponse` throw. `signal.reason`. What was fetched is kept.
    */
   fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
   /** Once the fetches under way have ended; nothing is touched afterwards. Safe to call twice. */

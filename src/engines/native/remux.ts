@@ -128,7 +128,7 @@ function startRun(
       const next: IteratorResult<MediaChunk> = await stream.chunks.next();
       isOver = next.done === true;
       if (next.done === true) demuxer.flush();
-      else demuxer.read(next.value.bytes, next.value.place);
+      else demuxer.read(next.value.bytes, next.value.timing);
     },
   };
 }

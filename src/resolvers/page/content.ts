@@ -4,7 +4,7 @@ import type { HttpResponse } from "../../net/client.ts";
 import { decodePage } from "./markup/charset.ts";
 import { type Metadata, resource } from "./metadata.ts";
 import { type Manifest } from "../../manifests/manifest.ts";
-import { readDash } from "../../manifests/dash.ts";
+import { openMpd } from "../../manifests/dash.ts";
 import { readHls } from "../../manifests/hls.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
@@ -48,7 +48,9 @@ async function readAs(
   const { kind } = type;
   if (kind === "page") return { kind, markup: await readMarkup(decodePage(body, contentType)) };
   if (kind === "hls") return { kind: "manifest", manifest: readHls(await readText(body), url) };
-  if (kind === "dash") return { kind: "manifest", manifest: readDash(await readText(body), url) };
+  if (kind === "dash") {
+    return { kind: "manifest", manifest: openMpd(await readText(body), url).listing };
+  }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: claimFile(url, kind, type.mime_type, headers) };
   }

@@ -1,6 +1,6 @@
 import { byQuality } from "../../format-ranking.ts";
 import type { Format } from "../../page-info.ts";
-import { splitCodecs } from "../../manifests/manifest.ts";
+import { splitCodecs } from "../../manifests/codecs.ts";
 import type { Medium } from "./resources.ts";
 
 /**

@@ -4,10 +4,11 @@ import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { type Metadata, resource } from "./metadata.ts";
-import { readDash } from "../../manifests/dash.ts";
+import { openMpd } from "../../manifests/dash.ts";
 import { formatOf, bestFormats } from "./formats.ts";
 import { readHls } from "../../manifests/hls.ts";
-import { type Manifest, createFormatIds } from "../../manifests/manifest.ts";
+import { createFormatIds } from "../../manifests/format-ids.ts";
+import type { Manifest } from "../../manifests/manifest.ts";
 import { readOembed } from "./vocabularies/oembed.ts";
 import type { Medium } from "./resources.ts";
 
@@ -69,8 +70,9 @@ export function createLinkFetcher(
     requestSignal: AbortSignal,
   ): Promise<Manifest> {
     const fetched = await fetchText(url, maxManifestBytes, requestSignal);
-    const read = protocol === "m3u8" ? readHls : readDash;
-    return read(fetched.text, fetched.url);
+    return protocol === "m3u8"
+      ? readHls(fetched.text, fetched.url)
+      : openMpd(fetched.text, fetched.url).listing;
   }
 
   async function fetchText(url: URL, maxBytes: number, requestSignal: AbortSignal) {

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../../errors.ts";
-import type { ByteRange, GetOptions } from "../../../net/client.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
+import type { GetOptions } from "../../../net/client.ts";
 import type { PartsContext } from "./context.ts";
 import { partError } from "./extent.ts";
 import { invalidate, endPart, type StoredPart, sizeOf } from "./stored-part.ts";

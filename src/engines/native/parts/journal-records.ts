@@ -1,4 +1,4 @@
-import type { ByteRange } from "../../../net/client.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
 import type { Representation } from "./representation.ts";
 
 /** One line of the journal. */

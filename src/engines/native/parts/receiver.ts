@@ -18,7 +18,7 @@ export interface Receiver {
 export function createReceiver(
   held: StoredPart,
   part: Part,
-  { onStart, onBytes }: FetchOptions,
+  { onResponse, onBytes }: FetchOptions,
   { journal, checkpoints, room }: PartsContext,
 ): Receiver {
   function onWritten(bytes: number): void {
@@ -62,7 +62,7 @@ export function createReceiver(
   async function transfer(answer: HttpResponse, isSequel: boolean, extent: Extent): Promise<void> {
     const writer = await open(answer, isSequel);
     try {
-      onStart?.({ total: extent.size, contentType: held.representation?.contentType ?? null });
+      onResponse?.({ total: extent.size, contentType: held.representation?.contentType ?? null });
       await room.reserve(extent.size === null ? 0 : extent.size - held.size);
       await take(answer, extent, writer);
     } finally {

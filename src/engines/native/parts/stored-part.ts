@@ -1,4 +1,4 @@
-import type { ByteRange } from "../../../net/client.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
 import type { Journal } from "./journal.ts";
 import type { Representation } from "./representation.ts";
 
