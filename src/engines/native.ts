@@ -2,22 +2,21 @@ import type { Engine } from "./engine.ts";
 import { createWorkerPool } from "./native/worker-pool.ts";
 
 export interface NativeEngineOptions {
-  /** Networks that may be fetched although they are not public: CIDR blocks with commas between. */
+  /** Private networks that may be fetched: comma-separated CIDR blocks. Default none. */
   allowNetworks?: string;
-  /** Requests at a time of one download to one host; default 6. */
+  /** Concurrent requests of one download to one host; default 6. */
   concurrentFragments?: number;
-  /** Longest wait for the next byte; default 30 s. */
+  /** Longest wait for the next byte; default 30,000. */
   idleTimeoutMs?: number;
-  /** Room to leave on the disk, bytes; default none. */
+  /** Disk space to keep free; default 0. */
   minFreeBytes?: number;
-  /** Memory of one download's JavaScript objects, MiB; a download that needs more fails. Default 512. */
+  /** Limit of one download's JavaScript heap, MiB; default 512. A download that needs more fails. */
   memoryLimitMb?: number;
 }
 
 /**
- * Downloads with nothing but this process: progressive files, HLS and DASH. Each download has a worker
- * thread to itself with a guarded client of its own, so that neither its work nor its crash is felt
- * elsewhere.
+ * Downloads progressive files, HLS and DASH without other programs. Each download has its own worker thread
+ * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
   const workers = createWorkerPool({

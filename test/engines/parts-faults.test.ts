@@ -124,7 +124,7 @@ describe("a part that was cut", () => {
     }));
     await expect(trial.fetch(await trial.open())).rejects.toMatchObject({
       code: "upstream_invalid",
-      message: expect.stringContaining("has changed while it was fetched"),
+      message: expect.stringContaining("has changed during the download"),
     });
     expect(trial.server.requests.length).toBeLessThan(12);
   });

@@ -63,7 +63,7 @@ export async function startTrial(clientOptions: HttpClientOptions = {}): Promise
         identity: "format 1",
         maxBytes: Number.POSITIVE_INFINITY,
         checkFreeSpace: async () => {},
-        backOffMs: 1,
+        backoffMs: 1,
         ...options,
       });
       opened.push(parts);

@@ -16,7 +16,7 @@ describe("the limit of all parts together", () => {
     await fetch(parts, { name: "two" });
     await expect(fetch(parts, { name: "three" })).rejects.toMatchObject({
       code: "too_large",
-      message: "a download may have 250000 bytes, this one has at least 300000",
+      message: "the download has at least 300000 bytes, the limit is 250000",
     });
     expect(parts.bytes).toBe(2 * size);
   });
