@@ -19,7 +19,7 @@ const set = (attributes: string, body: string) =>
   `<AdaptationSet ${attributes}>${segments}${body}</AdaptationSet>`;
 const period = (body: string, attributes = "") => `<Period ${attributes}>${body}</Period>`;
 
-test("a Representation has its own attributes and those that it inherits", () => {
+test("a Representation has its own and inherited attributes", () => {
   const { formats } = read(
     period(
       set(
@@ -45,7 +45,7 @@ test("a Representation has its own attributes and those that it inherits", () =>
   });
 });
 
-test("sound has its language and no pictures", () => {
+test("audio has a language and no video", () => {
   const { formats } = read(
     period(
       set('mimeType="audio/mp4" lang="de"', '<Representation id="a" codecs="mp4a.40.2"/>') +
@@ -58,7 +58,7 @@ test("sound has its language and no pictures", () => {
   ]);
 });
 
-test("a Representation that is one file gives that file's address", () => {
+test("a Representation that is one file has that file's URL", () => {
   const body =
     '<BaseURL>https://cdn.example.com/x/</BaseURL><Period><AdaptationSet mimeType="video/mp4">' +
     "<BaseURL>y/</BaseURL>" +
@@ -70,7 +70,7 @@ test("a Representation that is one file gives that file's address", () => {
   ]);
 });
 
-test("further Periods continue what is alike in them and add what is not", () => {
+test("later Periods continue identical formats and add others", () => {
   const video = (id: string, bandwidth: number) =>
     set('mimeType="video/mp4"', `<Representation id="${id}" bandwidth="${bandwidth}"/>`);
   const { formats } = read(
@@ -85,7 +85,7 @@ test("further Periods continue what is alike in them and add what is not", () =>
   ]);
 });
 
-test("ContentProtection is DRM, for a whole set or for one Representation", () => {
+test("ContentProtection of a set or a Representation is DRM", () => {
   const protection = '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011"/>';
   const { formats } = read(
     period(
@@ -99,7 +99,7 @@ test("ContentProtection is DRM, for a whole set or for one Representation", () =
   expect(formats.map((format) => format.has_drm)).toEqual([true, true, false]);
 });
 
-test("text becomes subtitles, pictures of the time line nothing", () => {
+test("text becomes subtitles, images are left out", () => {
   const { formats, subtitles } = read(
     period(
       '<AdaptationSet mimeType="text/vtt" lang="en"><Label>English</Label><Representation id="t"><BaseURL>en.vtt</BaseURL></Representation></AdaptationSet>' +
@@ -126,7 +126,7 @@ test.each([
   expect(read("", `mediaPresentationDuration="${stated}"`).duration).toBe(seconds);
 });
 
-test("without a stated duration that of the Periods counts, if all have one", () => {
+test("without a stated duration the Periods' durations count if all have one", () => {
   const timed = period("", 'duration="PT10.5S"') + period("", 'start="PT10.5S" duration="PT5S"');
   expect(read(timed).duration).toBe(15.5);
   expect(read(timed + period("")).duration).toBeNull();
@@ -138,7 +138,7 @@ test("a dynamic MPD is live", () => {
   expect(read("").live_status).toBe("not_live");
 });
 
-test("name space prefixes, CDATA, comments and unclosed elements are read through", () => {
+test("namespace prefixes, CDATA, comments and unclosed elements are accepted", () => {
   const text =
     '\uFEFF<!-- made by hand --><dash:MPD xmlns:dash="urn:mpeg:dash:schema:mpd:2011"><dash:Period>' +
     '<dash:AdaptationSet mimeType="video/webm; codecs=vp9"><cenc:pssh>AAAA</cenc:pssh>' +
@@ -160,7 +160,7 @@ test("declared entities are not expanded", () => {
   });
 });
 
-test("at most 2,000 formats are taken", () => {
+test("at most 2,000 formats are listed", () => {
   const many = Array.from({ length: 3_000 }, (_, n) => `<Representation id="1" bandwidth="${n}"/>`);
   const { formats } = read(period(set('mimeType="video/mp4"', many.join(""))));
   expect(new Set(formats.map((format) => format.format_id)).size).toBe(2_000);
@@ -173,7 +173,7 @@ test.each([
   '<SmoothStreamingMedia MajorVersion="2"/>',
   "<Period/>",
   "<MPD>".repeat(100),
-])("what is no MPD is refused: %s", (text) => {
+])("other text than an MPD is refused: %s", (text) => {
   expect(() => openMpd(text, url)).toThrow(
     expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
   );

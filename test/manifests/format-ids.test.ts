@@ -14,14 +14,14 @@ const { formats } = openMpd(
 ).listing;
 const ids = formats.map(({ format_id }) => format_id);
 
-test("an id is at most 255 long, and what is unique stays as it is", () => {
+test("an id has at most 255 characters, and a unique one is unchanged", () => {
   expect(Math.max(...ids.map((id) => id.length))).toBeLessThanOrEqual(255);
   expect(new Set(ids).size).toBe(5);
   const unique = createFormatIds();
   expect(ids.map((id) => unique(id))).toEqual(ids);
 });
 
-test("the formats of two manifests with the same ids are found in their own", () => {
+test("a format of two manifests with equal ids is found in its manifest", () => {
   const unique = createFormatIds();
   const inRecord = [...formats, ...formats].map((format) => ({
     format,
