@@ -1,33 +1,26 @@
 import type { Engine } from "./engine.ts";
+import type { WorkerData } from "./native/messages.ts";
 import { createWorkerPool } from "./native/worker-pool.ts";
 
-export interface NativeEngineOptions {
-  /** Private networks that may be fetched: comma-separated CIDR blocks. Default none. */
-  allowNetworks?: string;
-  /** Concurrent requests of one download to one host; default 6. */
-  concurrentFragments?: number;
-  /** Longest wait for the next byte; default 30,000. */
-  idleTimeoutMs?: number;
-  /** Disk space to keep free; default 0. */
-  minFreeBytes?: number;
+export interface NativeEngineOptions extends Partial<WorkerData> {
   /** Limit of one download's JavaScript heap, MiB; default 512. A download that needs more fails. */
   memoryLimitMb?: number;
 }
+
+const defaults: WorkerData = {
+  allowNetworks: "",
+  concurrentFragments: 6,
+  idleTimeoutMs: 30_000,
+  minFreeBytes: 0,
+};
 
 /**
  * Downloads progressive files, HLS and DASH without other programs. Each download has its own worker thread
  * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const workers = createWorkerPool({
-    data: {
-      allowNetworks: options.allowNetworks ?? "",
-      concurrentFragments: options.concurrentFragments ?? 6,
-      idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
-      minFreeBytes: options.minFreeBytes ?? 0,
-    },
-    memoryLimitMb: options.memoryLimitMb ?? 512,
-  });
+  const { memoryLimitMb = 512, ...data } = options;
+  const workers = createWorkerPool({ data: { ...defaults, ...data }, memoryLimitMb });
   return {
     name: "native",
     download: (job, context) => workers.run(job, context),

@@ -37,6 +37,7 @@ export function addressingOf(chain: Chain, url: URL): SegmentAddressing | null {
   const attribute = (key: string) =>
     sameKind.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
   const integer = (key: string) => parseUnsignedLong(key, attribute(key), url);
+  const endNumber = integer("endNumber");
   return {
     name,
     initialization: sameKind.find((each) => each.initialization !== null)?.initialization ?? null,
@@ -47,7 +48,7 @@ export function addressingOf(chain: Chain, url: URL): SegmentAddressing | null {
     timescale: Number(integer("timescale") ?? 1) || 1,
     duration: Number(integer("duration") ?? 0) || null,
     startNumber: Number(integer("startNumber") ?? 1),
-    endNumber: nullOr(integer("endNumber")),
+    endNumber: endNumber === null ? null : Number(endNumber),
     presentationTimeOffset: integer("presentationTimeOffset") ?? 0n,
   };
 }
@@ -86,8 +87,4 @@ export function parseMediaRange(value: string, url: URL): ByteRange | null {
   if (first !== undefined && length > 0) return { offset: Number(first), length };
   const got = JSON.stringify(value.slice(0, 60));
   throw invalidManifestError(url, `a byte range must be first-last, got ${got}`);
-}
-
-function nullOr(value: bigint | null): number | null {
-  return value === null ? null : Number(value);
 }

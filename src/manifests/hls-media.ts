@@ -24,27 +24,27 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
     else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
     else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
   }
-  const format: Manifest["formats"][number] = {
-    format_id: "hls",
-    url: url.href,
-    manifest_url: url.href,
-    protocol: "m3u8",
-    ext: "mp4",
-    mime_type: null,
-    width: null,
-    height: null,
-    fps: null,
-    vcodec: null,
-    acodec: null,
-    tbr: null,
-    filesize: null,
-    language: null,
-    has_drm,
-  };
   return {
-    formats: isMedia ? [format] : [],
+    formats: isMedia
+      ? [{ ...unknownHlsFormat, format_id: "hls", url: url.href, manifest_url: url.href, has_drm }]
+      : [],
     subtitles: {},
     duration: hasEnded ? roundSeconds(seconds) : null,
     live_status: isMedia ? (hasEnded ? "not_live" : "is_live") : null,
   };
 }
+
+/** What a playlist may leave unstated. */
+export const unknownHlsFormat = {
+  protocol: "m3u8",
+  ext: "mp4",
+  mime_type: null,
+  width: null,
+  height: null,
+  fps: null,
+  vcodec: null,
+  acodec: null,
+  tbr: null,
+  filesize: null,
+  language: null,
+} as const;

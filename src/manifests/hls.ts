@@ -12,7 +12,7 @@ import {
   readAttributes,
   readLines,
 } from "./hls-lines.ts";
-import { readMediaPlaylist } from "./hls-media.ts";
+import { readMediaPlaylist, unknownHlsFormat } from "./hls-media.ts";
 import { isLicensedKey } from "./hls-key.ts";
 import { type Manifest, maxFormats } from "./manifest.ts";
 import { createSubtitles } from "./subtitles.ts";
@@ -126,7 +126,7 @@ function variantFormat(
   const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
   const isAudioSeparate = group !== undefined && group.included === undefined;
   return {
-    ...blank,
+    ...unknownHlsFormat,
     format_id: "",
     url: url.href,
     ext: vcodec === "none" ? "m4a" : "mp4",
@@ -145,7 +145,7 @@ function variantFormat(
 function renditionFormat({ attributes }: Rendition, url: URL, acodec: string | null): FormatPart {
   const name = ["hls-audio", attributes.get("GROUP-ID"), attributes.get("NAME")];
   return {
-    ...blank,
+    ...unknownHlsFormat,
     format_id: name.filter(Boolean).join("-"),
     url: url.href,
     ext: "m4a",
@@ -161,15 +161,6 @@ function rankOf({ attributes }: Rendition): number {
   const isSet = (name: string) => attributes.get(name)?.toUpperCase() === "YES";
   return isSet("DEFAULT") ? 2 : isSet("AUTOSELECT") ? 1 : 0;
 }
-
-const blank = {
-  protocol: "m3u8",
-  mime_type: null,
-  width: null,
-  height: null,
-  fps: null,
-  filesize: null,
-} as const;
 
 /** Groups audio renditions by GROUP-ID; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
 function audioGroups({ variants, renditions }: MultivariantPlaylist): Map<string, AudioGroup> {

@@ -2,7 +2,7 @@ import { invalidManifestError } from "./manifest.ts";
 import type { Segment } from "./segments.ts";
 
 /** Limit of the segments of one list. */
-export const maxSegments = 200_000;
+const maxSegments = 200_000;
 
 /** Limit of all URLs of one list together, characters: a short reference may resolve to a long URL. */
 const maxUrlsLength = 64 * 1024 * 1024;

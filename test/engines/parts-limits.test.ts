@@ -153,17 +153,18 @@ it("waits for fetches when closing, and touches nothing afterwards", async () =>
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("stops a response that `onResponse` refuses", async () => {
+it("fails with the error of `onTotal`, before the file is written", async () => {
   const { server, open, fetch } = await startPartsHarness();
-  server.serve("/medium", medium, { headers: { "content-type": "text/html" } });
+  server.serve("/medium", medium);
   const unwanted = new ServiceError("upstream_invalid", "no medium");
-  const starts: unknown[] = [];
-  const onResponse = (start: unknown) => {
-    starts.push(start);
+  const totals: unknown[] = [];
+  const onTotal = (bytes: number | null) => {
+    totals.push(bytes);
     throw unwanted;
   };
-  await expect(fetch(await open(), { onResponse })).rejects.toBe(unwanted);
-  expect(starts).toEqual([{ total: size, contentType: "text/html" }]);
+  const parts = await open();
+  await expect(fetch(parts, { onTotal })).rejects.toBe(unwanted);
+  expect([totals, parts.bytes]).toEqual([[size], 0]);
 });
 
 it.each(["", "../up", "A", "a.b", "a".repeat(65)])("refuses the part name %j", async (name) => {

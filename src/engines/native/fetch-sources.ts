@@ -30,7 +30,7 @@ export function createSourceFetcher(deps: SourceFetcherDeps): SourceFetcher {
   async function fetchPart(source: SourceName, part: Part): Promise<FetchedPart> {
     const fetched = await parts.fetch(part, {
       signal,
-      onResponse: ({ total }) => progress.setTotal(source, total),
+      onTotal: (bytes) => progress.setTotal(source, bytes),
       onBytes: () => progress.update(),
     });
     progress.update();

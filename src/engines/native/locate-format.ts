@@ -1,7 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import { bestAudio, byQuality, hasVideo } from "../../format-ranking.ts";
-import { openMpd } from "../../manifests/dash.ts";
+import { type OpenMpd, openMpd } from "../../manifests/dash.ts";
 import { findFormat } from "../../manifests/format-ids.ts";
 import { readHls } from "../../manifests/hls.ts";
 import { isMultivariant } from "../../manifests/hls-lines.ts";
@@ -41,6 +41,8 @@ export type FormatLocator = (format: Format) => Promise<LocatedFormat>;
 const maxManifestBytes = 4 * 1024 * 1024;
 
 export function createFormatLocator(client: HttpClient, signal: AbortSignal): FormatLocator {
+  const mpds = new Map<string, OpenMpd>();
+
   async function locate(format: Format): Promise<LocatedFormat> {
     const url = new URL(format.url);
     if (format.protocol === "https") {
@@ -48,39 +50,50 @@ export function createFormatLocator(client: HttpClient, signal: AbortSignal): Fo
       if (protocol === null) return { format, audio: null, media: { kind: "file", url } };
       return locate({ ...format, protocol, manifest_url: format.url });
     }
-    const found = await read(url, format);
-    if ("formats" in found) {
-      const { best, audio } = chooseFrom(found.formats, format);
+    const { formats, segments } = await openManifest(format, url);
+    if (formats !== null) {
+      const { best, audio } = chooseFrom(formats, format);
       return { ...(await locate(best)), audio };
     }
-    const reload = async () => {
-      const list = await read(url, format);
-      if (!("formats" in list)) return list;
-      throw new ServiceError(
-        "upstream_invalid",
-        `the media playlist at ${urlForMessage(url)} has become a multivariant one`,
-      );
-    };
-    return { format, audio: null, media: { kind: "segments", list: found, reload } };
+    const reload = async () => (await openManifest(format, url)).segments();
+    return { format, audio: null, media: { kind: "segments", list: segments(), reload } };
   }
 
-  async function read(url: URL, format: Format): Promise<SegmentList | { formats: Format[] }> {
+  async function openManifest(format: Format, url: URL): Promise<OpenManifest> {
+    const isUnread = format.url === format.manifest_url;
+    if (format.protocol === "m3u8") {
+      const { text, finalUrl } = await fetchManifest(url);
+      const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
+      return { formats, segments: () => readHlsSegments(text, finalUrl) };
+    }
+    const { listing, segments } = await openMpdAt(url);
+    const isListed = findFormat(listing.formats, format.format_id) !== undefined;
+    const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
+    return { formats, segments: () => segments(format.format_id) };
+  }
+
+  /** Fetches and parses an MPD once for all of its formats. */
+  async function openMpdAt(url: URL): Promise<OpenMpd> {
+    const known = mpds.get(url.href);
+    if (known !== undefined) return known;
+    const { text, finalUrl } = await fetchManifest(url);
+    const mpd = openMpd(text, finalUrl);
+    mpds.set(url.href, mpd).set(finalUrl.href, mpd);
+    return mpd;
+  }
+
+  async function fetchManifest(url: URL): Promise<{ text: string; finalUrl: URL }> {
     const response = await client.get(url, { signal, maxBytes: maxManifestBytes });
-    return readManifest(await readText(response.body), response.url, format);
+    return { text: await readText(response.body), finalUrl: response.url };
   }
 
   return locate;
 }
 
-/** Returns the segments of `format`, or the formats to choose from if its manifest was not read before. */
-function readManifest(text: string, url: URL, format: Format): SegmentList | { formats: Format[] } {
-  const isUnread = format.url === format.manifest_url;
-  if (format.protocol === "m3u8") {
-    return isUnread && isMultivariant(text) ? readHls(text, url) : readHlsSegments(text, url);
-  }
-  const { listing, segments } = openMpd(text, url);
-  const isListed = findFormat(listing.formats, format.format_id) !== undefined;
-  return isUnread && !isListed && listing.formats.length > 0 ? listing : segments(format.format_id);
+interface OpenManifest {
+  /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
+  formats: readonly Format[] | null;
+  segments(): SegmentList;
 }
 
 /** Chooses from the formats that the manifest of `parent` lists. */

@@ -3,9 +3,13 @@ import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 
 /** `workerData` of a worker thread. */
 export interface WorkerData {
+  /** Private networks that may be fetched: comma-separated CIDR blocks. */
   allowNetworks: string;
+  /** Concurrent requests of one download to one host. */
   concurrentFragments: number;
+  /** Longest wait for the next byte. */
   idleTimeoutMs: number;
+  /** Disk space to keep free. */
   minFreeBytes: number;
 }
 

@@ -10,7 +10,7 @@ import type { FetchedPart, FetchOptions, Part } from "./parts/part.ts";
 import { restoreParts } from "./parts/restore.ts";
 import { createQuota } from "./parts/quota.ts";
 
-export type { FetchedPart, FetchOptions, Part, PartResponse } from "./parts/part.ts";
+export type { FetchedPart, FetchOptions, Part } from "./parts/part.ts";
 
 /** Stores downloaded parts as files in a folder that outlives the process. */
 export interface PartStore {
@@ -27,7 +27,7 @@ export interface PartStore {
    *
    * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
    * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
-   * and `onResponse`; `signal.reason`. Keeps the bytes fetched so far.
+   * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
    */
   fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
   /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */

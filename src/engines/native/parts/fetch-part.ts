@@ -51,8 +51,7 @@ export async function fetchPart(
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
     }
   }
-  const contentType = stored.representation?.contentType ?? null;
-  return { path: stored.path, size: stored.size, contentType };
+  return { path: stored.path, size: stored.size };
 }
 
 function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {

@@ -10,22 +10,14 @@ export interface Part {
 
 export interface FetchOptions {
   signal: AbortSignal;
-  /** Called for each response whose bytes are used. */
-  onResponse?: (response: PartResponse) => void;
+  /** Called for each response whose bytes are used, with the size of the complete part; `null`: unknown. */
+  onTotal?: (bytes: number | null) => void;
   /** Called after each write; `PartStore.bytes` is then up to date. Must not throw. */
   onBytes?: () => void;
-}
-
-export interface PartResponse {
-  /** Bytes of the complete part; `null`: unknown. */
-  total: number | null;
-  contentType: string | null;
 }
 
 export interface FetchedPart {
   path: string;
   /** Bytes. */
   size: number;
-  /** As stated by the server. */
-  contentType: string | null;
 }

@@ -26,7 +26,7 @@ export interface Receiver {
 export function createReceiver(
   stored: StoredPart,
   part: Part,
-  { onResponse, onBytes }: FetchOptions,
+  { onTotal, onBytes }: FetchOptions,
   { journal, checkpoints, quota }: ReceiverDeps,
 ): Receiver {
   function onWritten(bytes: number): void {
@@ -76,8 +76,7 @@ export function createReceiver(
         const extent = extentOf(response, part);
         const writer = await openWriter(response, isResume);
         try {
-          const contentType = stored.representation?.contentType ?? null;
-          onResponse?.({ total: extent.size, contentType });
+          onTotal?.(extent.size);
           await quota.reserve(extent.size === null ? 0 : extent.size - stored.size);
           await write(response, extent, writer);
         } finally {
