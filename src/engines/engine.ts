@@ -29,6 +29,18 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+/** What an engine may be created with. */
+export interface EngineDeps {
+  /** Private networks that may be fetched: comma-separated CIDR blocks. */
+  allowNetworks: string;
+  /** Concurrent requests of one download to one host. */
+  concurrentFragments: number;
+  /** Longest wait for the next byte. */
+  idleTimeoutMs: number;
+  /** Disk space to keep free. */
+  minFreeBytes: number;
+}
+
 export interface DownloadJob {
   format: Format;
   /**

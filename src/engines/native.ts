@@ -1,13 +1,12 @@
-import type { Engine } from "./engine.ts";
-import type { WorkerData } from "./native/messages.ts";
+import type { Engine, EngineDeps } from "./engine.ts";
 import { createWorkerPool } from "./native/worker-pool.ts";
 
-export interface NativeEngineOptions extends Partial<WorkerData> {
+export interface NativeEngineOptions extends Partial<EngineDeps> {
   /** Limit of one download's JavaScript heap, MiB; default 512. A download that needs more fails. */
   memoryLimitMb?: number;
 }
 
-const defaults: WorkerData = {
+const defaults: EngineDeps = {
   allowNetworks: "",
   concurrentFragments: 6,
   idleTimeoutMs: 30_000,

@@ -1,16 +1,5 @@
-import type { Engine } from "./engine.ts";
+import type { Engine, EngineDeps } from "./engine.ts";
 import { createNativeEngine } from "./native.ts";
-
-/** What an engine may need. */
-export interface EngineDeps {
-  /** `ALLOW_NETWORKS`. */
-  allowNetworks: string;
-  /** Concurrent requests of one download to one host. */
-  concurrentFragments: number;
-  idleTimeoutMs: number;
-  /** Disk space to keep free. */
-  minFreeBytes: number;
-}
 
 /** Register a new engine here. */
 const engines: Readonly<Record<string, (deps: EngineDeps) => Engine>> = {

@@ -47,11 +47,11 @@ export function openMpd(text: string, url: URL): OpenMpd {
       const wanted = findFormat(formats, formatId);
       const representations = listed.find(({ format }) => format === wanted)?.representations;
       if (representations === undefined) {
-        throw refusal("format_unavailable", url, `it lists no format ${quote(formatId)}`);
+        throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       }
       if (representations.some(({ has_drm }) => has_drm)) {
         const reason = "its keys come from a licence server (ContentProtection)";
-        throw refusal("drm_protected", url, reason);
+        throw refusalError("drm_protected", url, reason);
       }
       const segments = segmentsOf(representations, timePeriods(root), url);
       if (segments.length > 0) return { segments, hasEnded: true, refreshS: 0 };
@@ -62,7 +62,7 @@ export function openMpd(text: string, url: URL): OpenMpd {
 
 function checkPresentation({ root, isCut }: Mpd, url: URL): void {
   if (root.attributes.get("type") === "dynamic") {
-    throw refusal("live_stream", url, "live DASH (type dynamic) is not recorded");
+    throw refusalError("live_stream", url, "live DASH (type dynamic) is not recorded");
   }
   if (isCut) throw invalidManifestError(url, "it has more Representations than are read");
   const isRemote = root.children.some(
@@ -77,7 +77,7 @@ function checkPresentation({ root, isCut }: Mpd, url: URL): void {
 /** An xlink:href that stands for no element (ISO/IEC 23009-1 §5.5.3). */
 const resolveToZero = "urn:mpeg:dash:resolve-to-zero:2013";
 
-function refusal(
+function refusalError(
   code: "live_stream" | "drm_protected" | "format_unavailable",
   url: URL,
   reason: string,

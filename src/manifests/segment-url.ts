@@ -10,7 +10,7 @@ import { invalidManifestError } from "./manifest.ts";
  * invalid URL, one with a user name or password, or one of more than 8,192 characters.
  */
 export function resolveSegmentUrl(reference: string, base: URL, manifest: URL): URL {
-  if (reference.length > maxUrlLength) throw tooLong(manifest, reference.length);
+  if (reference.length > maxUrlLength) throw tooLongError(manifest, reference.length);
   const url = URL.parse(reference, base);
   if (url === null) throw invalidManifestError(manifest, "the URL of a segment must be valid");
   if (url.protocol !== "http:" && url.protocol !== "https:") {
@@ -23,11 +23,11 @@ export function resolveSegmentUrl(reference: string, base: URL, manifest: URL): 
   if (url.username !== "" || url.password !== "") {
     throw invalidManifestError(manifest, "a URL must not contain a user name or password");
   }
-  if (url.href.length > maxUrlLength) throw tooLong(manifest, url.href.length);
+  if (url.href.length > maxUrlLength) throw tooLongError(manifest, url.href.length);
   return url;
 }
 
-function tooLong(manifest: URL, length: number) {
+function tooLongError(manifest: URL, length: number) {
   return invalidManifestError(
     manifest,
     `a URL has ${length} characters, the limit is ${maxUrlLength}`,

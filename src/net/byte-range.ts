@@ -23,7 +23,10 @@ export function rangeField({ offset, length }: ByteRange, what: string): string 
   const end = length === undefined ? offset : offset + length - 1;
   if (!Number.isSafeInteger(offset) || offset < 0 || !Number.isSafeInteger(end) || end < offset) {
     const rule = "a byte range must have an offset of 0 or more and a length of 1 or more";
-    throw invalid(what, `${rule}, got offset ${offset}, length ${length ?? "to the end"}`);
+    throw invalidRangeError(
+      what,
+      `${rule}, got offset ${offset}, length ${length ?? "to the end"}`,
+    );
   }
   return length === undefined ? `bytes=${offset}-` : `bytes=${offset}-${end}`;
 }
@@ -53,15 +56,19 @@ export function checkPartial(
 ): void {
   if (status !== 206) return;
   if (requested === undefined)
-    throw invalid(what, "the response is a range (206), but none was requested");
+    throw invalidRangeError(what, "the response is a range (206), but none was requested");
   const sent = parseContentRange(headers.get("content-range"));
-  if (sent === undefined) throw invalid(what, "the response does not state a single range");
+  if (sent === undefined)
+    throw invalidRangeError(what, "the response does not state a single range");
   const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
   if (sent.start === requested.offset && sent.end <= last) return;
   const range = `bytes ${sent.start}-${sent.end}`;
-  throw invalid(what, `${rangeField(requested, what)} was requested, the response is ${range}`);
+  throw invalidRangeError(
+    what,
+    `${rangeField(requested, what)} was requested, the response is ${range}`,
+  );
 }
 
-function invalid(what: string, rule: string): ServiceError {
+function invalidRangeError(what: string, rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }

@@ -39,10 +39,10 @@ export interface FormatChoice {
 export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice {
   assertMedia(info);
   const { format_id, max_height, audio_only = false } = options;
-  if (format_id !== undefined) return pinned(info, format_id, audio_only);
+  if (format_id !== undefined) return chooseById(info, format_id, audio_only);
   if (audio_only) return bestAudioOnly(info);
-  const videos = some(info.formats.filter(hasVideo));
-  if (videos === undefined) return bestAudioOnly(info);
+  const videos = info.formats.filter(hasVideo);
+  if (videos.length === 0) return bestAudioOnly(info);
   const within = max_height === undefined ? videos : withinHeight(videos, max_height);
   return bestVideo(info, withoutDrm(within));
 }
@@ -56,19 +56,19 @@ function assertMedia({ url, formats, live_status }: PageInfo): void {
   throw new ServiceError("no_media", `there is no format to download on ${page}`);
 }
 
-function pinned(info: PageInfo, formatId: string, audioOnly: boolean): FormatChoice {
+function chooseById(info: PageInfo, formatId: string, audioOnly: boolean): FormatChoice {
   const named = info.formats.filter(({ format_id }) => format_id === formatId);
   const [format] = withoutDrm(assertAny(named, () => unknownFormatError(info.formats, formatId)));
   if (!audioOnly) {
     return { format, audio: createAudioFinder(info)(format), audioOnly: false };
   }
   if (hasAudio(format)) return { format, audio: null, audioOnly: hasVideo(format) };
-  throw unavailable(`${JSON.stringify(formatId)} has no audio`);
+  throw unavailableError(`${JSON.stringify(formatId)} has no audio`);
 }
 
 function bestAudioOnly(info: PageInfo): FormatChoice {
   const withAudio = info.formats.filter(hasAudio);
-  const usable = withoutDrm(assertAny(withAudio, () => unavailable("none has audio")));
+  const usable = withoutDrm(assertAny(withAudio, () => unavailableError("none has audio")));
   const audioOnly = usable.filter((format) => !hasVideo(format));
   const format = bestAudio(audioOnly, info.language) ?? usable[0];
   return { format, audio: null, audioOnly: hasVideo(format) };
@@ -81,19 +81,19 @@ function withinHeight(formats: readonly Format[], maxHeight: number): Some<Forma
   const unknown = formats.filter(({ height }) => height === null);
   return assertAny(within.length > 0 ? within : unknown, () => {
     const heights = [...new Set(formats.map(({ height }) => height))].slice(0, 10);
-    return unavailable(
+    return unavailableError(
       `none is at most ${maxHeight} pixels high; available: ${heights.join(", ")}`,
     );
   });
 }
 
-function withoutDrm(formats: Some<Format>): Some<Format> {
+function withoutDrm(formats: readonly Format[]): Some<Format> {
   return assertAny(
     formats.filter(({ has_drm }) => !has_drm),
     () =>
       new ServiceError(
         "drm_protected",
-        `all matching formats are DRM protected: ${idsOf(formats)}`,
+        `all matching formats are DRM protected: ${listIds(formats)}`,
       ),
   );
 }
@@ -117,29 +117,24 @@ function bestVideo(info: PageInfo, formats: Some<Format>): FormatChoice {
 
 function unknownFormatError(formats: readonly Format[], formatId: string): ServiceError {
   const more = formats.length > 10 ? ` and ${formats.length - 10} more` : "";
-  return unavailable(
-    `${JSON.stringify(formatId)} is not listed; available: ${idsOf(formats)}${more}`,
+  return unavailableError(
+    `${JSON.stringify(formatId)} is not listed; available: ${listIds(formats)}${more}`,
   );
 }
 
-function unavailable(rule: string): ServiceError {
+function unavailableError(rule: string): ServiceError {
   return new ServiceError("format_unavailable", `the page has no such format: ${rule}`);
 }
 
 /** Lists the first ten ids. */
-function idsOf(formats: readonly Format[]): string {
+function listIds(formats: readonly Format[]): string {
   return formats
     .slice(0, 10)
     .map(({ format_id }) => JSON.stringify(format_id))
     .join(", ");
 }
 
-function assertAny<T>(found: readonly T[], refusal: () => ServiceError): Some<T> {
-  const any = some(found);
-  if (any === undefined) throw refusal();
-  return any;
-}
-
-function some<T>([first, ...others]: readonly T[]): Some<T> | undefined {
-  return first === undefined ? undefined : [first, ...others];
+function assertAny<T>([first, ...others]: readonly T[], refusal: () => ServiceError): Some<T> {
+  if (first === undefined) throw refusal();
+  return [first, ...others];
 }

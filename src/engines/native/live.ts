@@ -14,7 +14,7 @@ export interface LiveOptions {
   signal: AbortSignal;
 }
 
-/** After so many reloads without a new segment the stream has ended. */
+/** Limit of reloads in a row without a new segment; then the stream has ended. */
 const maxIdleReloads = 10;
 
 /**

@@ -1,18 +1,6 @@
 import { type ErrorCode, errorCodes, ServiceError } from "../../errors.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 
-/** `workerData` of a worker thread. */
-export interface WorkerData {
-  /** Private networks that may be fetched: comma-separated CIDR blocks. */
-  allowNetworks: string;
-  /** Concurrent requests of one download to one host. */
-  concurrentFragments: number;
-  /** Longest wait for the next byte. */
-  idleTimeoutMs: number;
-  /** Disk space to keep free. */
-  minFreeBytes: number;
-}
-
 /** Sent to the worker; one download at a time. */
 export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "abort" };
 

@@ -42,7 +42,7 @@ export interface PartStoreOptions {
   identity: string;
   /** Limit of all parts together. */
   maxBytes: number;
-  /** Throws unless so many more bytes are free; called when a part begins and every 16 MiB. */
+  /** Throws unless this many more bytes are free; called when a part begins and every 16 MiB. */
   checkFreeSpace: (bytes: number) => Promise<void>;
   /** Wait after the first failure; doubles with each further one. Default 500. */
   backoffMs?: number;

@@ -1,15 +1,10 @@
 import { Worker } from "node:worker_threads";
 import { ServiceError } from "../../errors.ts";
-import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
-import {
-  deserializeError,
-  type WorkerRequest,
-  type WorkerMessage,
-  type WorkerData,
-} from "./messages.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
+import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
 export interface WorkerPoolOptions {
-  data: WorkerData;
+  data: EngineDeps;
   memoryLimitMb: number;
 }
 

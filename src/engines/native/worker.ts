@@ -3,19 +3,14 @@ import { setPriority } from "node:os";
 import { basename } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createHttpClient } from "../../net/http-client.ts";
-import type { DownloadJob, DownloadProgress } from "../engine.ts";
+import type { DownloadJob, DownloadProgress, EngineDeps } from "../engine.ts";
 import { download } from "./download.ts";
-import {
-  serializeError,
-  type WorkerRequest,
-  type WorkerMessage,
-  type WorkerData,
-} from "./messages.ts";
+import { serializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
 /** Program of a worker thread: runs one requested download at a time. */
 if (parentPort === null) throw new Error("worker.ts is the program of a worker thread");
 const port = parentPort;
-const data: WorkerData = workerData;
+const data: EngineDeps = workerData;
 const niceness = 10;
 const client = createHttpClient({
   allowNetworks: data.allowNetworks,

@@ -11,7 +11,7 @@ export type JournalRecord =
   | { type: "begin"; part: string; range: ByteRange | null; of: Representation }
   /** The part is complete. */
   | { type: "end"; part: string; size: number }
-  /** So many bytes of it have been flushed. */
+  /** Its first `bytes` have been flushed. */
   | { type: "synced"; part: string; bytes: number }
   /** Its bytes must not be used. */
   | { type: "lost"; part: string };

@@ -7,7 +7,7 @@ export interface Quota {
   /** Counts bytes added to a file; negative: removed. */
   add(bytes: number): void;
   /**
-   * Checks that so many more bytes are allowed and have free disk space.
+   * Checks that this many more bytes are allowed and have free disk space.
    *
    * @throws ServiceError `too_large`; what `checkFreeSpace` throws
    */
