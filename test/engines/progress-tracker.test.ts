@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
 import type { Plan, Source, SourceName } from "../../src/engines/native/plan.ts";
 import { createProgressTracker } from "../../src/engines/native/progress-tracker.ts";
+import { formatOf } from "../formats.ts";
 
 const segment = {
   url: "https://media.example.com/1.ts",
@@ -14,6 +15,7 @@ const segment = {
 
 const file = (name: SourceName): Source => ({
   name,
+  format: formatOf(name),
   kind: "file",
   url: new URL("https://media.example.com/film.mp4"),
 });
@@ -24,7 +26,8 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
     hasEnded: true,
     refreshS: 0,
   };
-  return { name, kind: "segments", list, reload: async () => list, liveJournalPath };
+  const reload = async () => list;
+  return { name, format: formatOf(name), kind: "segments", list, reload, liveJournalPath };
 }
 
 function track(main: Source, audio: Source | null = null) {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Format } from "../../page-info.ts";
 import type { DownloadJob } from "../engine.ts";
 import type { FormatLocator, LocatedFormat, MediaLocation } from "./locate-format.ts";
 
@@ -18,11 +19,20 @@ export interface Plan {
 }
 
 export type SourceName = "main" | "audio";
-export type FileSource = { name: SourceName } & Extract<MediaLocation, { kind: "file" }>;
-export type SegmentSource = { name: SourceName } & Extract<MediaLocation, { kind: "segments" }> & {
+
+interface SourceBase {
+  name: SourceName;
+  format: Format;
+}
+
+export type FileSource = SourceBase & Extract<MediaLocation, { kind: "file" }>;
+
+export type SegmentSource = SourceBase &
+  Extract<MediaLocation, { kind: "segments" }> & {
     /** Journal of a live stream's segments; `null`: it is not live. */
     liveJournalPath: string | null;
   };
+
 /** The media of one format. */
 export type Source = FileSource | SegmentSource;
 
@@ -36,22 +46,17 @@ export async function planDownload(
   locate: FormatLocator,
 ): Promise<Plan> {
   const { audioOnly, folder } = job;
-  const found = await locate(job.format);
-  const main = audioOnly && found.audio !== null ? await locate(found.audio) : found;
-  const audioFormat = audioOnly ? null : (job.audio ?? main.audio);
-  const audio = audioFormat && (await locate(audioFormat));
-  const mainSource = sourceOf("main", main, folder);
-  const audioSource = audio && sourceOf("audio", audio, folder);
-  const fingerprints = [
-    fingerprint(main, mainSource),
-    audio && audioSource && fingerprint(audio, audioSource),
-  ];
+  const located = await locate(job.format);
+  const chosen = audioOnly && located.audio !== null ? await locate(located.audio) : located;
+  const audioFormat = audioOnly ? null : (job.audio ?? chosen.audio);
+  const main = sourceOf("main", chosen, folder);
+  const audio = audioFormat && sourceOf("audio", await locate(audioFormat), folder);
   return {
-    main: mainSource,
-    audio: audioSource,
+    main,
+    audio,
     isAudioOptional: main.format.acodec !== "none",
-    isPassthrough: mainSource.kind === "file" && audio === null && job.format.manifest_url === null,
-    identity: JSON.stringify([audioOnly, ...fingerprints]),
+    isPassthrough: main.kind === "file" && audio === null && job.format.manifest_url === null,
+    identity: JSON.stringify([audioOnly, fingerprint(main), audio && fingerprint(audio)]),
   };
 }
 
@@ -62,20 +67,20 @@ export function sourceDuration(source: Source): number | null {
 }
 
 function sourceOf(name: SourceName, { format, media }: LocatedFormat, folder: string): Source {
-  if (media.kind === "file") return { name, ...media };
+  if (media.kind === "file") return { name, format, ...media };
   const hash = createHash("sha256").update(withoutQuery(format.url)).digest("hex").slice(0, 16);
   const path = join(folder, `${name}-${hash}.live`);
   // A download that began live stays live, even if the stream has ended since.
   const isLive = !media.list.hasEnded || existsSync(path);
-  return { name, ...media, liveJournalPath: isLive ? path : null };
+  return { name, format, ...media, liveJournalPath: isLive ? path : null };
 }
 
 /**
  * Identifies content whatever tokens its URLs contain, by their paths, and a live stream by its own URL. The
  * format's properties distinguish sources whose URLs differ only in the query.
  */
-function fingerprint({ format }: LocatedFormat, source: Source): string {
-  const { format_id, height, tbr } = format;
+function fingerprint(source: Source): string {
+  const { format_id, height, tbr } = source.format;
   const hash = createHash("sha256").update(JSON.stringify([format_id, height, tbr]));
   if (source.kind === "file") hash.update(withoutQuery(source.url.href));
   else if (source.liveJournalPath !== null) hash.update(source.liveJournalPath);
