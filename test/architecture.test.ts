@@ -13,6 +13,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|schema)\.ts$/],
   [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],
+  [/^format-ranking\.ts$/],
   [/^task\.ts$/],
   [/^task-changes\.ts$/],
   [/^net\//, /^parsers\//],

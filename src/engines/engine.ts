@@ -2,54 +2,65 @@ import type { Format } from "../page-info.ts";
 import type { Progress } from "../task.ts";
 
 /**
- * Contract of an engine: it turns a format into one playable file. It can be implemented from this
- * text alone; the suite in `test/contracts/engine.ts` holds every implementation to it.
+ * Contract of an engine, which downloads a format as one playable file. It can be implemented from this
+ * text alone; the suite in `test/contracts/engine.ts` checks every implementation.
  *
- * - **One file.** The medium as it was published, without re-encoding: a progressive file as it is, of
- *   several pieces or tracks one MP4 with its index in front, or one WebM.
- * - **Whole or not at all.** What `download` gives is complete, has been read back, and has been
- *   flushed to the disk (fsync).
- * - **Resume.** Everything that was fetched stays in `job.folder`. A later `download` of the same
- *   format in the same folder goes on from there, also after the process was killed; where what is
- *   there does not belong to what the server has now, it starts anew and never splices.
+ * - **One file.** The media as published, without re-encoding: a progressive file unchanged; segments or
+ *   several tracks as one MP4 with its index in front, or one WebM.
+ * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
+ *   (fsync).
+ * - **Resume.** Everything fetched stays in `job.folder`. A later `download` of the same format in the same
+ *   folder resumes from it, also after the process was killed. If the server's content has changed, it
+ *   restarts and never splices.
  * - **The guard.** Every byte comes through the guarded client: manifests, keys, segments, redirects.
- * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable`
- *   (the manifest no longer lists it, or nothing can be made of it), `drm_protected`, `live_stream`
- *   (it has no end that could be waited for), `too_large` (more than `job.maxBytes`), `disk_full`,
- *   `internal` (the work itself crashed or ran out of memory; never `retryable`). `retryable` says
- *   whether a later run may succeed.
- * - **Abort.** When `signal` is aborted the transfer stops within a second and the promise rejects
- *   with `signal.reason`. Nothing is touched in `job.folder` after the promise has settled.
+ * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable` (the
+ *   manifest no longer lists it, or no file can be made of it), `drm_protected`, `live_stream` (it is live
+ *   and cannot be recorded), `too_large` (more than `job.maxBytes`), `disk_full`, `internal` (the engine
+ *   crashed or ran out of memory; never `retryable`). `retryable`: a later run may succeed.
+ * - **Abort.** When `signal` is aborted, the transfer stops within a second and the promise rejects with
+ *   `signal.reason`. After the promise has settled, nothing in `job.folder` is touched.
  */
 export interface Engine {
   /** Registry key, for logs. */
   readonly name: string;
-  /** Downloads are independent and may run concurrently, each in a folder of its own. */
+  /** Downloads are independent and may run concurrently, each in its own folder. */
   download(job: DownloadJob, context: DownloadContext): Promise<Download>;
-  /** Ends what still runs and frees everything; safe to call twice. */
+  /** Aborts running downloads and frees all resources; safe to call twice. */
   close(): Promise<void>;
+}
+
+/** What an engine may be created with. */
+export interface EngineDeps {
+  /** Private networks that may be fetched: comma-separated CIDR blocks. */
+  allowNetworks: string;
+  /** Concurrent requests of one download to one host. */
+  concurrentFragments: number;
+  /** Longest wait for the next byte. */
+  idleTimeoutMs: number;
+  /** Disk space to keep free. */
+  minFreeBytes: number;
 }
 
 export interface DownloadJob {
   format: Format;
   /**
-   * Where the sound is, if it is not in `format`: for certain where `format.acodec` is `"none"`; where
-   * that is `null` it is only taken if `format` turns out to have none.
+   * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to
+   * have no audio.
    */
   audio: Format | null;
-  /** Leave the pictures out of the result. */
+  /** Leave out the video. */
   audioOnly: boolean;
   /** Exists; belongs to this download alone, across runs. */
   folder: string;
-  /** Limit of what is fetched and of the result, bytes. */
+  /** Limit of the fetched bytes, and of the result. */
   maxBytes: number;
-  /** How much of a live stream is recorded, seconds; then the file ends. 0: none. */
+  /** How much of a live stream is recorded, seconds; 0: live streams are refused. */
   maxLiveS: number;
 }
 
 export interface DownloadContext {
   signal: AbortSignal;
-  /** Called often and cheaply; `stage` is `downloading` or `processing`. */
+  /** Called often, must be cheap; `stage` is `downloading` or `processing`. */
   onProgress(progress: DownloadProgress): void;
 }
 
@@ -66,9 +77,9 @@ export interface Download {
   size: number;
   /** Hexadecimal. */
   sha256: string;
-  /** Seconds; `null` where the file does not tell. */
+  /** Seconds; `null` if the file does not state it. */
   duration: number | null;
-  /** Pixels as shown; `null` without pictures. */
+  /** Pixels as displayed; `null` without video. */
   width: number | null;
   height: number | null;
 }

@@ -1,20 +1,20 @@
+import type { ByteRange } from "../net/byte-range.ts";
 import type { Chain } from "./dash-representations.ts";
 import type { Addressing, Initialization, SegmentUrl, TimelineEntry } from "./dash-xml.ts";
 import { invalidManifestError } from "./manifest.ts";
-import type { SegmentRange } from "./segments.ts";
 
-/** What applies to one Representation of what it and the elements around it say. */
-export interface TrackAddressing {
+/** How the segments of one Representation are addressed, after inheritance. */
+export interface SegmentAddressing {
   name: Addressing["name"];
   initialization: Initialization | null;
   timeline: readonly TimelineEntry[] | null;
   urls: readonly SegmentUrl[];
-  /** Address templates; `undefined` where there is none. */
+  /** URL templates; `undefined`: not stated. */
   media: string | undefined;
   initializationMedia: string | undefined;
   /** Ticks per second. */
   timescale: number;
-  /** Ticks of one segment; `null`: a SegmentTimeline says it. */
+  /** Ticks of one segment; `null`: a SegmentTimeline states it. */
   duration: number | null;
   startNumber: number;
   endNumber: number | null;
@@ -23,38 +23,39 @@ export interface TrackAddressing {
 }
 
 /**
- * The innermost SegmentTemplate, SegmentList or SegmentBase; what it lacks comes from those of the
- * same kind further out (ISO/IEC 23009-1 §5.3.9.1). `null`: there is none.
+ * Returns the innermost SegmentTemplate, SegmentList or SegmentBase, completed from outer elements of the
+ * same kind (ISO/IEC 23009-1 §5.3.9.1); `null` if there is none.
  *
- * @throws ServiceError `upstream_invalid` for numbers that are none.
+ * @throws ServiceError `upstream_invalid` for an invalid number.
  */
-export function addressingOf(chain: Chain, url: URL): TrackAddressing | null {
+export function addressingOf(chain: Chain, url: URL): SegmentAddressing | null {
   const found = chain.flatMap(({ addressing }) => addressing ?? []);
   const [nearest] = found;
   if (nearest === undefined) return null;
   const { name } = nearest;
-  const alike = found.filter((each) => each.name === name);
+  const sameKind = found.filter((each) => each.name === name);
   const attribute = (key: string) =>
-    alike.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
-  const whole = (key: string) => parseUnsignedLong(key, attribute(key), url);
+    sameKind.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
+  const integer = (key: string) => parseUnsignedLong(key, attribute(key), url);
+  const endNumber = integer("endNumber");
   return {
     name,
-    initialization: alike.find((each) => each.initialization !== null)?.initialization ?? null,
-    timeline: alike.find((each) => each.timeline !== null)?.timeline ?? null,
-    urls: alike.find((each) => each.urls.length > 0)?.urls ?? [],
+    initialization: sameKind.find((each) => each.initialization !== null)?.initialization ?? null,
+    timeline: sameKind.find((each) => each.timeline !== null)?.timeline ?? null,
+    urls: sameKind.find((each) => each.urls.length > 0)?.urls ?? [],
     media: attribute("media"),
     initializationMedia: attribute("initialization"),
-    timescale: Number(whole("timescale") ?? 1) || 1,
-    duration: Number(whole("duration") ?? 0) || null,
-    startNumber: Number(whole("startNumber") ?? 1),
-    endNumber: nullOr(whole("endNumber")),
-    presentationTimeOffset: whole("presentationTimeOffset") ?? 0n,
+    timescale: Number(integer("timescale") ?? 1) || 1,
+    duration: Number(integer("duration") ?? 0) || null,
+    startNumber: Number(integer("startNumber") ?? 1),
+    endNumber: endNumber === null ? null : Number(endNumber),
+    presentationTimeOffset: integer("presentationTimeOffset") ?? 0n,
   };
 }
 
 /**
- * An `xs:unsignedLong`; `null` where nothing is stated. A `bigint` since times in a fine timescale
- * are beyond 2^53.
+ * Parses an `xs:unsignedLong`; `null` if `value` is blank. A `bigint`, because times in a fine timescale
+ * exceed 2^53. `name` is the attribute's, for the error.
  *
  * @throws ServiceError `upstream_invalid`
  */
@@ -74,19 +75,16 @@ export function parseUnsignedLong(
 }
 
 /**
- * `first-last` of bytes (RFC 9110 §14.1.2), as in `mediaRange`; `null`, all of it, for `""`.
+ * Parses a `mediaRange` or `range` attribute: `first-last`, both inclusive (RFC 9110 §14.1.2). Returns
+ * `null`, the whole resource, if it is blank.
  *
  * @throws ServiceError `upstream_invalid`
  */
-export function readMediaRange(value: string, url: URL): SegmentRange | null {
+export function parseMediaRange(value: string, url: URL): ByteRange | null {
   if (value.trim() === "") return null;
   const [, first, last] = /^\s*(\d{1,15})\s*-\s*(\d{1,15})\s*$/.exec(value) ?? [];
   const length = Number(last) - Number(first) + 1;
   if (first !== undefined && length > 0) return { offset: Number(first), length };
   const got = JSON.stringify(value.slice(0, 60));
   throw invalidManifestError(url, `a byte range must be first-last, got ${got}`);
-}
-
-function nullOr(value: bigint | null): number | null {
-  return value === null ? null : Number(value);
 }

@@ -1,28 +1,24 @@
 import type { Format } from "../page-info.ts";
 import { readPixels } from "../parsers/count.ts";
 import { extensionOfMediaType } from "../parsers/media-type.ts";
+import { framesPerSecond, kilobits } from "./attributes.ts";
 import {
   type DashRepresentation,
   textExtensions,
   representationsOf,
 } from "./dash-representations.ts";
 import type { MpdElement } from "./dash-xml.ts";
-import {
-  type Manifest,
-  createFormatIds,
-  createSubtitles,
-  framesPerSecond,
-  kilobits,
-  maxFormats,
-} from "./manifest.ts";
+import { createFormatIds } from "./format-ids.ts";
+import { type Manifest, maxFormats } from "./manifest.ts";
+import { createSubtitles } from "./subtitles.ts";
 
-/** A format and the Representations that it is made of, one a Period, in order. */
+/** A format and its Representations, one per Period, in order. */
 export interface DashFormat {
   format: Format;
-  tracks: DashRepresentation[];
+  representations: DashRepresentation[];
 }
 
-/** The formats and subtitles of the MPD that was found at `url`. */
+/** Lists the formats and subtitles of an MPD fetched from `url`. */
 export function listDashFormats(
   mpd: MpdElement,
   url: URL,
@@ -30,70 +26,68 @@ export function listDashFormats(
   const formatId = createFormatIds("-");
   const subtitles = createSubtitles();
   const listed: DashFormat[] = [];
-  const place = createPeriodMerge();
-  for (const track of representationsOf(mpd, url)) {
-    if (track.kind === "text") subtitles.add(track.language, subtitleOf(track, url));
-    if (track.kind !== "video" && track.kind !== "audio") continue;
-    const format = formatOf(track, url);
-    const { tracks, isNew } = place(format, track.period);
-    tracks.push(track);
-    if (!isNew || listed.length >= maxFormats) continue;
-    format.format_id = formatId(`dash-${track.id ?? Math.floor(format.tbr ?? listed.length)}`);
-    listed.push({ format, tracks });
+  const continuedBy = createPeriodMerge();
+  for (const representation of representationsOf(mpd, url)) {
+    const { kind, id, language, period } = representation;
+    if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
+    if (kind !== "video" && kind !== "audio") continue;
+    const format = formatOf(representation, url);
+    const representations = continuedBy(format, period);
+    representations.push(representation);
+    if (representations.length > 1 || listed.length >= maxFormats) continue;
+    format.format_id = formatId(`dash-${id ?? Math.floor(format.tbr ?? listed.length)}`);
+    listed.push({ format, representations });
   }
   return { listed, subtitles: subtitles.record() };
 }
 
 /**
- * Gives the tracks that a format continues: the nth of those alike in one Period goes on as the nth
- * of them in the next.
+ * Returns a function that finds the Representations that a format continues, empty for a new format: the
+ * nth of several identical formats in a Period continues the nth of the Period before.
  */
-function createPeriodMerge(): (
-  format: Format,
-  period: number,
-) => { tracks: DashRepresentation[]; isNew: boolean } {
+function createPeriodMerge(): (format: Format, period: number) => DashRepresentation[] {
   const counts = new Map<string, number>();
   const known = new Map<string, DashRepresentation[]>();
   return (format, period) => {
-    // In more than one Period all have the MPD's address.
-    const alike = JSON.stringify({ ...format, url: "", manifest_url: "" });
-    const nth = counts.get(`${period} ${alike}`) ?? 0;
-    counts.set(`${period} ${alike}`, nth + 1);
-    const tracks = known.get(`${nth} ${alike}`) ?? [];
-    known.set(`${nth} ${alike}`, tracks);
-    return { tracks, isNew: tracks.length === 0 };
+    // With more than one Period every format has the MPD's URL.
+    const key = JSON.stringify({ ...format, url: "", manifest_url: "" });
+    const nth = counts.get(`${period} ${key}`) ?? 0;
+    counts.set(`${period} ${key}`, nth + 1);
+    const representations = known.get(`${nth} ${key}`) ?? [];
+    known.set(`${nth} ${key}`, representations);
+    return representations;
   };
 }
 
-/** `format_id` is left empty: it does not belong to what makes two of them alike. */
-function formatOf(track: DashRepresentation, url: URL): Format {
-  const { kind, codecs, attribute } = track;
+/** Leaves `format_id` empty: it does not count when formats are compared. */
+function formatOf(representation: DashRepresentation, url: URL): Format {
+  const { kind, codecs, file, mime_type, attribute } = representation;
   return {
     format_id: "",
-    url: (track.file ?? url).href,
+    url: (file ?? url).href,
     manifest_url: url.href,
-    protocol: track.file === null ? "dash" : "https",
-    ext: extensionOfMediaType(track.mime_type) ?? (kind === "audio" ? "m4a" : "mp4"),
-    mime_type: track.mime_type,
+    protocol: file === null ? "dash" : "https",
+    ext: extensionOfMediaType(mime_type) ?? (kind === "audio" ? "m4a" : "mp4"),
+    mime_type,
     width: kind === "video" ? readPixels(attribute("width")) : null,
     height: kind === "video" ? readPixels(attribute("height")) : null,
     fps: kind === "video" ? framesPerSecond(attribute("frameRate")) : null,
-    vcodec: kind === "audio" ? "none" : stated(codecs.vcodec),
-    acodec: kind === "audio" ? stated(codecs.acodec) : codecs.acodec,
+    vcodec: kind === "audio" ? "none" : knownCodec(codecs.vcodec),
+    acodec: kind === "audio" ? knownCodec(codecs.acodec) : codecs.acodec,
     tbr: kilobits(attribute("bandwidth")),
     filesize: null,
-    language: track.language,
-    has_drm: track.has_drm,
+    language: representation.language,
+    has_drm: representation.has_drm,
   };
 }
 
-/** The pictures of a video are there even where its codecs do not name them. */
-function stated(codec: string | null): string | null {
+/** A video Representation has video even if its codecs list none. */
+function knownCodec(codec: string | null): string | null {
   return codec === "none" ? null : codec;
 }
 
-function subtitleOf(track: DashRepresentation, url: URL) {
-  const codec = track.attribute("codecs")?.slice(0, 4) ?? "";
-  const ext = textExtensions.get(track.mime_type ?? "") ?? textExtensions.get(codec) ?? null;
-  return { url: (track.file ?? url).href, ext, name: track.label };
+function subtitleOf({ attribute, file, mime_type, label }: DashRepresentation, url: URL) {
+  const codec = attribute("codecs")?.slice(0, 4) ?? "";
+  const ext = textExtensions.get(mime_type ?? "") ?? textExtensions.get(codec) ?? null;
+  return { url: (file ?? url).href, ext, name: label };
 }

@@ -1,23 +1,23 @@
-import { xsDuration } from "./dash-duration.ts";
+import { roundSeconds } from "./attributes.ts";
 import type { MpdElement } from "./dash-xml.ts";
 
-/** Where a Period lies in the presentation, seconds; `null`: the MPD does not say it. */
+/** A Period's place in the presentation, seconds; `null`: the MPD does not state it. */
 export interface PeriodTimes {
   startS: number | null;
   durationS: number | null;
 }
 
-/** The times of each Period (ISO/IEC 23009-1 §5.3.2.1) of a presentation that is not live. */
+/** Returns the times of each Period of a static MPD (ISO/IEC 23009-1 §5.3.2.1). */
 export function timePeriods(mpd: MpdElement): PeriodTimes[] {
   const stated = mpd.children.map(({ attributes }) => ({
-    startS: xsDuration(attributes.get("start")),
-    durationS: xsDuration(attributes.get("duration")) || null,
+    startS: parseXsDuration(attributes.get("start")),
+    durationS: parseXsDuration(attributes.get("duration")) || null,
   }));
-  const wholeS = xsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
+  const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
   const firstS = stated[0]?.startS ?? 0;
-  /** Some state the whole without what is before the first Period. */
+  /** Some MPDs state a total that leaves out the time before the first Period. */
   const lastEndS = (startS: number | null) =>
-    wholeS !== null && wholeS <= (startS ?? 0) ? firstS + wholeS : wholeS;
+    totalS !== null && totalS <= (startS ?? 0) ? firstS + totalS : totalS;
   let endS: number | null = 0;
   return stated.map((period, index) => {
     const startS: number | null = period.startS ?? endS;
@@ -32,13 +32,28 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
 }
 
 /**
- * Seconds of the whole: as stated, else up to the end of the last Period; of a live stream only as
- * stated.
+ * Returns the stated duration in seconds, else the end of the last Period; `null` if unknown. A live
+ * stream has only a stated one.
  */
 export function presentationDuration(mpd: MpdElement, isLive: boolean): number | null {
-  const wholeS = xsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
-  if (wholeS !== null || isLive) return wholeS;
+  const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
+  if (totalS !== null || isLive) return totalS;
   const last = timePeriods(mpd).at(-1);
   if (last === undefined || last.startS === null || last.durationS === null) return null;
   return last.startS + last.durationS || null;
+}
+
+const xsDuration =
+  /^P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{0,12})?)S)?)?$/;
+const unitsS = [31_536_000, 2_592_000, 86_400, 3_600, 60, 1];
+
+/**
+ * Returns the seconds of an `xs:duration` (XML Schema 2 §3.3.6), with 365 days a year and 30 a month;
+ * `null` if it is invalid or negative.
+ */
+function parseXsDuration(value: string | undefined): number | null {
+  const parts = xsDuration.exec(value?.trim() ?? "")?.slice(1);
+  if (parts === undefined || parts.every((part) => part === undefined)) return null;
+  const seconds = parts.reduce((sum, part, at) => sum + Number(part ?? 0) * (unitsS[at] ?? 0), 0);
+  return roundSeconds(seconds) ?? 0;
 }

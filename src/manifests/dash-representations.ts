@@ -1,13 +1,14 @@
 import { tryParseUrl } from "../parsers/url.ts";
 import { bareMediaType } from "../parsers/media-type.ts";
 import { readLine } from "../parsers/text.ts";
+import { languageTag } from "./attributes.ts";
+import { type Codecs, splitCodecs } from "./codecs.ts";
 import type { MpdElement } from "./dash-xml.ts";
-import { type Codecs, languageTag, splitCodecs } from "./manifest.ts";
 
-/** A Representation and what it stands in: AdaptationSet, Period, MPD. */
+/** A Representation and its ancestors: AdaptationSet, Period, MPD. */
 export type Chain = readonly [MpdElement, MpdElement, MpdElement, MpdElement];
 
-/** What one Representation is. */
+/** What one Representation states, with what it inherits. */
 export interface DashRepresentation {
   chain: Chain;
   /** Index of its Period. */
@@ -17,18 +18,15 @@ export interface DashRepresentation {
   codecs: Codecs;
   mime_type: string | null;
   language: string | null;
-  /** Address of the one file that it is; `null`: it comes in segments. */
+  /** URL, if it is one file; `null`: it is segmented. */
   file: URL | null;
   has_drm: boolean;
   label: string | null;
-  /** An attribute of the Representation or, where it lacks it, of what it stands in. */
+  /** Returns the attribute of the Representation or of its nearest ancestor that has it. */
   attribute: (name: string) => string | undefined;
 }
 
-/**
- * The Representations of the MPD that was found at `url`, in its order, but for files that may not
- * be fetched.
- */
+/** Yields the Representations of an MPD fetched from `url`, except files whose URL is not http(s). */
 export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRepresentation> {
   const mpdBase = resolve(mpd, url);
   for (const [index, period] of mpd.children.entries()) {
@@ -37,20 +35,24 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
       const setBase = resolve(set, periodBase);
       for (const representation of set.children) {
         const base = resolve(representation, setBase);
-        const track = trackOf([representation, set, period, mpd], index, base);
-        if (track !== null) yield track;
+        const found = representationOf([representation, set, period, mpd], index, base);
+        if (found !== null) yield found;
       }
     }
   }
 }
 
-/** `null`: it may not be fetched. */
-function trackOf(chain: Chain, period: number, base: URL | null): DashRepresentation | null {
+/** `base`: `null` if a BaseURL is not http(s). */
+function representationOf(
+  chain: Chain,
+  period: number,
+  base: URL | null,
+): DashRepresentation | null {
   const [representation, set, , mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
-  const isAddressed = chain.some((element) => element.baseUrl !== "");
-  if (!isSegmented && isAddressed && base === null) return null;
-  const isFile = !isSegmented && isAddressed && base?.pathname.endsWith("/") === false;
+  const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
+  if (!isSegmented && hasBaseUrl && base === null) return null;
+  const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
   const attribute = (name: string) =>
     chain.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
   const codecs = splitCodecs(attribute("codecs"));
@@ -70,12 +72,12 @@ function trackOf(chain: Chain, period: number, base: URL | null): DashRepresenta
   };
 }
 
-/** A SegmentBase is about one file. */
+/** A SegmentBase describes one file. */
 function hasSegments({ addressing }: MpdElement): boolean {
   return addressing !== null && addressing.name !== "SegmentBase";
 }
 
-/** Base address of what is in `element`; `null` where it leads away from http(s). */
+/** Returns the base URL of the children of `element`; `null` if it is not http(s). */
 function resolve(element: MpdElement, base: URL | null): URL | null {
   return base === null || element.baseUrl === "" ? base : tryParseUrl(element.baseUrl, base);
 }
@@ -94,7 +96,7 @@ function kindOf(
   return codecs.text || textExtensions.has(mimeType ?? "") ? "text" : null;
 }
 
-/** File name extensions of text, by media type or codec. */
+/** File name extensions of subtitles, by media type or codec. */
 export const textExtensions: ReadonlyMap<string, string> = new Map([
   ["text/vtt", "vtt"],
   ["wvtt", "vtt"],

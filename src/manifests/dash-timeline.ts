@@ -1,43 +1,40 @@
-import { type TrackAddressing, parseUnsignedLong } from "./dash-addressing.ts";
-import type { SegmentPlace } from "./dash-template.ts";
+import { parseUnsignedLong, type SegmentAddressing } from "./dash-addressing.ts";
+import type { SegmentNumbers } from "./dash-template.ts";
 import type { TimelineEntry } from "./dash-xml.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { checkSegmentCount } from "./segment-collector.ts";
 
-/** One segment's place in its Period. */
-export interface TimedPlace extends SegmentPlace {
+/** A segment of a Period. */
+export interface TimedSegment extends SegmentNumbers {
   durationS: number;
 }
 
-/**
- * Of a segment: what is left of a Period after the last whole one is a segment only if it is
- * longer.
- */
+/** A rest of a Period shorter than this fraction of a segment is no segment. */
 const tolerance = 1e-3;
 
 /**
- * The segments that a SegmentTimeline or a constant duration states for a Period of `periodS`
- * seconds (`null`: unknown), in order.
+ * Yields, in order, the segments that a SegmentTimeline or a constant duration states for a Period of
+ * `periodS` seconds (`null`: unknown).
  *
- * @throws ServiceError `upstream_invalid` for more than 200,000 segments of one entry, before any
- * of them is made; for entries without duration; where nothing says how many there are.
+ * @throws ServiceError `upstream_invalid` for an entry of more than 200,000 segments, before yielding any
+ * of them; for an entry without duration; if the number of segments is not stated.
  */
-export function placeSegments(
-  addressing: TrackAddressing,
+export function timeSegments(
+  addressing: SegmentAddressing,
   periodS: number | null,
   url: URL,
-): Generator<TimedPlace> {
+): Generator<TimedSegment> {
   const { timeline } = addressing;
   return timeline === null
-    ? placeEvenly(addressing, periodS, url)
-    : placeEntries(timeline, addressing, periodS, url);
+    ? timeEvenly(addressing, periodS, url)
+    : timeEntries(timeline, addressing, periodS, url);
 }
 
-function* placeEvenly(
-  addressing: TrackAddressing,
+function* timeEvenly(
+  addressing: SegmentAddressing,
   periodS: number | null,
   url: URL,
-): Generator<TimedPlace> {
+): Generator<TimedSegment> {
   const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
   if (duration === null) {
     throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
@@ -60,12 +57,12 @@ function* placeEvenly(
   }
 }
 
-function* placeEntries(
+function* timeEntries(
   timeline: readonly TimelineEntry[],
-  addressing: TrackAddressing,
+  addressing: SegmentAddressing,
   periodS: number | null,
   url: URL,
-): Generator<TimedPlace> {
+): Generator<TimedSegment> {
   const { timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
   const periodEnd =
     periodS === null ? null : presentationTimeOffset + BigInt(Math.round(periodS * timescale));
@@ -88,17 +85,14 @@ function* placeEntries(
   }
 }
 
-interface Stretch {
+interface EntryTimes {
   time: bigint;
   duration: bigint;
   end: bigint | null;
 }
 
-/**
- * How many segments an S stands for; a negative `r` repeats it up to the next S or the Period's
- * end.
- */
-function countOf({ r }: TimelineEntry, { time, duration, end }: Stretch, url: URL): number {
+/** Counts the segments of an S element; a negative `r` repeats it to the next S or the Period's end. */
+function countOf({ r }: TimelineEntry, { time, duration, end }: EntryTimes, url: URL): number {
   if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
   if (end === null) {
     throw invalidManifestError(
@@ -109,6 +103,6 @@ function countOf({ r }: TimelineEntry, { time, duration, end }: Stretch, url: UR
   return countFitting(Number(end - time), Number(duration));
 }
 
-function countFitting(whole: number, one: number): number {
-  return Math.max(1, Math.ceil(whole / one - tolerance));
+function countFitting(total: number, segment: number): number {
+  return Math.max(1, Math.ceil(total / segment - tolerance));
 }

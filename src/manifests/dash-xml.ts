@@ -1,18 +1,18 @@
 import { Parser } from "htmlparser2";
 import { checkLength, invalidManifestError } from "./manifest.ts";
 
-/** An element of an MPD that hands its attributes and base address down to its children. */
+/** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement {
   name: "MPD" | "Period" | "AdaptationSet" | "Representation";
-  /** Only those that are used. */
+  /** Only those in `usedAttributes`. */
   attributes: Map<string, string>;
-  /** Text of the first BaseURL, `""` where there is none. */
+  /** Text of the first BaseURL; `""`: there is none. */
   baseUrl: string;
   /** Text of the first Label. */
   label: string;
-  /** It has a ContentProtection of its own. */
+  /** It has a ContentProtection child. */
   isProtected: boolean;
-  /** What it says about the segments of the Representations in it. */
+  /** How it addresses the segments of its Representations. */
   addressing: Addressing | null;
   children: MpdElement[];
 }
@@ -26,7 +26,7 @@ export interface Addressing {
   urls: SegmentUrl[];
 }
 
-/** Attributes as written, `""` where there is none: so in all three. */
+/** Attributes as written, `""` for a missing one; also in the next two. */
 export type Initialization = Record<"sourceURL" | "range", string>;
 export type SegmentUrl = Record<"media" | "mediaRange", string>;
 /** An S element of a SegmentTimeline. */
@@ -34,7 +34,7 @@ export type TimelineEntry = Record<"t" | "d" | "r", string>;
 
 export interface Mpd {
   root: MpdElement;
-  /** It has more Periods, AdaptationSets and Representations than are read. */
+  /** It had more than 10,000 Periods, AdaptationSets and Representations. */
   isCut: boolean;
 }
 
@@ -43,15 +43,14 @@ const maxElements = 10_000;
 const maxTextLength = 8_192;
 
 /**
- * The MPD (ISO/IEC 23009-1) in `text`, reduced to what formats and segments are made of; at most
- * 10,000 Periods, AdaptationSets and Representations of it. Name space prefixes of elements are
- * ignored, entities other than XML's own are never expanded, and what is not closed is closed at
- * the end. One pass.
+ * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
+ * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
+ * entities but XML's own, and closes unclosed elements at the end.
  *
- * @throws ServiceError `upstream_invalid` where the root element is not MPD, elements nest deeper
- * than 64, or there are more than 4 Mi characters.
+ * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
+ * levels, or `text` has more than 4 Mi characters.
  */
-export function readMpd(text: string, url: URL): Mpd {
+export function parseMpd(text: string, url: URL): Mpd {
   checkLength(text, url);
   const tree = createTree();
   let isRefused = false;
@@ -80,7 +79,7 @@ export function readMpd(text: string, url: URL): Mpd {
   throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
 }
 
-/** An open element; of those that only have attributes, these. */
+/** An open element; a `leaf` has nothing but attributes. */
 type Open =
   | MpdElement
   | Addressing
@@ -90,7 +89,7 @@ type Open =
 function createTree() {
   const mpd: { root: MpdElement | null; isCut: boolean } = { root: null, isCut: false };
   let elements = 0;
-  /** The open elements, innermost last; `null` for those that are not used. */
+  /** The open elements, innermost last; `null` for an ignored one. */
   const stack: (Open | null)[] = [];
   let reading: { element: MpdElement; field: "baseUrl" | "label" } | null = null;
 
@@ -105,7 +104,7 @@ function createTree() {
     const child = childOf[parent.name];
     if (child === null || child !== name) {
       reading = textOf(parent, name);
-      return note(parent, name);
+      return recordChild(parent, name);
     }
     if (elements >= maxElements) {
       mpd.isCut = true;
@@ -130,10 +129,10 @@ function createTree() {
         target.fields[name] = value;
       }
     },
-    text(piece: string): void {
+    text(chunk: string): void {
       if (reading === null) return;
       const { element, field } = reading;
-      element[field] += piece.slice(0, maxTextLength - element[field].length);
+      element[field] += chunk.slice(0, maxTextLength - element[field].length);
     },
     close(): void {
       stack.pop();
@@ -142,7 +141,7 @@ function createTree() {
   };
 }
 
-/** Where further elements with attributes of their own are found; `null`: nowhere. */
+/** The child elements that nest further. */
 const childOf = {
   MPD: "Period",
   Period: "AdaptationSet",
@@ -163,15 +162,15 @@ function newElement(name: MpdElement["name"]): MpdElement {
   return { name, attributes: new Map(), ...found, children: [] };
 }
 
-/** The text that is to be read from a child, if any. */
+/** Returns the field that the text of this child goes to; `null`: none. */
 function textOf(element: MpdElement, child: string) {
   if (child === "BaseURL" && element.baseUrl === "") return { element, field: "baseUrl" } as const;
   if (child === "Label" && element.label === "") return { element, field: "label" } as const;
   return null;
 }
 
-/** Notes what a child says about its parent; gives it where there is more in it. */
-function note(element: MpdElement, child: string): Addressing | null {
+/** Records what a child says about its parent; returns it if its own children are read too. */
+function recordChild(element: MpdElement, child: string): Addressing | null {
   if (child === "ContentProtection") element.isProtected = true;
   if (child !== "SegmentTemplate" && child !== "SegmentList" && child !== "SegmentBase")
     return null;

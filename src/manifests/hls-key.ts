@@ -6,32 +6,31 @@ import { resolveSegmentUrl } from "./segment-url.ts";
 import type { SegmentKey } from "./segments.ts";
 
 /**
- * Whether an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names a key that only a licence
- * server gives: a KEYFORMAT other than `identity`, or FairPlay's `skd:` address.
+ * Whether an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names a key from a licence server: a
+ * KEYFORMAT other than `identity`, or a FairPlay `skd:` URI.
  */
 export function isLicensedKey(list: string): boolean {
   const attributes = readAttributes(list);
   return attributes.get("METHOD")?.toUpperCase() !== "NONE" && isLicensed(attributes);
 }
 
-/** The keys of a media playlist as its lines go by. */
+/** The keys of a media playlist, line by line. */
 export interface PlaylistKeys {
-  /** Takes the attribute list of an EXT-X-KEY. */
+  /** Applies the attribute list of an EXT-X-KEY. */
   set(list: string): void;
-  /** Takes an EXT-X-FAXS-CM: Adobe's key, which only a licence server gives. */
+  /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
   setLicensed(): void;
   /**
-   * The key of what comes next in the playlist: a segment with its sequence number, or (`null`) an
-   * init section, for which the IV has to be stated.
+   * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
+   * init section, whose IV must be stated; `null` if it is not encrypted.
    *
-   * @throws ServiceError `drm_protected` where none of the keys that apply can be had, or the
-   * method is not AES-128; `upstream_invalid` for a key without address or IV, or with a malformed
-   * one.
+   * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
+   * not AES-128; `upstream_invalid` for a missing or malformed URI or IV.
    */
   current(sequence: number | null): SegmentKey | null;
 }
 
-/** Keys of several KEYFORMATs apply at once, and one of them is enough (RFC 8216 §4.3.2.4). */
+/** Keys of several KEYFORMATs may apply at once; one usable key is enough (RFC 8216 §4.3.2.4). */
 export function createPlaylistKeys(url: URL): PlaylistKeys {
   const licensed = new Set<string>();
   let plain: PlainKey | null = null;
@@ -51,7 +50,7 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
       if (plain !== null) return keyOf(plain, sequence, url);
       const [format] = licensed;
       if (format === undefined) return null;
-      throw locked(url, `its keys are given by a licence server (${shorten(format, 60)})`);
+      throw protectedError(url, `its keys come from a licence server (${shorten(format, 60)})`);
     },
   };
 }
@@ -66,11 +65,11 @@ function formatOf(attributes: Attributes): string {
   return attributes.get("KEYFORMAT")?.toLowerCase() || "identity";
 }
 
-/** A key of the format `identity`: the address gives the key itself. */
+/** A key of the format `identity`: the response at `url` is the key itself. */
 interface PlainKey {
   method: string;
   url: string;
-  /** `null`: the sequence number is the IV. */
+  /** `null`: the IV is the sequence number. */
   iv: string | null;
 }
 
@@ -80,11 +79,11 @@ function readPlainKey(attributes: Attributes, url: URL): PlainKey {
   if (method === undefined || uri === "") {
     throw invalidManifestError(url, "EXT-X-KEY must have METHOD and URI (RFC 8216 §4.3.2.4)");
   }
-  const address = resolveSegmentUrl(uri, url, url).href;
-  return { method, url: address, iv: readIv(attributes.get("IV"), url) };
+  const { href } = resolveSegmentUrl(uri, url, url);
+  return { method, url: href, iv: parseIv(attributes.get("IV"), url) };
 }
 
-function readIv(value: string | undefined, url: URL): string | null {
+function parseIv(value: string | undefined, url: URL): string | null {
   if (value === undefined) return null;
   const digits = /^0x([\da-f]{1,32})$/i.exec(value)?.[1];
   if (digits !== undefined) return digits.toLowerCase().padStart(32, "0");
@@ -92,9 +91,12 @@ function readIv(value: string | undefined, url: URL): string | null {
   throw invalidManifestError(url, `IV must be 0x and 1 to 32 hexadecimal digits, got ${got}`);
 }
 
-function keyOf({ method, url: address, iv }: PlainKey, sequence: number | null, url: URL) {
+function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL) {
   if (method !== "AES-128") {
-    throw locked(url, `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`);
+    throw protectedError(
+      url,
+      `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`,
+    );
   }
   if (iv === null && sequence === null) {
     throw invalidManifestError(
@@ -102,10 +104,10 @@ function keyOf({ method, url: address, iv }: PlainKey, sequence: number | null, 
       "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)",
     );
   }
-  return { url: address, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
+  return { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
 }
 
-function locked(url: URL, reason: string): ServiceError {
+function protectedError(url: URL, reason: string): ServiceError {
   return new ServiceError(
     "drm_protected",
     `cannot decrypt the stream at ${urlForMessage(url)}: ${reason}`,

@@ -1,16 +1,34 @@
-/** One line of a playlist: a tag with what stands after its colon, or (`tag: null`) a URI. */
+import { checkLength, invalidManifestError } from "./manifest.ts";
+
+/**
+ * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
+ * byte order mark) and has at most 4 Mi characters.
+ */
+export function checkPlaylist(text: string, url: URL): void {
+  checkLength(text, url);
+  const start = text.search(/\S/);
+  if (start === -1 || text.slice(start, start + 7).toUpperCase() !== "#EXTM3U") {
+    throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
+  }
+}
+
+const multivariantTag = /^[ \t]*#EXT-X-(?:STREAM-INF|I-FRAME-STREAM-INF|MEDIA|SESSION-KEY):/im;
+
+/** Whether it is a multivariant playlist (RFC 8216 §4.3.4), which lists other playlists. */
+export function isMultivariant(text: string): boolean {
+  return multivariantTag.test(text);
+}
+
+/** One line of a playlist: a tag with the text after its colon, or (`tag: null`) a URI. */
 export interface PlaylistLine {
-  /** In upper case, with the `#`. */
+  /** Upper case, with the `#`. */
   tag: string | null;
   value: string;
 }
 
 const maxLineLength = 65_536;
 
-/**
- * The lines of a playlist (RFC 8216 §4.1) in order, cut to 64 Ki characters; blank ones and
- * comments are left out.
- */
+/** Yields the lines of a playlist (RFC 8216 §4.1), each cut to 64 Ki characters, without blanks and comments. */
 export function* readLines(text: string): Generator<PlaylistLine> {
   for (let start = 0; start < text.length;) {
     const newline = text.indexOf("\n", start);
@@ -29,8 +47,8 @@ export function* readLines(text: string): Generator<PlaylistLine> {
 }
 
 /**
- * An attribute list (RFC 8216 §4.2), names in upper case, the first of a repeated name. Forgives
- * white space, unclosed and missing quotes: `CODECS=a,b` without quotes is read as one value.
+ * Parses an attribute list (RFC 8216 §4.2) into values by upper-case name; the first of a repeated name
+ * counts. Tolerates white space and unclosed or missing quotes: `CODECS=a,b` is one value.
  */
 export function readAttributes(list: string): Map<string, string> {
   const attributes = new Map<string, string>();
@@ -53,19 +71,19 @@ export function readAttributes(list: string): Map<string, string> {
 const maxVariables = 1_000;
 const maxValueLength = 8_192;
 const maxSubstituted = 1_048_576;
-const costOfOne = 100;
+const costPerSubstitution = 100;
 
 export interface Variables {
-  /** Takes the attribute list of an EXT-X-DEFINE; the first definition of a name stays. */
+  /** Applies the attribute list of an EXT-X-DEFINE; the first definition of a name counts. */
   define(list: string): void;
-  /** `text` with each `{$name}` that is defined replaced by its value. */
+  /** Replaces each `{$name}` that is defined by its value. */
   substitute(text: string): string;
 }
 
 /**
- * The variables of the playlist at `url` (RFC 8216bis §4.4.2.3), whose query QUERYPARAM reads. At
- * most about 1 MiB of text is put in for one playlist, in at most 10,000 places, so that variables
- * made of variables stay small; what is not defined, or no longer fits, stays as written.
+ * Creates the variables of the playlist at `url` (RFC 8216bis §4.4.2.3); QUERYPARAM reads the URL's query.
+ * Substitutes at most about 1 MiB in at most 10,000 places, so that nested variables stay bounded; an
+ * undefined reference, or one beyond the limit, stays as written.
  */
 export function createVariables(url: URL): Variables {
   const values = new Map<string, string>();
@@ -76,7 +94,7 @@ export function createVariables(url: URL): Variables {
     return text.replaceAll(/\{\$([\w-]+)\}/g, (reference, name: string) => {
       const value = values.get(name);
       if (value === undefined || budget <= 0) return reference;
-      budget -= value.length + costOfOne;
+      budget -= value.length + costPerSubstitution;
       return value;
     });
   }

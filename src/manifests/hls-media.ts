@@ -1,11 +1,12 @@
+import { roundSeconds } from "./attributes.ts";
 import { isLicensedKey } from "./hls-key.ts";
 import { readLines } from "./hls-lines.ts";
-import { type Manifest, roundSeconds } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
 
 /**
- * A media playlist as one format: its own address. It is over, and so has a duration, with
- * EXT-X-ENDLIST or as VOD (which must not change, RFC 8216 §4.3.3.5); else it is live, EVENT too.
- * An empty list of tags gives no format.
+ * Reads a media playlist as one format with the playlist's own URL. With EXT-X-ENDLIST or as VOD (which
+ * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
+ * playlist without media tags has no format.
  */
 export function readMediaPlaylist(text: string, url: URL): Manifest {
   let seconds = 0;
@@ -15,35 +16,35 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
   for (const { tag, value } of readLines(text)) {
     if (tag === "#EXTINF") {
       isMedia = true;
-      const length = Number.parseFloat(value);
-      if (length > 0) seconds += length;
+      const durationS = Number.parseFloat(value);
+      if (durationS > 0) seconds += durationS;
     } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
     else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
     else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
     else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
     else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
   }
-  const format: Manifest["formats"][number] = {
-    format_id: "hls",
-    url: url.href,
-    manifest_url: url.href,
-    protocol: "m3u8",
-    ext: "mp4",
-    mime_type: null,
-    width: null,
-    height: null,
-    fps: null,
-    vcodec: null,
-    acodec: null,
-    tbr: null,
-    filesize: null,
-    language: null,
-    has_drm,
-  };
   return {
-    formats: isMedia ? [format] : [],
+    formats: isMedia
+      ? [{ ...unknownHlsFormat, format_id: "hls", url: url.href, manifest_url: url.href, has_drm }]
+      : [],
     subtitles: {},
     duration: hasEnded ? roundSeconds(seconds) : null,
     live_status: isMedia ? (hasEnded ? "not_live" : "is_live") : null,
   };
 }
+
+/** What a playlist may leave unstated. */
+export const unknownHlsFormat = {
+  protocol: "m3u8",
+  ext: "mp4",
+  mime_type: null,
+  width: null,
+  height: null,
+  fps: null,
+  vcodec: null,
+  acodec: null,
+  tbr: null,
+  filesize: null,
+  language: null,
+} as const;

@@ -1,23 +1,29 @@
 import { createPlaylistKeys } from "./hls-key.ts";
-import { type PlaylistLine, createVariables, readAttributes, readLines } from "./hls-lines.ts";
-import { checkPlaylist, isMultivariant } from "./hls-playlist.ts";
-import { createByteRanges, readByteRange } from "./hls-range.ts";
+import {
+  type PlaylistLine,
+  checkPlaylist,
+  createVariables,
+  isMultivariant,
+  readAttributes,
+  readLines,
+} from "./hls-lines.ts";
+import { createByteRanges, parseByteRange } from "./hls-range.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
 import { createSegmentCollector } from "./segment-collector.ts";
 import type { InitSection, SegmentList } from "./segments.ts";
 
 /**
- * Reads the HLS media playlist (RFC 8216, 8216bis) that was found at `url`.
+ * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its
+ * length.
  *
- * Segments marked EXT-X-GAP are left out, their sequence numbers stay free; partial segments are
- * ignored. `timeline` is the discontinuity sequence number. Segments of one EXT-X-MAP share one
- * `init`. Linear in the length of `text`.
+ * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free, and partial segments. `timeline`
+ * is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
- * @throws ServiceError `upstream_invalid` for what is no media playlist, a multivariant one, a
- * delta update, a variable that is not defined in it, and a complete list without a segment; also
- * over 4 Mi characters or 200,000 segments. `drm_protected` for keys that only a licence server
- * gives and methods other than AES-128. `address_blocked` for an address that is not http(s).
+ * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an
+ * undefined variable, an ended list without segments, more than 4 Mi characters or 200,000 segments;
+ * `drm_protected` for keys from a licence server and methods other than AES-128; `address_blocked` for a
+ * URL that is not http(s).
  */
 export function readHlsSegments(text: string, url: URL): SegmentList {
   checkPlaylist(text, url);
@@ -25,28 +31,28 @@ export function readHlsSegments(text: string, url: URL): SegmentList {
     throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   }
   const reader = createPlaylistReader(url);
-  for (const line of readLines(text)) reader.take(line);
+  for (const line of readLines(text)) reader.read(line);
   return reader.finish();
 }
 
 const minRefreshS = 1;
 const maxRefreshS = 60;
 
-/** What the lines before a URI say about it alone. */
+/** What the lines before a URI state about this URI only. */
 interface Pending {
   durationS: number;
   byteRange: string | null;
   isGap: boolean;
 }
 
-const nothing: Pending = { durationS: 0, byteRange: null, isGap: false };
+const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false };
 
 function createPlaylistReader(url: URL) {
   const { segments, add } = createSegmentCollector(url);
   const variables = createVariables(url);
   const keys = createPlaylistKeys(url);
   const ranges = createByteRanges(url);
-  let pending = { ...nothing };
+  let pending = { ...nonePending };
   let init: InitSection | null = null;
   let hasBegun = false;
   let sequence = 0;
@@ -55,38 +61,38 @@ function createPlaylistReader(url: URL) {
   let targetS: number | null = null;
   let hasEnded = false;
 
-  /** `text` with its variables put in; one that is not there would lead elsewhere. */
+  /** Throws for an undefined variable: the URL would be a wrong one. */
   function substitute(text: string): string {
-    const whole = variables.substitute(text);
-    const [missing] = /\{\$[\w-]{1,60}/.exec(whole) ?? [];
-    if (missing === undefined) return whole;
+    const result = variables.substitute(text);
+    const [missing] = /\{\$[\w-]{1,60}/.exec(result) ?? [];
+    if (missing === undefined) return result;
     throw invalidManifestError(
       url,
       `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`,
     );
   }
 
-  function takeSegment(uri: string): void {
-    const address = resolveSegmentUrl(substitute(uri), url, url).href;
+  function readSegment(uri: string): void {
+    const { href } = resolveSegmentUrl(substitute(uri), url, url);
     const { durationS, byteRange, isGap } = pending;
-    const range = ranges.next(byteRange, address);
+    const range = ranges.next(byteRange, href);
     if (!isGap) {
       const key = keys.current(sequence);
-      add({ url: address, range, init, key, durationS, sequence, timeline, offsetS: null });
+      add({ url: href, range, init, key, durationS, sequence, timeline, offsetS: null });
     }
-    pending = { ...nothing };
+    pending = { ...nonePending };
     hasBegun = true;
     sequence += 1;
   }
 
-  const takeTag: Readonly<Record<string, (value: string) => void>> = {
+  const tagReaders: Readonly<Record<string, (value: string) => void>> = {
     "#EXTINF": (value) => {
-      pending.durationS = readSeconds(value);
+      pending.durationS = parseSeconds(value);
       longestS = Math.max(longestS, pending.durationS);
     },
     "#EXT-X-BYTERANGE": (value) => (pending.byteRange = value),
     "#EXT-X-GAP": () => (pending.isGap = true),
-    "#EXT-X-MAP": (value) => (init = readMap(substitute(value), url, keys.current(null))),
+    "#EXT-X-MAP": (value) => (init = parseMap(substitute(value), url, keys.current(null))),
     "#EXT-X-KEY": (value) => keys.set(substitute(value)),
     "#EXT-X-FAXS-CM": () => keys.setLicensed(),
     "#EXT-X-DISCONTINUITY": () => (timeline += 1),
@@ -96,19 +102,19 @@ function createPlaylistReader(url: URL) {
     "#EXT-X-MEDIA-SEQUENCE": (value) => {
       if (!hasBegun) sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, url);
     },
-    "#EXT-X-TARGETDURATION": (value) => (targetS = readSeconds(value)),
+    "#EXT-X-TARGETDURATION": (value) => (targetS = parseSeconds(value)),
     "#EXT-X-DEFINE": (value) => variables.define(value),
     "#EXT-X-ENDLIST": () => (hasEnded = true),
     "#EXT-X-PLAYLIST-TYPE": (value) => (hasEnded ||= value.trim().toUpperCase() === "VOD"),
     "#EXT-X-SKIP": () => {
-      throw invalidManifestError(url, "it must be whole, but is a delta update (EXT-X-SKIP)");
+      throw invalidManifestError(url, "it must be complete, but is a delta update (EXT-X-SKIP)");
     },
   };
 
   return {
-    take({ tag, value }: PlaylistLine): void {
-      if (tag === null) takeSegment(value);
-      else if (Object.hasOwn(takeTag, tag)) takeTag[tag]?.(value);
+    read({ tag, value }: PlaylistLine): void {
+      if (tag === null) readSegment(value);
+      else if (Object.hasOwn(tagReaders, tag)) tagReaders[tag]?.(value);
     },
     finish(): SegmentList {
       if (segments.length === 0 && (hasEnded || targetS === null)) {
@@ -120,13 +126,13 @@ function createPlaylistReader(url: URL) {
   };
 }
 
-/** EXT-X-MAP (RFC 8216 §4.3.2.5); a range without offset begins at 0. */
-function readMap(list: string, url: URL, key: InitSection["key"]): InitSection {
+/** Parses an EXT-X-MAP (RFC 8216 §4.3.2.5); a range without offset begins at 0. */
+function parseMap(list: string, url: URL, key: InitSection["key"]): InitSection {
   const attributes = readAttributes(list);
   const uri = attributes.get("URI") ?? "";
   if (uri === "") throw invalidManifestError(url, "EXT-X-MAP must have a URI (RFC 8216 §4.3.2.5)");
   const stated = attributes.get("BYTERANGE");
-  const range = stated === undefined ? null : readByteRange(stated, url);
+  const range = stated === undefined ? null : parseByteRange(stated, url);
   return {
     url: resolveSegmentUrl(uri, url, url).href,
     range: range && { offset: range.offset ?? 0, length: range.length },
@@ -136,16 +142,16 @@ function readMap(list: string, url: URL, key: InitSection["key"]): InitSection {
 
 const maxDurationS = 1_000_000;
 
-/** 0 for what is no duration. */
-function readSeconds(value: string): number {
+/** Returns 0 for an invalid duration. */
+function parseSeconds(value: string): number {
   const seconds = Number.parseFloat(value);
   return seconds > 0 && seconds <= maxDurationS ? seconds : 0;
 }
 
-/** A decimal integer (RFC 8216 §4.2), small enough to be counted on. */
+/** Parses a decimal integer (RFC 8216 §4.2), small enough to be incremented exactly. */
 function parseDecimalInteger(tag: string, value: string, url: URL): number {
-  const whole = /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : Number.NaN;
-  if (whole <= maxSequence) return whole;
+  const integer = /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : Number.NaN;
+  if (integer <= maxSequence) return integer;
   const got = JSON.stringify(value.slice(0, 60));
   throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}, got ${got}`);
 }

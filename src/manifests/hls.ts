@@ -1,34 +1,33 @@
 import type { Format } from "../page-info.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { readPixels } from "../parsers/count.ts";
-import { createVariables, readAttributes, readLines } from "./hls-lines.ts";
-import { readMediaPlaylist } from "./hls-media.ts";
-import { isLicensedKey } from "./hls-key.ts";
-import { checkPlaylist, isMultivariant } from "./hls-playlist.ts";
-import {
-  type Codecs,
-  type Manifest,
-  createFormatIds,
-  createSubtitles,
-  framesPerSecond,
-  kilobits,
-  languageTag,
-  maxFormats,
-  splitCodecs,
-} from "./manifest.ts";
 import { readLine } from "../parsers/text.ts";
+import { framesPerSecond, kilobits, languageTag } from "./attributes.ts";
+import { type Codecs, splitCodecs } from "./codecs.ts";
+import { createFormatIds } from "./format-ids.ts";
+import {
+  checkPlaylist,
+  createVariables,
+  isMultivariant,
+  readAttributes,
+  readLines,
+} from "./hls-lines.ts";
+import { readMediaPlaylist, unknownHlsFormat } from "./hls-media.ts";
+import { isLicensedKey } from "./hls-key.ts";
+import { type Manifest, maxFormats } from "./manifest.ts";
+import { createSubtitles } from "./subtitles.ts";
 
 /**
- * Reads an HLS playlist (RFC 8216, 8216bis) that was found at `url`.
+ * Lists the formats and subtitles of an HLS playlist (RFC 8216, 8216bis) fetched from `url`, in time linear
+ * in its length.
  *
- * A multivariant playlist gives one format per variant and, after them, one per audio rendition of
- * its own, first those that the best variant names, of these first the default one; I-frame streams
- * are none. `tbr` is BANDWIDTH, the peak, since every variant must state it;
- * AVERAGE-BANDWIDTH only where it is missing. A media playlist gives itself as one format.
- * Addresses that are not http(s) are left out. Linear in the length of `text`.
+ * In a multivariant playlist each variant is a format; then come the audio renditions that have a URL, those
+ * of the best variant's group first, in a group the default one first. I-frame streams are no formats. `tbr`
+ * is BANDWIDTH, the peak, which every variant must state, else AVERAGE-BANDWIDTH. A media playlist is one
+ * format. URLs that are not http(s) are left out.
  *
- * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (white space and a byte
- * order mark may stand before it) and has at most 4 Mi characters.
+ * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
+ * byte order mark) and has at most 4 Mi characters.
  */
 export function readHls(text: string, url: URL): Manifest {
   checkPlaylist(text, url);
@@ -45,16 +44,16 @@ interface Variant {
 
 interface Rendition {
   attributes: Attributes;
-  /** `null`: its medium is in the variants themselves, or its address may not be fetched. */
+  /** `null`: its media is in the variants, or its URL is not http(s). */
   url: URL | null;
 }
 
 interface AudioGroup {
   renditions: Rendition[];
-  /** The one whose medium is in the variants themselves. */
+  /** The rendition whose media is in the variants. */
   included: Rendition | undefined;
   acodec: string | null;
-  /** That of the best variant that names it, kbit/s; 0: none does. */
+  /** Of the best variant that references the group, kbit/s; 0: none does. */
   tbr: number;
 }
 
@@ -65,33 +64,33 @@ interface MultivariantPlaylist {
 }
 
 function readMultivariant(text: string, url: URL): Manifest {
-  const listing = list(text, url);
+  const playlist = parseMultivariant(text, url);
   const formatId = createFormatIds("-");
-  const groups = audioGroups(listing);
-  const common = { manifest_url: url.href, has_drm: listing.has_drm };
-  const formats = listing.variants.map((variant, index): Format => {
+  const groups = audioGroups(playlist);
+  const common = { manifest_url: url.href, has_drm: playlist.has_drm };
+  const formats = playlist.variants.map((variant, index): Format => {
     const format = variantFormat(variant, groups.get(variant.attributes.get("AUDIO") ?? ""));
     const format_id = formatId(`hls-${Math.floor(format.tbr ?? index)}`);
     return { ...common, ...format, format_id };
   });
   for (const { renditions, acodec } of [...groups.values()].toSorted((a, b) => b.tbr - a.tbr)) {
-    for (const rendition of renditions.toSorted((a, b) => choiceOf(b) - choiceOf(a))) {
+    for (const rendition of renditions.toSorted((a, b) => rankOf(b) - rankOf(a))) {
       if (rendition.url === null || formats.length >= maxFormats) continue;
       const format = renditionFormat(rendition, rendition.url, acodec);
       formats.push({ ...common, ...format, format_id: formatId(format.format_id) });
     }
   }
-  return { formats, subtitles: subtitlesOf(listing), duration: null, live_status: null };
+  return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
 }
 
-function list(text: string, url: URL): MultivariantPlaylist {
-  const listing: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
+function parseMultivariant(text: string, url: URL): MultivariantPlaylist {
+  const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
   let pending: Attributes | null = null;
   let seen = 0;
   for (const { tag, value } of readLines(text)) {
     if (tag === null && pending === null) continue;
-    if (seen >= 2 * maxFormats || listing.variants.length >= maxFormats) break;
+    if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) break;
     if (tag === "#EXT-X-DEFINE") variables.define(value);
     else if (tag === "#EXT-X-STREAM-INF") {
       pending = readAttributes(variables.substitute(value));
@@ -99,33 +98,35 @@ function list(text: string, url: URL): MultivariantPlaylist {
       seen += 1;
       const attributes = readAttributes(variables.substitute(value));
       const uri = attributes.get("URI");
-      listing.renditions.push({ attributes, url: tryParseUrl(uri, url) });
+      playlist.renditions.push({ attributes, url: tryParseUrl(uri, url) });
     } else if (tag === "#EXT-X-SESSION-KEY" || tag === "#EXT-X-KEY") {
-      listing.has_drm ||= isLicensedKey(variables.substitute(value));
+      playlist.has_drm ||= isLicensedKey(variables.substitute(value));
     } else if (tag === null && pending !== null) {
       seen += 1;
-      const address = tryParseUrl(variables.substitute(value), url);
+      const variantUrl = tryParseUrl(variables.substitute(value), url);
       const codecs = splitCodecs(pending.get("CODECS"));
-      if (address !== null) listing.variants.push({ attributes: pending, codecs, url: address });
+      if (variantUrl !== null) {
+        playlist.variants.push({ attributes: pending, codecs, url: variantUrl });
+      }
       pending = null;
     }
   }
-  return listing;
+  return playlist;
 }
 
 type FormatPart = Omit<Format, "manifest_url" | "has_drm">;
 
-/** Everything of a format that the variant and its group tell; `format_id` is still empty. */
+/** Reads what a variant and its audio group state; leaves `format_id` empty. */
 function variantFormat(
   { attributes, codecs, url }: Variant,
   group: AudioGroup | undefined,
 ): FormatPart {
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
-  const hasPictures = readPixels(width) !== null;
-  const vcodec = codecs.vcodec === "none" && hasPictures ? null : codecs.vcodec;
-  const isSoundApart = group !== undefined && group.included === undefined;
+  const hasSize = readPixels(width) !== null;
+  const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
+  const isAudioSeparate = group !== undefined && group.included === undefined;
   return {
-    ...blank,
+    ...unknownHlsFormat,
     format_id: "",
     url: url.href,
     ext: vcodec === "none" ? "m4a" : "mp4",
@@ -133,8 +134,9 @@ function variantFormat(
     height: readPixels(height),
     fps: framesPerSecond(attributes.get("FRAME-RATE")),
     vcodec,
-    // Without CODECS a variant may have its sound inside even though it names a group.
-    acodec: isSoundApart && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
+    // Without CODECS a variant may be muxed although it references a group.
+    acodec:
+      isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
     tbr: kilobits(attributes.get("BANDWIDTH")) ?? kilobits(attributes.get("AVERAGE-BANDWIDTH")),
     language: languageTag(group?.included?.attributes.get("LANGUAGE")),
   };
@@ -143,7 +145,7 @@ function variantFormat(
 function renditionFormat({ attributes }: Rendition, url: URL, acodec: string | null): FormatPart {
   const name = ["hls-audio", attributes.get("GROUP-ID"), attributes.get("NAME")];
   return {
-    ...blank,
+    ...unknownHlsFormat,
     format_id: name.filter(Boolean).join("-"),
     url: url.href,
     ext: "m4a",
@@ -154,22 +156,13 @@ function renditionFormat({ attributes }: Rendition, url: URL, acodec: string | n
   };
 }
 
-/** What is played unless someone chooses comes first (RFC 8216 §4.3.4.1). */
-function choiceOf({ attributes }: Rendition): number {
+/** Ranks renditions: DEFAULT, then AUTOSELECT (RFC 8216 §4.3.4.1). */
+function rankOf({ attributes }: Rendition): number {
   const isSet = (name: string) => attributes.get(name)?.toUpperCase() === "YES";
   return isSet("DEFAULT") ? 2 : isSet("AUTOSELECT") ? 1 : 0;
 }
 
-const blank = {
-  protocol: "m3u8",
-  mime_type: null,
-  width: null,
-  height: null,
-  fps: null,
-  filesize: null,
-} as const;
-
-/** By GROUP-ID. A variant's CODECS cover the renditions that it names (RFC 8216 §4.3.4.2). */
+/** Groups audio renditions by GROUP-ID; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
 function audioGroups({ variants, renditions }: MultivariantPlaylist): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
   for (const rendition of renditions) {
@@ -189,7 +182,7 @@ function audioGroups({ variants, renditions }: MultivariantPlaylist): Map<string
   return groups;
 }
 
-/** Playlists of WebVTT segments. */
+/** Subtitle renditions are playlists of WebVTT segments. */
 function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"] {
   const subtitles = createSubtitles();
   for (const { attributes, url } of renditions) {

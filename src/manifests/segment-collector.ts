@@ -1,34 +1,31 @@
 import { invalidManifestError } from "./manifest.ts";
 import type { Segment } from "./segments.ts";
 
-/** A list with more segments is refused. */
-export const maxSegments = 200_000;
+/** Limit of the segments of one list. */
+const maxSegments = 200_000;
 
-/** All addresses of one list together, characters: a short line may stand for a long address. */
-const maxAddressLength = 64 * 1024 * 1024;
+/** Limit of all URLs of one list together, characters: a short reference may resolve to a long URL. */
+const maxUrlsLength = 64 * 1024 * 1024;
 
-/** The segments of one list, in order, within their bounds. */
+/** Collects the segments of one list within its limits. */
 export interface SegmentCollector {
   readonly segments: Segment[];
-  /**
-   * @throws ServiceError `upstream_invalid` at the 200,001st, or over 64 Mi characters of
-   * addresses.
-   */
+  /** @throws ServiceError `upstream_invalid` over 200,000 segments or 64 Mi characters of URLs. */
   add(segment: Segment): void;
 }
 
 export function createSegmentCollector(manifest: URL): SegmentCollector {
   const segments: Segment[] = [];
-  let room = maxAddressLength;
+  let remaining = maxUrlsLength;
   return {
     segments,
     add(segment) {
       checkSegmentCount(segments.length + 1, manifest);
-      room -= segment.url.length;
-      if (room < 0) {
+      remaining -= segment.url.length;
+      if (remaining < 0) {
         throw invalidManifestError(
           manifest,
-          `the addresses of its segments may have ${maxAddressLength} characters together`,
+          `the URLs of its segments must have at most ${maxUrlsLength} characters together`,
         );
       }
       segments.push(segment);
@@ -37,10 +34,14 @@ export function createSegmentCollector(manifest: URL): SegmentCollector {
 }
 
 /**
- * @throws ServiceError `upstream_invalid` for more than 200,000: nothing needs to be made of them
- * first.
+ * Checks a number of segments before they are created.
+ *
+ * @throws ServiceError `upstream_invalid` for more than 200,000.
  */
 export function checkSegmentCount(count: number, manifest: URL): void {
   if (count <= maxSegments) return;
-  throw invalidManifestError(manifest, `it may list ${maxSegments} segments, but lists ${count}`);
+  throw invalidManifestError(
+    manifest,
+    `it lists ${count} segments, the limit is ${maxSegments} segments`,
+  );
 }

@@ -1,7 +1,12 @@
 import { ServiceError } from "../errors.ts";
-import type { ByteRange, HttpResponse } from "./client.ts";
 
-/** Bytes `start` to `end`, both included, of a resource of `total` bytes; `null`: not known. */
+/** Bytes of a resource, to its end if `length` is missing. */
+export interface ByteRange {
+  offset: number;
+  length?: number;
+}
+
+/** Bytes `start` to `end`, both inclusive, of a resource of `total` bytes; `null`: unknown. */
 export interface ContentRange {
   start: number;
   end: number;
@@ -9,21 +14,24 @@ export interface ContentRange {
 }
 
 /**
- * The `Range` field that asks for `range` (RFC 9110 §14.2).
+ * Returns the `Range` field for a range (RFC 9110 §14.2). `what` is the request, for the error.
  *
- * @throws ServiceError `upstream_invalid` for a range that is empty or not of whole numbers, as only
- *   a manifest could have stated it
+ * @throws ServiceError `upstream_invalid` if the range is empty or its numbers are not safe integers: it
+ * comes from a manifest.
  */
 export function rangeField({ offset, length }: ByteRange, what: string): string {
   const end = length === undefined ? offset : offset + length - 1;
   if (!Number.isSafeInteger(offset) || offset < 0 || !Number.isSafeInteger(end) || end < offset) {
-    const rule = `a byte range must begin at 0 or later and hold a byte or more`;
-    throw fault(what, `${rule}, not ${length ?? "all"} from ${offset}`);
+    const rule = "a byte range must have an offset of 0 or more and a length of 1 or more";
+    throw invalidRangeError(
+      what,
+      `${rule}, got offset ${offset}, length ${length ?? "to the end"}`,
+    );
   }
   return length === undefined ? `bytes=${offset}-` : `bytes=${offset}-${end}`;
 }
 
-/** What a `Content-Range` field says of a single range (RFC 9110 §14.4); `undefined` where it is none. */
+/** Parses a `Content-Range` field (RFC 9110 §14.4); `undefined` unless it is one satisfied byte range. */
 export function parseContentRange(value: string | undefined): ContentRange | undefined {
   const [, start, end, total] =
     /^bytes[ \t]+(\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(value?.trim() ?? "") ?? [];
@@ -36,26 +44,31 @@ export function parseContentRange(value: string | undefined): ContentRange | und
 }
 
 /**
- * Holds a 206 to what was asked (RFC 9110 §15.3.7): one range, from the byte that was asked for, to no
- * byte behind the last one. It may end earlier.
+ * Checks a 206 response against the request (RFC 9110 §15.3.7): it must be one range that begins at the
+ * first requested byte and ends at the last one or before. Accepts any other status.
  *
  * @throws ServiceError `upstream_invalid`
  */
 export function checkPartial(
-  { status, headers }: Pick<HttpResponse, "status" | "headers">,
-  asked: ByteRange | undefined,
+  { status, headers }: { status: number; headers: ReadonlyMap<string, string> },
+  requested: ByteRange | undefined,
   what: string,
 ): void {
   if (status !== 206) return;
-  if (asked === undefined) throw fault(what, "the answer is a range (206), and none was asked for");
+  if (requested === undefined)
+    throw invalidRangeError(what, "the response is a range (206), but none was requested");
   const sent = parseContentRange(headers.get("content-range"));
-  if (sent === undefined) throw fault(what, "the answer does not say which single range it is");
-  const last = asked.length === undefined ? Infinity : asked.offset + asked.length - 1;
-  if (sent.start === asked.offset && sent.end <= last) return;
+  if (sent === undefined)
+    throw invalidRangeError(what, "the response does not state a single range");
+  const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
+  if (sent.start === requested.offset && sent.end <= last) return;
   const range = `bytes ${sent.start}-${sent.end}`;
-  throw fault(what, `${rangeField(asked, what)} was asked for, the answer is ${range}`);
+  throw invalidRangeError(
+    what,
+    `${rangeField(requested, what)} was requested, the response is ${range}`,
+  );
 }
 
-function fault(what: string, rule: string): ServiceError {
+function invalidRangeError(what: string, rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }

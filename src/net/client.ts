@@ -1,3 +1,5 @@
+import type { ByteRange } from "./byte-range.ts";
+
 /** The guarded HTTP client; all outgoing requests use it. */
 export interface HttpClient {
   /**
@@ -43,12 +45,6 @@ export interface GetOptions {
   range?: ByteRange;
   /** With `range`: the validator; if it no longer matches, everything is sent (RFC 9110 §13.1.5). */
   ifRange?: string;
-}
-
-/** Bytes of a resource; without `length` up to its end. */
-export interface ByteRange {
-  offset: number;
-  length?: number;
 }
 
 export interface HttpResponse {

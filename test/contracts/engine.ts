@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import { describeFaults } from "./engine/faults.ts";
-import { describeHostility } from "./engine/ssrf.ts";
+import { describeSsrf } from "./engine/ssrf.ts";
 import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
 import { describeRefusals } from "./engine/refusals.ts";
@@ -24,7 +24,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
     describeMatrix(() => engine);
     describeLive(() => engine);
     describeRefusals(() => engine);
-    describeHostility(() => engine);
+    describeSsrf(() => engine);
     describeResume(() => engine);
     describeFaults(() => engine);
   });

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry } from "../contracts/engine/harness.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
 import { probe } from "../media/probe.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { resource, type Resources } from "../media/resources.ts";
@@ -12,11 +12,11 @@ const open = () => engine;
 const one = (path: string, body: Buffer): Resources =>
   new Map([[path, resource("application/octet-stream", body)]]);
 
-/** A file of which nothing but the first bytes is looked at. */
+/** A file of which only the first bytes are read. */
 const headed = (head: string): Buffer => Buffer.concat([Buffer.from(head, "latin1"), rest]);
 const rest = Buffer.alloc(5_000, 0x5a);
 
-describe.concurrent("a progressive file stays what it is:", () => {
+describe.concurrent("a progressive file is kept unchanged:", () => {
   const asfId = "\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c";
   const unread: readonly (readonly [string, string, string])[] = [
     ["flv", "video/x-flv", "FLV\x01\x05\0\0\0\x09"],
@@ -27,25 +27,25 @@ describe.concurrent("a progressive file stays what it is:", () => {
   ];
   for (const [ext, mime_type, head] of unread) {
     it(`${ext}, which only players can read`, async () => {
-      await using trial = await showEntry(open, one("film", headed(head)), "film");
-      const facts = { ext, mime_type, size: head.length + rest.length, duration: null };
-      expect(await trial.download()).toMatchObject(facts);
+      await using harness = await openEntry(open, one("film", headed(head)), "film");
+      const info = { ext, mime_type, size: head.length + rest.length, duration: null };
+      expect(await harness.download()).toMatchObject(info);
     });
   }
 
-  it("Matroska with nothing but sound", async () => {
+  it("Matroska with audio only", async () => {
     const webm = readMedium("audio.webm");
     const body = webm.subarray(webm.indexOf(Buffer.from("18538067", "hex")));
     const head = Buffer.from("1a45dfa38b4282886d6174726f736b61", "hex");
     const film = one("a.mka", Buffer.concat([head, body]));
-    await using trial = await showEntry(open, film, "a.mka");
-    expect(await trial.download()).toMatchObject({ ext: "mka", mime_type: "audio/x-matroska" });
+    await using harness = await openEntry(open, film, "a.mka");
+    expect(await harness.download()).toMatchObject({ ext: "mka", mime_type: "audio/x-matroska" });
   });
 
-  it("an MP4 with stray bytes behind its end", async () => {
+  it("an MP4 with stray bytes after its end", async () => {
     const body = Buffer.concat([readMedium("index-first.mp4"), Buffer.from("stray")]);
-    await using trial = await showEntry(open, one("a.mp4", body), "a.mp4");
-    expect(await trial.download()).toMatchObject({ ext: "mp4", size: body.length });
+    await using harness = await openEntry(open, one("a.mp4", body), "a.mp4");
+    expect(await harness.download()).toMatchObject({ ext: "mp4", size: body.length });
   });
 
   for (const [name, ext] of [
@@ -54,20 +54,20 @@ describe.concurrent("a progressive file stays what it is:", () => {
     ["vorbis.ogg", "ogg"],
     ["aac.m4a", "m4a"],
   ] as const) {
-    it(`${ext}, where only sound is wanted`, async () => {
+    it(`${ext}, if only audio is wanted`, async () => {
       const body = readMedium(name);
-      await using trial = await showEntry(open, one(name, body), name);
-      expect(await trial.download({ audioOnly: true })).toMatchObject({ ext, size: body.length });
+      await using harness = await openEntry(open, one(name, body), name);
+      expect(await harness.download({ audioOnly: true })).toMatchObject({ ext, size: body.length });
     });
   }
 });
 
-describe.concurrent("pictures without sound", () => {
+describe.concurrent("video without audio", () => {
   for (const name of ["single-video.mp4", "silent.m2t", "video.webm"]) {
-    it(`are refused where only sound is wanted (${name})`, async () => {
-      await using trial = await showEntry(open, one("a", readMedium(name)), "a");
+    it(`is refused if only audio is wanted (${name})`, async () => {
+      await using harness = await openEntry(open, one("a", readMedium(name)), "a");
       const error = { code: "format_unavailable", retryable: false };
-      await expect(trial.download({ audioOnly: true })).rejects.toMatchObject(error);
+      await expect(harness.download({ audioOnly: true })).rejects.toMatchObject(error);
     });
   }
 });
@@ -75,24 +75,25 @@ describe.concurrent("pictures without sound", () => {
 describe.concurrent("a progressive MPEG-TS file", () => {
   const film = one("film.ts", join(readRendition("high.m2t")));
 
-  it("gives its sound alone", async () => {
-    await using trial = await showEntry(open, film, "film.ts");
-    const made = await trial.download({ audioOnly: true });
+  it("yields its audio only", async () => {
+    await using harness = await openEntry(open, film, "film.ts");
+    const made = await harness.download({ audioOnly: true });
     expect(made).toMatchObject({ ext: "m4a", mime_type: "audio/mp4", width: null });
     expect((await probe(made.path)).streams).toMatchObject([{ kind: "audio", frames: 283 }]);
   });
 
-  it("is put together with sound from a file of AAC", async () => {
+  it("is merged with audio from an AAC file", async () => {
     const both = new Map([...film, ...one("tone.aac", readMedium("tone.aac"))]);
-    await using trial = await showEntry(open, both, "film.ts");
-    const { job, site } = trial;
+    await using harness = await openEntry(open, both, "film.ts");
+    const { job, site } = harness;
     const audio = { ...job.format, url: site.url("tone.aac"), ext: "aac", vcodec: "none" };
-    const made = await trial.download({ format: { ...job.format, acodec: "none" }, audio });
+    const made = await harness.download({ format: { ...job.format, acodec: "none" }, audio });
     const { streams } = await probe(made.path);
-    const sound = (await probe(await trial.keep("tone.aac", readMedium("tone.aac")))).streams[0];
+    const expected = (await probe(await harness.keep("tone.aac", readMedium("tone.aac"))))
+      .streams[0];
     expect(streams).toMatchObject([
       { kind: "video", frames: 150 },
-      { kind: "audio", frames: sound?.frames },
+      { kind: "audio", frames: expected?.frames },
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { readFileChunks } from "../../src/engines/native/source-stream.ts";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry } from "../contracts/engine/harness.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
@@ -17,64 +17,64 @@ const whole = { streams: [{ frames: 150 }, { frames: 283 }] };
 const listed = ({ resources, lines }: Laid, ...more: Resources[]): Resources =>
   merge(resources, ...more, new Map([["index.m3u8", hls(mediaPlaylist(lines))]]));
 
-describe.concurrent("HLS is read to its end", () => {
-  it("where the first segment is empty", async () => {
+describe.concurrent("HLS is downloaded completely", () => {
+  it("if the first segment is empty", async () => {
     const { resources, lines } = stream();
     const empty: Resources = new Map([["ts/none.ts", resource("video/mp2t", "")]]);
     const laid = { resources, lines: ["#EXTINF:1,", "ts/none.ts", ...lines] };
-    await using trial = await showEntry(open, listed(laid, empty), "index.m3u8");
-    expect(await probe((await trial.download()).path)).toMatchObject(whole);
+    await using harness = await openEntry(open, listed(laid, empty), "index.m3u8");
+    expect(await probe((await harness.download()).path)).toMatchObject(whole);
   });
 
-  it("where the server of its key is out of order for a moment", async () => {
+  it("if its key server fails once", async () => {
     const options = { ext: "ts", hasIv: true, rotation: 10 };
     const laid = layEncrypted("crypt", readRendition("high.m2t"), options);
-    await using trial = await showEntry(open, listed(laid), "index.m3u8");
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
     let isFirst = true;
-    trial.site.answer("crypt/0.key", (response, serve) => {
+    harness.site.answer("crypt/0.key", (response, serve) => {
       if (!isFirst) return serve();
       isFirst = false;
       return response.writeHead(503).end();
     });
-    expect(await probe((await trial.download()).path)).toMatchObject(whole);
+    expect(await probe((await harness.download()).path)).toMatchObject(whole);
   });
 });
 
-it("a fragment is read by itself from a file without an init section", async () => {
+it("fragments of a file without an init section are read one by one", async () => {
   const { pieces } = readRendition("muxed.m4s");
-  await using trial = await showEntry(open, new Map(), "none.m3u8");
-  const path = await trial.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
+  await using harness = await openEntry(open, new Map(), "none.m3u8");
+  const path = await harness.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
   const read: Uint8Array[] = [];
   for await (const { bytes } of readFileChunks(path)) read.push(bytes);
   expect(read).toHaveLength(pieces.length);
 });
 
 describe.concurrent("live HLS", () => {
-  it("ends in time also where its segments state no length", async () => {
+  it("ends in time even if its segments state no duration", async () => {
     const { resources, lines } = stream();
     const timeless = lines.map((line) => (line.startsWith("#EXTINF") ? "#EXTINF:0," : line));
-    await using trial = await showEntry(open, resources, "index.m3u8");
-    trial.site.resources.set("index.m3u8", hls(mediaPlaylist(timeless, false)));
-    const { path } = await trial.download({ maxLiveS: 3 });
+    await using harness = await openEntry(open, resources, "index.m3u8");
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(timeless, false)));
+    const { path } = await harness.download({ maxLiveS: 3 });
     expect((await probe(path)).streams).toMatchObject([{ frames: 75 }, {}]);
   });
 
-  it("goes on behind a segment that is no medium", async () => {
+  it("continues after a segment without media", async () => {
     const { resources, lines } = stream();
     resources.set("ts/0.ts", resource("text/html", "<!doctype html><p>Bad gateway"));
     resources.set("ts/3.ts", resource("video/mp2t", ""));
-    await using trial = await showEntry(open, resources, "index.m3u8");
-    trial.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, false)));
-    const { path } = await trial.download({ maxLiveS: 6 });
+    await using harness = await openEntry(open, resources, "index.m3u8");
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, false)));
+    const { path } = await harness.download({ maxLiveS: 6 });
     expect((await probe(path)).streams[0]?.frames).toBe(100);
   });
 
-  it("tells no total of what is recorded", async () => {
+  it("reports no total bytes", async () => {
     const { resources, lines } = stream();
-    await using trial = await showEntry(open, resources, "index.m3u8");
-    trial.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, false)));
-    await trial.download({ maxLiveS: 6 });
-    const downloading = trial.progress.filter(({ stage }) => stage === "downloading");
+    await using harness = await openEntry(open, resources, "index.m3u8");
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, false)));
+    await harness.download({ maxLiveS: 6 });
+    const downloading = harness.progress.filter(({ stage }) => stage === "downloading");
     expect(new Set(downloading.map(({ total_bytes }) => total_bytes))).toEqual(new Set([null]));
   });
 });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createNativeEngine } from "../../src/engines/native.ts";
-import { showEntry, type EngineHarness } from "../contracts/engine/harness.ts";
+import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
@@ -11,15 +11,15 @@ const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const film = resource("video/mp4", readMedium("index-first.mp4"));
 
 describe("a download that needs too much memory", () => {
-  it("fails alone, and not to be tried again", async () => {
+  it("fails alone and is not retryable", async () => {
     const engine = createNativeEngine({ ...local, memoryLimitMb: 40 });
     const endless = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n${"#EXTINF:1,\na?\n".repeat(199_000)}`;
     const resources = new Map([
       ["index.m3u8", hls(endless)],
       ["film.mp4", film],
     ]);
-    await using small = await showEntry(() => engine, resources, "film.mp4");
-    await using large = await showEntry(() => engine, resources, "index.m3u8");
+    await using small = await openEntry(() => engine, resources, "film.mp4");
+    await using large = await openEntry(() => engine, resources, "index.m3u8");
     small.site.answer("film.mp4", async (_response, serve) => {
       await failed;
       await serve();
@@ -28,35 +28,35 @@ describe("a download that needs too much memory", () => {
     expect(await small.download()).toMatchObject({ size: film.body.length });
     expect(await failed).toMatchObject({ code: "internal", retryable: false });
     expect(await failed).toMatchObject({ message: expect.stringContaining("40 MiB of memory") });
-    await using next = await showEntry(() => engine, resources, "film.mp4");
+    await using next = await openEntry(() => engine, resources, "film.mp4");
     expect(await next.download()).toMatchObject({ size: film.body.length });
     await engine.close();
   });
 });
 
-describe("a thread that has been idle for long", () => {
-  it("takes no more work while it ends", async () => {
+describe("a thread at the end of its idle time", () => {
+  it("gets no more work while it ends", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const engine = createNativeEngine(local);
-    await using trial = await showEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
-    await trial.download();
+    await using harness = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    await harness.download();
     vi.advanceTimersByTime(10_000);
-    expect(await trial.download()).toMatchObject({ size: film.body.length });
+    expect(await harness.download()).toMatchObject({ size: film.body.length });
     await engine.close();
   });
 });
 
-describe("an engine that is closed", () => {
-  it("ends what runs, and begins nothing", async () => {
+describe("a closed engine", () => {
+  it("fails running downloads and refuses new ones", async () => {
     const engine = createNativeEngine(local);
-    await using trial = await showEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
-    trial.site.answer("film.mp4", () => {});
-    const running = trial.download().catch((error: unknown) => error);
-    await trial.site.until(() => trial.site.asked.length === 1);
+    await using harness = await openEntry(() => engine, new Map([["film.mp4", film]]), "film.mp4");
+    harness.site.answer("film.mp4", () => {});
+    const running = harness.download().catch((error: unknown) => error);
+    await harness.site.until(() => harness.site.asked.length === 1);
     await Promise.all([engine.close(), engine.close()]);
     expect(await running).toMatchObject({ code: "unavailable", retryable: true });
-    await expect(trial.download()).rejects.toMatchObject({ code: "unavailable" });
+    await expect(harness.download()).rejects.toMatchObject({ code: "unavailable" });
   });
 });
 
@@ -83,36 +83,36 @@ describe("an abort", () => {
     ["a segment", "index.m3u8", "ts/2.ts"],
     ["a file", "film.mp4", "film.mp4"],
   ] as const) {
-    it(`that comes while ${what} is waited for ends the request`, async () => {
-      await using trial = await showEntry(open, resources, entry);
+    it(`during the request for ${what} closes the connection`, async () => {
+      await using harness = await openEntry(open, resources, entry);
       const asked = Promise.withResolvers<ServerResponse>();
-      trial.site.answer(path, asked.resolve);
-      const { aborting, ended } = begin(trial);
+      harness.site.answer(path, asked.resolve);
+      const { aborting, ended } = begin(harness);
       const response = await asked.promise;
       const closed = new Promise((resolve) => response.once("close", resolve));
       aborting.abort("enough");
       expect(await ended).toBe("enough");
       await closed;
-      trial.site.answer(path, (_response, serve) => serve());
-      expect(await trial.download()).toMatchObject({ ext: "mp4" });
+      harness.site.answer(path, (_response, serve) => serve());
+      expect(await harness.download()).toMatchObject({ ext: "mp4" });
     });
   }
 
-  it("that comes while a live stream shows nothing new ends the waiting", async () => {
-    await using trial = await showEntry(open, resources, "live.m3u8");
-    const { aborting, ended } = begin(trial);
-    const readings = () => trial.site.asked.filter(({ path }) => path === "live.m3u8").length;
-    await trial.site.until(() => readings() === 2);
+  it("between two reloads of a live playlist ends the wait", async () => {
+    await using harness = await openEntry(open, resources, "live.m3u8");
+    const { aborting, ended } = begin(harness);
+    const readings = () => harness.site.asked.filter(({ path }) => path === "live.m3u8").length;
+    await harness.site.until(() => readings() === 2);
     aborting.abort("enough");
     expect(await ended).toBe("enough");
     expect(readings()).toBe(2);
   });
 });
 
-function begin(trial: EngineHarness): { aborting: AbortController; ended: Promise<unknown> } {
+function begin(harness: EngineHarness): { aborting: AbortController; ended: Promise<unknown> } {
   const aborting = new AbortController();
-  const ended = trial.download({}, aborting.signal).then(
-    () => "it went on",
+  const ended = harness.download({}, aborting.signal).then(
+    () => "not aborted",
     (reason: unknown) => reason,
   );
   return { aborting, ended };

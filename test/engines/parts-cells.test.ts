@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { first, type Fault } from "../media/faults.ts";
-import { hashOfFile, mediumOf, MiB, sha256, startTrial } from "./parts-harness.ts";
+import { hashOfFile, mediumOf, MiB, sha256, startPartsHarness } from "./parts-harness.ts";
 
 const size = 700_000;
 const seeds = [11, 12, 13];
@@ -12,9 +12,9 @@ const cells = [true, false].flatMap((hasRange) =>
 );
 
 it.each(cells)(
-  "gives every byte with Range: $hasRange, length: $hasLength, cut by seed $seed",
+  "fetches every byte with Range: $hasRange, length: $hasLength, cut by seed $seed",
   async ({ hasRange, hasLength, seed }) => {
-    const { server, open, fetch } = await startTrial();
+    const { server, open, fetch } = await startPartsHarness();
     const medium = mediumOf(size);
     const cutAfter = seed === null ? null : mediumOf(4, seed).readUInt32BE() % size;
     const fault: Fault = {
@@ -33,16 +33,16 @@ it.each(cells)(
   },
 );
 
-it("takes a body that ends with the connection", async () => {
-  const { server, open, fetch } = await startTrial();
+it("accepts a body that ends with the connection", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const medium = mediumOf(size);
   server.serve("/medium", medium, { length: "closing" });
   const { path } = await fetch(await open());
   expect(await hashOfFile(path)).toBe(sha256(medium));
 });
 
-it("goes on as often as it takes while every answer brings something", async () => {
-  const { server, open, fetch } = await startTrial();
+it("resumes without limit while every response has new bytes", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const medium = mediumOf(size);
   server.serve("/medium", medium, { cutAfter: 60_000 });
   const { path } = await fetch(await open());
@@ -50,8 +50,8 @@ it("goes on as often as it takes while every answer brings something", async () 
   expect([server.requests.length, server.bytesSent()]).toEqual([12, size]);
 });
 
-it("takes ranges that are shorter than those asked for", async () => {
-  const { server, open, fetch } = await startTrial();
+it("accepts ranges shorter than requested", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const medium = mediumOf(100_000);
   server.serve("/medium", medium, ({ nth }) => ({
     ...(nth === 0 && { cutAfter: 30_000 }),
@@ -69,8 +69,8 @@ it("takes ranges that are shorter than those asked for", async () => {
   ]);
 });
 
-it("fetches a range of a resource, also where the server sends it whole", async () => {
-  const { server, open, fetch } = await startTrial();
+it("fetches a range of a resource even if the server ignores the range", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const medium = mediumOf(size);
   const range = { offset: 100_001, length: 300_000 };
   const wanted = sha256(medium.subarray(100_001, 400_001));
@@ -82,16 +82,16 @@ it("fetches a range of a resource, also where the server sends it whole", async 
   expect(await hashOfFile((await fetch(parts, { name: "other", range })).path)).toBe(wanted);
 });
 
-it("asks for nothing more where a connection is lost right behind the last byte", async () => {
-  const { server, open, fetch } = await startTrial();
+it("sends no more requests if the connection is lost right after the last byte", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   server.serve("/medium", mediumOf(size), { length: "chunked", cutAfter: 1000 });
   const { path } = await fetch(await open(), { range: { offset: 10, length: 1000 } });
   expect(await hashOfFile(path)).toBe(sha256(mediumOf(size).subarray(10, 1010)));
   expect(server.requests).toHaveLength(1);
 });
 
-it("leaves the rest of a resource of which a range was wanted", async () => {
-  const { server, open, fetch } = await startTrial();
+it("stops reading a resource after the wanted range", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const whole = 64 * MiB;
   server.serve("/medium", Buffer.alloc(whole), { ignoresRange: true });
   expect((await fetch(await open(), { range: { offset: 10, length: 20 } })).size).toBe(20);
@@ -99,21 +99,32 @@ it("leaves the rest of a resource of which a range was wanted", async () => {
   expect(server.bytesSent()).toBeLessThan(whole);
 });
 
-it("fetches many parts at a time", async () => {
-  const { server, open, fetch } = await startTrial();
-  const media = Array.from({ length: 40 }, (_, seed) => mediumOf(20_000, seed));
-  for (const [index, medium] of media.entries()) server.serve(`/${index}`, medium);
+it("fetches parts concurrently", async () => {
+  const { server, open, fetch } = await startPartsHarness({ perHost: 8 });
+  const media = Array.from({ length: 8 }, (_, seed) => mediumOf(20_000, seed));
+  const serve = (faults: Fault) =>
+    media.forEach((medium, index) => server.serve(`/${index}`, medium, faults));
   const parts = await open();
-  const fetched = await Promise.all(
-    media.map((_, index) => fetch(parts, { name: `video-${index}`, url: server.url(`/${index}`) })),
-  );
-  const hashes = await Promise.all(fetched.map(({ path }) => hashOfFile(path)));
+  const fetchAll = (options = {}) =>
+    Promise.all(
+      media.map((_, index) =>
+        fetch(parts, { name: `video-${index}`, url: server.url(`/${index}`), ...options }),
+      ),
+    );
+  serve({ stallAfter: 10_000 });
+  const abort = new AbortController();
+  const stalled = fetchAll({ signal: abort.signal });
+  await server.waitFor(() => server.bytesSent() === 8 * 10_000);
+  abort.abort("all of them were requested");
+  await expect(stalled).rejects.toBe("all of them were requested");
+  serve({});
+  const hashes = await Promise.all((await fetchAll()).map(({ path }) => hashOfFile(path)));
   expect(hashes).toEqual(media.map(sha256));
-  expect(parts.bytes).toBe(40 * 20_000);
+  expect(parts.bytes).toBe(8 * 20_000);
 });
 
-it("fetches a part once, however many ask for it at a time", async () => {
-  const { server, open, fetch } = await startTrial();
+it("fetches a part once for concurrent calls", async () => {
+  const { server, open, fetch } = await startPartsHarness();
   const medium = mediumOf(size);
   server.serve("/medium", medium);
   const parts = await open();

@@ -1,7 +1,7 @@
 import { openPartStore } from "../../src/engines/native/part-store.ts";
 import { createHttpClient } from "../../src/net/http-client.ts";
 
-/** A process of its own that fetches part `file` and prints how far it is, to be killed: `parts-child.ts <folder> <url>`. */
+/** A process to be killed: fetches part `file` and prints the stored bytes. Usage: `parts-child.ts <folder> <url>`. */
 const [folder = "", url = ""] = process.argv.slice(2);
 const parts = await openPartStore({
   folder,

@@ -16,7 +16,7 @@ import { type MediaServer, startMediaServer } from "../media/server.ts";
 
 export const MiB = 1024 * 1024;
 
-/** Bytes that look random, and are the same for the same seed. */
+/** Returns pseudo-random bytes, the same for the same seed. */
 export function mediumOf(bytes: number, seed = 1): Buffer {
   const medium = Buffer.alloc(bytes);
   let state = seed;
@@ -30,14 +30,16 @@ export function mediumOf(bytes: number, seed = 1): Buffer {
 export interface PartsHarness {
   server: MediaServer;
   folder: string;
-  /** Opens the parts in `folder`, as after a start of the process. */
+  /** Opens the part store in `folder`, as after a restart of the process. */
   open(options?: Partial<PartStoreOptions>): Promise<PartStore>;
-  /** Part `file`, from `/medium`. */
+  /** Fetches part `file` from `/medium`. */
   fetch(parts: PartStore, options?: Partial<FetchOptions & Part>): Promise<FetchedPart>;
 }
 
-/** A media server, a client and an empty folder for the length of the test. */
-export async function startTrial(clientOptions: HttpClientOptions = {}): Promise<PartsHarness> {
+/** Starts a media server, a client and an empty folder for the current test. */
+export async function startPartsHarness(
+  clientOptions: HttpClientOptions = {},
+): Promise<PartsHarness> {
   const server = await startMediaServer();
   const folder = await mkdtemp(join(tmpdir(), "unreel-parts-"));
   const client = createHttpClient({
@@ -63,7 +65,7 @@ export async function startTrial(clientOptions: HttpClientOptions = {}): Promise
         identity: "format 1",
         maxBytes: Number.POSITIVE_INFINITY,
         checkFreeSpace: async () => {},
-        backOffMs: 1,
+        backoffMs: 1,
         ...options,
       });
       opened.push(parts);
@@ -79,16 +81,15 @@ export async function startTrial(clientOptions: HttpClientOptions = {}): Promise
 export const sha256 = (bytes: Uint8Array): string =>
   createHash("sha256").update(bytes).digest("hex");
 
-/** What the file of a part holds, to be compared with what it should. */
 export const hashOfFile = async (path: string): Promise<string> => sha256(await readFile(path));
 
-/** Begins `/medium` and leaves it once `bytes` are there, as a run that is aborted does. */
-export async function leaveAfter(trial: PartsHarness, bytes: number): Promise<void> {
-  const parts = await trial.open();
+/** Fetches `/medium` and aborts once `bytes` are stored. */
+export async function leaveAfter(harness: PartsHarness, bytes: number): Promise<void> {
+  const parts = await harness.open();
   const abort = new AbortController();
   const onBytes = () => {
     if (parts.bytes >= bytes) abort.abort(new Error("left"));
   };
-  await expect(trial.fetch(parts, { signal: abort.signal, onBytes })).rejects.toThrow("left");
+  await expect(harness.fetch(parts, { signal: abort.signal, onBytes })).rejects.toThrow("left");
   await parts.close();
 }

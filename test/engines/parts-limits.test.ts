@@ -2,27 +2,27 @@ import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
-import { leaveAfter, mediumOf, MiB, startTrial } from "./parts-harness.ts";
+import { leaveAfter, mediumOf, MiB, startPartsHarness } from "./parts-harness.ts";
 
 const size = 100_000;
 const medium = mediumOf(size);
 
 describe("the limit of all parts together", () => {
-  it("is held to at once where a length is stated", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("is checked at once if a length is stated", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", medium);
     const parts = await open({ maxBytes: 2.5 * size });
     await fetch(parts, { name: "one" });
     await fetch(parts, { name: "two" });
     await expect(fetch(parts, { name: "three" })).rejects.toMatchObject({
       code: "too_large",
-      message: "a download may have 250000 bytes, this one has at least 300000",
+      message: "the download has at least 300000 bytes, the limit is 250000",
     });
     expect(parts.bytes).toBe(2 * size);
   });
 
-  it("is held to as it is passed where no length is stated", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("is checked during the transfer if no length is stated", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", mediumOf(5 * MiB), { length: "chunked" });
     const parts = await open({ maxBytes: MiB });
     await expect(fetch(parts)).rejects.toMatchObject({ code: "too_large" });
@@ -30,8 +30,8 @@ describe("the limit of all parts together", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it("may be reached, and holds for what earlier runs fetched", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("may be reached, and includes the bytes of earlier runs", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", medium, { length: "chunked" });
     await fetch(await open({ maxBytes: size }));
     await expect(fetch(await open({ maxBytes: size - 1 }))).rejects.toMatchObject({
@@ -40,11 +40,11 @@ describe("the limit of all parts together", () => {
   });
 });
 
-describe("the room on the disk", () => {
-  const full = new ServiceError("disk_full", "no room");
+describe("the free disk space", () => {
+  const full = new ServiceError("disk_full", "disk full");
 
-  it("is looked at before a part of known length", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("is checked before a part of known length", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", medium);
     const asked: number[] = [];
     const parts = await open({
@@ -57,8 +57,8 @@ describe("the room on the disk", () => {
     expect([asked, parts.bytes]).toEqual([[size], 0]);
   });
 
-  it("is looked at every 16 MiB where no length is known", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("is checked every 16 MiB if no length is known", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", mediumOf(40 * MiB), { length: "chunked" });
     let looks = 0;
     const checkFreeSpace = async () => {
@@ -73,20 +73,23 @@ describe("the room on the disk", () => {
 });
 
 describe("a file system that fails", () => {
-  it.runIf(process.platform === "linux")("fails the part as disk_full without room", async () => {
-    const { server, folder, open, fetch } = await startTrial();
-    server.serve("/medium", medium);
-    const parts = await open();
-    await symlink("/dev/full", join(folder, "file"));
-    await expect(fetch(parts)).rejects.toMatchObject({
-      code: "disk_full",
-      message: `cannot write ${folder}/file: file system error ENOSPC`,
-    });
-    await fetch(parts, { name: "other" });
-  });
+  it.runIf(process.platform === "linux")(
+    "fails the part with disk_full if it is full",
+    async () => {
+      const { server, folder, open, fetch } = await startPartsHarness();
+      server.serve("/medium", medium);
+      const parts = await open();
+      await symlink("/dev/full", join(folder, "file"));
+      await expect(fetch(parts)).rejects.toMatchObject({
+        code: "disk_full",
+        message: `cannot write ${folder}/file: file system error ENOSPC`,
+      });
+      await fetch(parts, { name: "other" });
+    },
+  );
 
-  it("fails the part as unavailable else", async () => {
-    const { server, folder, open, fetch } = await startTrial();
+  it("fails the part with unavailable otherwise", async () => {
+    const { server, folder, open, fetch } = await startPartsHarness();
     server.serve("/medium", medium);
     await writeFile(join(folder, "plain"), "");
     await expect(open({ folder: join(folder, "plain") })).rejects.toMatchObject({
@@ -106,19 +109,19 @@ describe("a file system that fails", () => {
 describe("an abort", () => {
   const reason = new Error("enough");
 
-  it("rejects with its reason, ends the transfer and keeps what came", async () => {
-    const trial = await startTrial();
-    const { server, open, fetch } = trial;
+  it("rejects with its reason, ends the transfer and keeps the received bytes", async () => {
+    const harness = await startPartsHarness();
+    const { server, open, fetch } = harness;
     server.serve("/medium", medium, { stallAfter: 60_000 });
-    await leaveAfter(trial, 60_000);
+    await leaveAfter(harness, 60_000);
     await server.waitFor(() => server.requests.every(({ isOver }) => isOver));
     server.serve("/medium", medium);
     await fetch(await open());
     expect(server.requests[1]?.headers.range).toBe("bytes=60000-");
   });
 
-  it("ends the wait for another try", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("ends the wait for a retry", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     server.serve("/medium", medium, { status: 503, headers: { "retry-after": "30" } });
     const abort = new AbortController();
     const fetching = fetch(await open(), { signal: abort.signal });
@@ -127,15 +130,15 @@ describe("an abort", () => {
     await expect(fetching).rejects.toBe(reason);
   });
 
-  it("before the call begins nothing", async () => {
-    const { server, open, fetch } = await startTrial();
+  it("before the call prevents any request", async () => {
+    const { server, open, fetch } = await startPartsHarness();
     await expect(fetch(await open(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(server.requests).toEqual([]);
   });
 });
 
-it("touches nothing after it was closed, for which it waits", async () => {
-  const { server, folder, open, fetch } = await startTrial();
+it("waits for fetches when closing, and touches nothing afterwards", async () => {
+  const { server, folder, open, fetch } = await startPartsHarness();
   server.serve("/medium", medium, { stallAfter: 60_000 });
   const parts = await open();
   const abort = new AbortController();
@@ -150,28 +153,29 @@ it("touches nothing after it was closed, for which it waits", async () => {
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("stops what an `onStart` does not want", async () => {
-  const { server, open, fetch } = await startTrial();
-  server.serve("/medium", medium, { headers: { "content-type": "text/html" } });
+it("fails with the error of `onTotal`, before the file is written", async () => {
+  const { server, open, fetch } = await startPartsHarness();
+  server.serve("/medium", medium);
   const unwanted = new ServiceError("upstream_invalid", "no medium");
-  const starts: unknown[] = [];
-  const onStart = (start: unknown) => {
-    starts.push(start);
+  const totals: unknown[] = [];
+  const onTotal = (bytes: number | null) => {
+    totals.push(bytes);
     throw unwanted;
   };
-  await expect(fetch(await open(), { onStart })).rejects.toBe(unwanted);
-  expect(starts).toEqual([{ total: size, contentType: "text/html" }]);
+  const parts = await open();
+  await expect(fetch(parts, { onTotal })).rejects.toBe(unwanted);
+  expect([totals, parts.bytes]).toEqual([[size], 0]);
 });
 
-it.each(["", "../up", "A", "a.b", "a".repeat(65)])("takes no part named %j", async (name) => {
-  const { open, fetch } = await startTrial();
+it.each(["", "../up", "A", "a.b", "a".repeat(65)])("refuses the part name %j", async (name) => {
+  const { open, fetch } = await startPartsHarness();
   await expect(fetch(await open(), { name })).rejects.toThrow(TypeError);
 });
 
-it("flushes every 16 MiB, at most once in 2 s, and says so in the journal", async () => {
+it("flushes every 16 MiB, at most every 2 s, and records it in the journal", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
-  const { server, folder, open, fetch } = await startTrial();
+  const { server, folder, open, fetch } = await startPartsHarness();
   const journal = () => readFile(join(folder, "journal.ndjson"), "utf8");
   server.serve("/medium", mediumOf(17 * MiB));
   const parts = await open();

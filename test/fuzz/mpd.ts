@@ -1,6 +1,5 @@
 import * as fc from "fast-check";
-import { readDash } from "../../src/manifests/dash.ts";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 import { checkManifest } from "./manifest-check.ts";
 import { urls, render, junk, mutations, inputPlans } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";
@@ -76,7 +75,7 @@ export const mpd = defineTarget({
   name: "mpd",
   input,
   prepare,
-  run: (text) => readDash(text, url),
+  run: (text) => openMpd(text, url).listing,
   check: checkManifest,
 });
 
@@ -88,14 +87,14 @@ export const mpdSegments = defineTarget({
     const text = prepare(plan);
     return { text, formatId: lastFormatId(text) };
   },
-  run: ({ text, formatId }) => readDashSegments(text, url, formatId),
+  run: ({ text, formatId }) => openMpd(text, url).segments(formatId),
   check: checkSegments,
   stallFactor: 5,
 });
 
 function lastFormatId(text: string): string {
   try {
-    return readDash(text, url).formats.at(-1)?.format_id ?? "dash-1";
+    return openMpd(text, url).listing.formats.at(-1)?.format_id ?? "dash-1";
   } catch {
     return "dash-1"; // The target `mpd` checks the error.
   }

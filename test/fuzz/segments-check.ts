@@ -42,7 +42,7 @@ function checkSegment(segment: Segment, last: Segment | undefined): void {
 function checkPart({ url, range }: Pick<InitSection, "url" | "range">): void {
   checkUrl(url);
   if (range === null) return;
-  const { offset, length } = range;
+  const { offset, length = Number.NaN } = range;
   const isRange = offset >= 0 && length > 0 && Number.isSafeInteger(offset + length);
   if (!isRange) assert.fail(`${length} bytes from ${offset}`);
 }

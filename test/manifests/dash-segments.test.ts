@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readDash } from "../../src/manifests/dash.ts";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;
@@ -11,11 +10,11 @@ const mpd = (body: string, attributes = 'mediaPresentationDuration="PT8S"') =>
   `<?xml version="1.0"?>\n<MPD type="static" ${attributes}>${body}</MPD>`;
 const video = (body: string, attributes = "") =>
   `<AdaptationSet mimeType="video/mp4" ${attributes}>${body}</AdaptationSet>`;
-const read = (text: string, id = "dash-v") => readDashSegments(text, url, id);
+const read = (text: string, id = "dash-v") => openMpd(text, url).segments(id);
 const template = '<SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="4"/>';
 const representation = '<Representation id="v" bandwidth="1000"/>';
 
-test("what a Representation lacks comes from the elements that it stands in", () => {
+test("a Representation inherits addressing from its ancestors", () => {
   const { segments, hasEnded } = read(
     mpd(
       "<BaseURL>https://cdn.example.com/a/</BaseURL><Period><BaseURL>b/</BaseURL>" +
@@ -40,7 +39,7 @@ test("what a Representation lacks comes from the elements that it stands in", ()
   expect(segments[0]?.init).toBe(segments[1]?.init);
 });
 
-test("only the innermost kind of addressing counts, of several in one element not SegmentBase", () => {
+test("only the innermost kind of addressing counts; within one element SegmentBase counts last", () => {
   const { segments } = read(
     mpd(
       '<Period><SegmentList timescale="9" startNumber="5"/>' +
@@ -57,7 +56,7 @@ test("only the innermost kind of addressing counts, of several in one element no
   ]);
 });
 
-test("a format goes on through all Periods, each with its own place in the presentation", () => {
+test("a format continues through all Periods, each with its own time offset", () => {
   const period = (attributes: string, offset: number) =>
     `<Period ${attributes}>${video(
       `<SegmentTemplate media="$Number$.m4s" timescale="10" duration="40" presentationTimeOffset="${offset}"/>${representation}`,
@@ -84,7 +83,7 @@ test("a format goes on through all Periods, each with its own place in the prese
   ]);
 });
 
-test("a whole that leaves out what is before the first Period is understood", () => {
+test("a total duration may leave out the time before the first Period", () => {
   const text = mpd(`<Period start="PT12M34S">${video(template + representation)}</Period>`);
   expect(read(text).segments.map(({ offsetS, durationS }) => [offsetS, durationS])).toEqual([
     [754, 4],
@@ -92,7 +91,7 @@ test("a whole that leaves out what is before the first Period is understood", ()
   ]);
 });
 
-test("where a Period begins is left open if the MPD does not say it", () => {
+test("the offset of a Period is null if its start is unknown", () => {
   const set = video(
     `<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`,
   );
@@ -100,13 +99,13 @@ test("where a Period begins is left open if the MPD does not say it", () => {
   expect(segments.map(({ offsetS }) => offsetS)).toEqual([0, null]);
 });
 
-test("alike Representations are told apart by the ids that readDash gives", () => {
+test("identical Representations are distinguished by their format ids", () => {
   const twins =
     '<Representation id="a" bandwidth="1"/><Representation id="b" bandwidth="1"/><Representation id="a" bandwidth="2"/>';
   const text = mpd(
     `<Period>${video(template + twins)}</Period><Period start="PT4S">${video(template + twins)}</Period>`,
   );
-  const addresses = readDash(text, url).formats.map(({ format_id }) => [
+  const addresses = openMpd(text, url).listing.formats.map(({ format_id }) => [
     format_id,
     read(text, format_id).segments.map((segment) => segment.url),
   ]);
@@ -117,13 +116,13 @@ test("alike Representations are told apart by the ids that readDash gives", () =
   ]);
 });
 
-test("an id that a record made unique among manifests leads to the same Representation", () => {
+test("an id made unique among manifests finds the same Representation", () => {
   const text = mpd(`<Period>${video(template + representation)}</Period>`);
   expect(read(text, "dash-v~2")).toEqual(read(text, "dash-v"));
   expect(() => read(text, "dash-v-2")).toThrow(failure("format_unavailable", /"dash-v-2"/));
 });
 
-test("a SegmentList gives its files or byte ranges", () => {
+test("a SegmentList lists files or byte ranges", () => {
   const list = (urls: string, init = "") =>
     mpd(
       `<Period>${video(
@@ -155,16 +154,16 @@ test("a Representation that is one file is one segment without an init section",
   const base = '<SegmentBase indexRange="800-900"><Initialization range="0-799"/></SegmentBase>';
   expect(one(`<BaseURL>v.mp4</BaseURL>${base}`)).toMatchObject([whole]);
   expect(one("<BaseURL>v.mp4</BaseURL>")).toMatchObject([whole]);
-  expect(() => one("")).toThrow(failure("upstream_invalid", /must have an address/));
+  expect(() => one("")).toThrow(failure("upstream_invalid", /must have a BaseURL/));
 });
 
-test("a live MPD is refused for good", () => {
+test("a live MPD is refused, not retryable", () => {
   const text = `<MPD type="dynamic"><Period>${video(template + representation)}</Period></MPD>`;
   expect(() => read(text)).toThrow(failure("live_stream", /live DASH/));
   expect(() => read(text)).toThrow(expect.objectContaining({ retryable: false }));
 });
 
-test("protected formats are refused, those beside them are not", () => {
+test("only protected formats are refused", () => {
   const text = mpd(
     `<Period>${video(`${template}<Representation id="v"><ContentProtection/></Representation><Representation id="w"/>`)}</Period>`,
   );
@@ -181,7 +180,7 @@ test.each([
     /scheme ftp:/,
   ],
   ["", '<SegmentList duration="4"><SegmentURL media="file:///etc/passwd"/></SegmentList>', /file:/],
-])("an address that is not http(s) is blocked: %s%s", (base, addressing, message) => {
+])("a URL that is not http(s) is blocked: %s%s", (base, addressing, message) => {
   const text = mpd(`<Period>${video(base + (addressing || template) + representation)}</Period>`);
   expect(() => read(text)).toThrow(failure("address_blocked", message));
 });

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { readDashSegments } from "../../src/manifests/dash-segments.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/main.mpd");
 const failure = (message: RegExp) =>
   expect.objectContaining({ code: "upstream_invalid", message: expect.stringMatching(message) });
 
 function read(template: string, timeline = "", durationS = "PT10S") {
-  const list = readDashSegments(
+  const mpd = openMpd(
     `<MPD mediaPresentationDuration="${durationS}"><Period><AdaptationSet mimeType="video/mp4">` +
       `<SegmentTemplate ${template}>${timeline && `<SegmentTimeline>${timeline}</SegmentTimeline>`}</SegmentTemplate>` +
       '<Representation id="v$1" bandwidth="64000"/></AdaptationSet></Period></MPD>',
     url,
-    "dash-v$1",
   );
-  const names = list.segments.map((segment) => segment.url.slice(url.origin.length + 1));
-  return { names, segments: list.segments };
+  const { segments } = mpd.segments("dash-v$1");
+  const names = segments.map((segment) => segment.url.slice(url.origin.length + 1));
+  return { names, segments };
 }
 
 test.each([
@@ -26,7 +26,7 @@ test.each([
   ["$Bandwidth%07d$", "0064000"],
   ["$$$Number$$$", "$9$"],
   ["plain.m4s", "plain.m4s"],
-])("the template %s gives %s", (media, name) => {
+])("the template %s expands to %s", (media, name) => {
   const template = `media="${media}" startNumber="9" timescale="10" duration="100" presentationTimeOffset="1000"`;
   expect(read(template).names).toEqual([name]);
 });
@@ -43,7 +43,7 @@ test.each([
   expect(() => read(`media="${media}" duration="4"`)).toThrow(failure(/template may only name/));
 });
 
-test("the init section's address is a template too", () => {
+test("the init section's URL is a template too", () => {
   const { segments } = read(
     'media="$Number$" initialization="$RepresentationID$-$Bandwidth$" duration="9"',
   );
@@ -65,7 +65,7 @@ test.each([
   expect(typeof expected === "number" ? durations.length : durations).toEqual(expected);
 });
 
-test("a timeline gives time and duration of each segment", () => {
+test("a timeline states time and duration of each segment", () => {
   const { names, segments } = read(
     'media="$Number$-$Time$" timescale="100" startNumber="3"',
     '<S t="50" d="200" r="1"/><S d="100"/><S t="700" d="50"/>',
@@ -74,11 +74,11 @@ test("a timeline gives time and duration of each segment", () => {
   expect(segments.map(({ durationS }) => durationS)).toEqual([2, 2, 1, 0.5]);
 });
 
-test("without times it begins at 0", () => {
+test("a timeline without times begins at 0", () => {
   expect(read('media="$Time$"', '<S d="5"/><S d="4"/>').names).toEqual(["0", "5"]);
 });
 
-test("a negative repeat goes on up to the next entry or the end of the Period", () => {
+test("a negative repeat ends at the next entry or the end of the Period", () => {
   const { names } = read(
     'media="$Time$" presentationTimeOffset="100"',
     '<S t="100" d="2" r="-1"/><S t="105" d="2" r="-1"/>',
@@ -107,7 +107,7 @@ test.each([
   ['media="$Number$" timescale="1000000" duration="1"', ""],
   ['media="$Number$" duration="1" startNumber="1" endNumber="900000"', "", "PT99999999S"],
 ])(
-  "more than 200,000 segments are refused before any is made: %s %s",
+  "more than 200,000 segments are refused before any is created: %s %s",
   (template, timeline, period = "PT10S") => {
     expect(() => read(template, timeline, period)).toThrow(failure(/200000 segments/));
   },
@@ -126,6 +126,6 @@ test.each([
   expect(() => read(template, timeline)).toThrow(failure(message));
 });
 
-test("segments without a count need a Period of known duration", () => {
+test("segments without endNumber need a Period of known duration", () => {
   expect(() => read('media="$Number$" duration="4"', "", "")).toThrow(failure(/known duration/));
 });

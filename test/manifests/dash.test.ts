@@ -1,12 +1,15 @@
 import { Value } from "@sinclair/typebox/value";
 import { expect, test } from "vitest";
 import { Format } from "../../src/page-info.ts";
-import { readDash } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 
 function read(body: string, attributes = 'type="static"') {
-  const manifest = readDash(`<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`, url);
+  const { listing: manifest } = openMpd(
+    `<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`,
+    url,
+  );
   for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
   return manifest;
 }
@@ -16,7 +19,7 @@ const set = (attributes: string, body: string) =>
   `<AdaptationSet ${attributes}>${segments}${body}</AdaptationSet>`;
 const period = (body: string, attributes = "") => `<Period ${attributes}>${body}</Period>`;
 
-test("a Representation has its own attributes and those that it inherits", () => {
+test("a Representation has its own and inherited attributes", () => {
   const { formats } = read(
     period(
       set(
@@ -42,7 +45,7 @@ test("a Representation has its own attributes and those that it inherits", () =>
   });
 });
 
-test("sound has its language and no pictures", () => {
+test("audio has a language and no video", () => {
   const { formats } = read(
     period(
       set('mimeType="audio/mp4" lang="de"', '<Representation id="a" codecs="mp4a.40.2"/>') +
@@ -55,7 +58,7 @@ test("sound has its language and no pictures", () => {
   ]);
 });
 
-test("a Representation that is one file gives that file's address", () => {
+test("a Representation that is one file has that file's URL", () => {
   const body =
     '<BaseURL>https://cdn.example.com/x/</BaseURL><Period><AdaptationSet mimeType="video/mp4">' +
     "<BaseURL>y/</BaseURL>" +
@@ -67,7 +70,7 @@ test("a Representation that is one file gives that file's address", () => {
   ]);
 });
 
-test("further Periods continue what is alike in them and add what is not", () => {
+test("later Periods continue identical formats and add others", () => {
   const video = (id: string, bandwidth: number) =>
     set('mimeType="video/mp4"', `<Representation id="${id}" bandwidth="${bandwidth}"/>`);
   const { formats } = read(
@@ -82,7 +85,7 @@ test("further Periods continue what is alike in them and add what is not", () =>
   ]);
 });
 
-test("ContentProtection is DRM, for a whole set or for one Representation", () => {
+test("ContentProtection of a set or a Representation is DRM", () => {
   const protection = '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011"/>';
   const { formats } = read(
     period(
@@ -96,7 +99,7 @@ test("ContentProtection is DRM, for a whole set or for one Representation", () =
   expect(formats.map((format) => format.has_drm)).toEqual([true, true, false]);
 });
 
-test("text becomes subtitles, pictures of the time line nothing", () => {
+test("text becomes subtitles, images are left out", () => {
   const { formats, subtitles } = read(
     period(
       '<AdaptationSet mimeType="text/vtt" lang="en"><Label>English</Label><Representation id="t"><BaseURL>en.vtt</BaseURL></Representation></AdaptationSet>' +
@@ -123,7 +126,7 @@ test.each([
   expect(read("", `mediaPresentationDuration="${stated}"`).duration).toBe(seconds);
 });
 
-test("without a stated duration that of the Periods counts, if all have one", () => {
+test("without a stated duration the Periods' durations count if all have one", () => {
   const timed = period("", 'duration="PT10.5S"') + period("", 'start="PT10.5S" duration="PT5S"');
   expect(read(timed).duration).toBe(15.5);
   expect(read(timed + period("")).duration).toBeNull();
@@ -135,12 +138,12 @@ test("a dynamic MPD is live", () => {
   expect(read("").live_status).toBe("not_live");
 });
 
-test("name space prefixes, CDATA, comments and unclosed elements are read through", () => {
+test("namespace prefixes, CDATA, comments and unclosed elements are accepted", () => {
   const text =
     '\uFEFF<!-- made by hand --><dash:MPD xmlns:dash="urn:mpeg:dash:schema:mpd:2011"><dash:Period>' +
     '<dash:AdaptationSet mimeType="video/webm; codecs=vp9"><cenc:pssh>AAAA</cenc:pssh>' +
     "<dash:Representation id='9'><dash:BaseURL><![CDATA[a.webm?x=1&y=2]]></dash:BaseURL></dash:Representation>";
-  expect(readDash(text, url).formats).toMatchObject([
+  expect(openMpd(text, url).listing.formats).toMatchObject([
     { format_id: "dash-9", ext: "webm", url: "https://media.example.com/films/42/a.webm?x=1&y=2" },
   ]);
 });
@@ -150,14 +153,14 @@ test("declared entities are not expanded", () => {
     '<!DOCTYPE MPD [<!ENTITY a "https://evil.example/"><!ENTITY f SYSTEM "file:///etc/passwd">]>' +
     '<MPD><Period><AdaptationSet mimeType="video/mp4"><Representation id="&f;"><BaseURL>&a;v.mp4</BaseURL>' +
     "</Representation></AdaptationSet></Period></MPD>";
-  const { formats } = readDash(text, url);
+  const { formats } = openMpd(text, url).listing;
   expect(formats[0]).toMatchObject({
     format_id: "dash-&f;",
     url: "https://media.example.com/films/42/&a;v.mp4",
   });
 });
 
-test("at most 2,000 formats are taken", () => {
+test("at most 2,000 formats are listed", () => {
   const many = Array.from({ length: 3_000 }, (_, n) => `<Representation id="1" bandwidth="${n}"/>`);
   const { formats } = read(period(set('mimeType="video/mp4"', many.join(""))));
   expect(new Set(formats.map((format) => format.format_id)).size).toBe(2_000);
@@ -170,14 +173,12 @@ test.each([
   '<SmoothStreamingMedia MajorVersion="2"/>',
   "<Period/>",
   "<MPD>".repeat(100),
-])("what is no MPD is refused: %s", (text) => {
-  expect(() => readDash(text, url)).toThrow(
+])("other text than an MPD is refused: %s", (text) => {
+  expect(() => openMpd(text, url)).toThrow(
     expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
   );
 });
 
 test("more than 4 Mi characters are refused", () => {
-  expect(() => readDash(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(
-    /the limit is 4194304/,
-  );
+  expect(() => openMpd(`<MPD>${" ".repeat(4_194_304)}</MPD>`, url)).toThrow(/the limit is 4194304/);
 });

@@ -1,27 +1,27 @@
 import { expect, test } from "vitest";
-import { readDash } from "../../src/manifests/dash.ts";
-import { createFormatIds, findFormat } from "../../src/manifests/manifest.ts";
+import { openMpd } from "../../src/manifests/dash.ts";
+import { createFormatIds, findFormat } from "../../src/manifests/format-ids.ts";
 
 const url = new URL("https://media.example.com/main.mpd");
 const long = "x".repeat(300);
-const { formats } = readDash(
+const { formats } = openMpd(
   '<MPD><Period><AdaptationSet mimeType="video/mp4"><SegmentTemplate media="$Number$" duration="4"/>' +
     ["v", "v", "v-1", long, long]
       .map((id, n) => `<Representation id="${id}" bandwidth="${n}"/>`)
       .join("") +
     "</AdaptationSet></Period></MPD>",
   url,
-);
+).listing;
 const ids = formats.map(({ format_id }) => format_id);
 
-test("an id is at most 255 long, and what is unique stays as it is", () => {
+test("an id has at most 255 characters, and a unique one is unchanged", () => {
   expect(Math.max(...ids.map((id) => id.length))).toBeLessThanOrEqual(255);
   expect(new Set(ids).size).toBe(5);
   const unique = createFormatIds();
   expect(ids.map((id) => unique(id))).toEqual(ids);
 });
 
-test("the formats of two manifests with the same ids are found in their own", () => {
+test("a format of two manifests with equal ids is found in its manifest", () => {
   const unique = createFormatIds();
   const inRecord = [...formats, ...formats].map((format) => ({
     format,

@@ -10,7 +10,7 @@ const variant = (kbits: number, group: string, codec: string) => [
   `${kbits}.m3u8`,
 ];
 
-test("the default rendition of the group that the best variant names comes first", () => {
+test("the default rendition of the best variant's group comes first", () => {
   const { formats } = readHls(
     [
       "#EXTM3U",

@@ -9,7 +9,7 @@ const failure = (code: string, message: RegExp) =>
 
 const widevine = '#EXT-X-KEY:METHOD=SAMPLE-AES-CTR,URI="data:x",KEYFORMAT="urn:uuid:edef8ba9"';
 
-test("the IV is the one that is stated, in 16 bytes", () => {
+test("a stated IV is padded to 16 bytes", () => {
   const [segment] = read('#EXT-X-KEY:METHOD=AES-128,URI="k?a=1",IV=0X9Ab', "1.ts");
   expect(segment?.key).toEqual({
     url: "https://media.example.com/films/42/k?a=1",
@@ -17,7 +17,7 @@ test("the IV is the one that is stated, in 16 bytes", () => {
   });
 });
 
-test("else it is the sequence number of the segment, gaps counted", () => {
+test("the default IV is the sequence number of the segment, counting gaps", () => {
   const keys = read(
     "#EXT-X-MEDIA-SEQUENCE:254",
     '#EXT-X-KEY:METHOD=AES-128,URI="k",KEYFORMAT="identity",KEYFORMATVERSIONS="1"',
@@ -26,14 +26,14 @@ test("else it is the sequence number of the segment, gaps counted", () => {
   expect(keys).toEqual(["000000000000000000000000000000fe", "00000000000000000000000000000100"]);
 });
 
-test("a key holds up to the next one or METHOD=NONE", () => {
+test("a key applies up to the next one or METHOD=NONE", () => {
   const key = (name: string) => `#EXT-X-KEY:METHOD=AES-128,URI="${name}"`;
   const segments = read("0", key("a"), "1", "2", key("b"), "3", "#EXT-X-KEY:METHOD=NONE", "4");
   const names = segments.map((segment) => segment.key?.url.split("/").at(-1));
   expect(names).toEqual([undefined, "a", "a", "b", undefined]);
 });
 
-test("an init section has the key before it, whose IV must be stated", () => {
+test("an init section has the preceding key, whose IV must be stated", () => {
   const map = '#EXT-X-MAP:URI="i.mp4"';
   const [first, second] = read(map, '#EXT-X-KEY:METHOD=AES-128,URI="k",IV=0x1', "1", map, "2");
   expect(first).toMatchObject({ init: { key: null }, key: { iv: expect.stringMatching(/1$/) } });
@@ -57,7 +57,7 @@ test.each([
   );
 });
 
-test("of several keys for the same segment one that can be had is enough", () => {
+test("one usable key of several for a segment is enough", () => {
   const plain = '#EXT-X-KEY:METHOD=AES-128,URI="k",IV=0x1';
   for (const lines of [
     [widevine, plain],
@@ -67,7 +67,7 @@ test("of several keys for the same segment one that can be had is enough", () =>
   }
 });
 
-test("protection that ends before the first segment protects nothing", () => {
+test("protection that ends before the first segment is ignored", () => {
   expect(read(widevine, "#EXT-X-KEY:METHOD=NONE", "1.ts")[0]?.key).toBeNull();
 });
 

@@ -11,7 +11,7 @@ const read = (...lines: string[]) => readHlsSegments(text(target, ...lines), url
 const failure = (code: string, message: RegExp) =>
   expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
 
-test("segments come in order, each with its address, duration and number", () => {
+test("segments are listed in order with URL, duration and number", () => {
   const list = read(
     "#EXTINF:6.006,",
     "1.ts",
@@ -49,7 +49,7 @@ test.each(["x", "-1", "1.5", "99999999999999999999"])(
   },
 );
 
-test("a list is over with EXT-X-ENDLIST or as VOD, and not as EVENT", () => {
+test("a list has ended with EXT-X-ENDLIST or as VOD, but not as EVENT", () => {
   expect(read("1.ts").hasEnded).toBe(false);
   expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:EVENT").hasEnded).toBe(false);
   expect(read("1.ts", "#EXT-X-PLAYLIST-TYPE:VOD").hasEnded).toBe(true);
@@ -61,12 +61,12 @@ test.each([
   ["#EXT-X-TARGETDURATION:0", 1],
   ["#EXT-X-TARGETDURATION:900", 60],
   ["#EXT-X-VERSION:3", 9],
-])("after %s a live list is read again every %d s", (line, seconds) => {
+])("with %s a live list is reloaded every %d s", (line, seconds) => {
   const { refreshS } = readHlsSegments(text(line, "#EXTINF:9,", "1.ts"), url);
   expect(refreshS).toBe(seconds);
 });
 
-test("discontinuities begin new timelines, counted from the discontinuity sequence number", () => {
+test("discontinuities begin new timelines from the discontinuity sequence number", () => {
   const { segments } = read(
     "#EXT-X-DISCONTINUITY-SEQUENCE:5",
     "1.ts\n#EXT-X-DISCONTINUITY\n2.ts\n3.ts\n#EXT-X-DISCONTINUITY\n4.ts",
@@ -74,7 +74,7 @@ test("discontinuities begin new timelines, counted from the discontinuity sequen
   expect(segments.map(({ timeline }) => timeline)).toEqual([5, 6, 6, 7]);
 });
 
-test("a byte range begins where it says, else where the one before it ended", () => {
+test("a byte range begins at its offset, else at the end of the one before", () => {
   const { segments } = read(
     "#EXT-X-BYTERANGE:1000@200\nall.ts\n#EXT-X-BYTERANGE:500\nall.ts",
     "#EXT-X-GAP\n#EXT-X-BYTERANGE:10\nall.ts\n#EXT-X-BYTERANGE:5\nall.ts\nwhole.ts",
@@ -91,20 +91,20 @@ test.each([
   [["#EXT-X-BYTERANGE:500", "a.ts"]],
   [["#EXT-X-BYTERANGE:500@0", "a.ts", "#EXT-X-BYTERANGE:500", "b.ts"]],
   [["#EXT-X-BYTERANGE:500@0", "a.ts", "a.ts", "#EXT-X-BYTERANGE:500", "a.ts"]],
-])("a byte range without an offset that follows none of its resource is refused: %j", (lines) => {
+])("a byte range without offset must follow one of its resource: %j", (lines) => {
   expect(() => read(...lines)).toThrow(failure("upstream_invalid", /must state an offset/));
 });
 
 test.each(["0@5", "-5@0", "5-9", "", "5@-1", "1e3@0", "9999999999999999@0"])(
   "the byte range %j is refused",
   (range) => {
-    const rule = failure("upstream_invalid", /must be a length/);
+    const rule = failure("upstream_invalid", /must be length\[@offset\]/);
     expect(() => read(`#EXT-X-BYTERANGE:${range}`, "a.ts")).toThrow(rule);
     expect(() => read(`#EXT-X-MAP:URI="i",BYTERANGE="${range}"`, "a.ts")).toThrow(rule);
   },
 );
 
-test("EXT-X-MAP gives the init section of all segments up to the next", () => {
+test("EXT-X-MAP states the init section of all segments up to the next", () => {
   const { segments } = read(
     '0.ts\n#EXT-X-MAP:URI="a.mp4",BYTERANGE="720@10"\n1.m4s\n2.m4s',
     '#EXT-X-MAP:URI="b.mp4",BYTERANGE="99"\n3.m4s\n#EXT-X-MAP:URI="c.mp4"\n4.m4s',
@@ -120,7 +120,7 @@ test("EXT-X-MAP gives the init section of all segments up to the next", () => {
   expect(() => read("#EXT-X-MAP:BYTERANGE=1@0", "1")).toThrow(failure("upstream_invalid", /URI/));
 });
 
-test("gaps are left out and keep their numbers, partial segments are ignored", () => {
+test("gaps are left out but keep their numbers, partial segments are ignored", () => {
   const { segments } = read(
     "#EXTINF:4,\n1.m4s\n#EXT-X-GAP\n#EXTINF:4,\n2.m4s\n#EXTINF:4,\n3.m4s",
     '#EXT-X-PART:DURATION=0.5,URI="4.0.m4s"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI="4.1.m4s"',
@@ -154,7 +154,7 @@ test.each([
   ["file:///etc/passwd", /scheme file:/],
   ["data:video/mp2t;base64,AA==", /scheme data:/],
   ["concat:a.ts|b.ts", /scheme concat:/],
-])("an address that is not http(s) is blocked wherever it stands: %s", (address, message) => {
+])("a URL that is not http(s) is blocked everywhere: %s", (address, message) => {
   const rule = failure("address_blocked", message);
   expect(() => read("1.ts", address, "2.ts")).toThrow(rule);
   expect(() => read(`#EXT-X-MAP:URI="${address}"`, "1.ts")).toThrow(rule);
@@ -166,8 +166,8 @@ test.each([
   "https://u:p@example.com/1.ts",
   `/${"a".repeat(9_000)}`,
   "日".repeat(1_000),
-])("what is no usable address is refused, never left out: %#", (address) => {
-  expect(() => read("1.ts", address, "2.ts")).toThrow(failure("upstream_invalid", /address/));
+])("an unusable URL is refused, never left out: %#", (address) => {
+  expect(() => read("1.ts", address, "2.ts")).toThrow(failure("upstream_invalid", /URL/));
 });
 
 test.each([
@@ -184,20 +184,20 @@ test("a live list may still be empty", () => {
   expect(read()).toEqual({ segments: [], hasEnded: false, refreshS: 6 });
 });
 
-test("what is no playlist, or too long, is refused", () => {
+test("other text and a too long playlist are refused", () => {
   for (const body of ["", "<!doctype html>", `#EXTM3U\n${"a\n".repeat(2_200_000)}`]) {
     expect(() => readHlsSegments(body, url)).toThrow(failure("upstream_invalid", /manifest/));
   }
 });
 
-test("more than 200,000 segments are refused, and so is more of addresses than 64 Mi characters", () => {
+test("more than 200,000 segments or 64 Mi characters of URLs are refused", () => {
   expect(read("a\n".repeat(200_000)).segments).toHaveLength(200_000);
   expect(() => read("a\n".repeat(200_001))).toThrow(failure("upstream_invalid", /200000 segments/));
   const far = new URL(`https://media.example.com/${"x".repeat(8_000)}/main.m3u8`);
   expect(() => readHlsSegments(`#EXTM3U\n${"a\n".repeat(10_000)}`, far)).toThrow(/67108864/);
 });
 
-test("durations that are none count as 0", () => {
+test("invalid durations count as 0", () => {
   const lines = ["x", "-4", "1e999", "NaN", ""].flatMap((value) => [`#EXTINF:${value},`, "1.ts"]);
   expect(read(...lines).segments.map(({ durationS }) => durationS)).toEqual([0, 0, 0, 0, 0]);
 });

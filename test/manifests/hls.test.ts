@@ -11,7 +11,7 @@ function read(...lines: string[]) {
   return manifest;
 }
 
-test("a variant gives its size, rate, codecs and absolute address", () => {
+test("a variant states its size, rate, codecs and URL", () => {
   const { formats, duration, live_status } = read(
     '#EXT-X-STREAM-INF:BANDWIDTH=2564000,AVERAGE-BANDWIDTH=2100000,RESOLUTION=1280x720,FRAME-RATE=59.940,CODECS="mp4a.40.2,avc1.64001f"',
     "720/index.m3u8",
@@ -38,14 +38,14 @@ test("a variant gives its size, rate, codecs and absolute address", () => {
   expect({ duration, live_status }).toEqual({ duration: null, live_status: null });
 });
 
-test("variants of one bit rate get ids of their own", () => {
+test("variants of equal bit rate have different ids", () => {
   const { formats } = read(
     ...["a", "b", "c"].flatMap((name) => ["#EXT-X-STREAM-INF:BANDWIDTH=900000", `${name}.m3u8`]),
   );
   expect(formats.map((format) => format.format_id)).toEqual(["hls-900", "hls-900-1", "hls-900-2"]);
 });
 
-test("sound in a group of its own is a format, and its variants have none", () => {
+test("audio in a group is a separate format, and its variants have none", () => {
   const { formats } = read(
     '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="hi",NAME="Deutsch",LANGUAGE="de-AT",URI="de.m3u8"',
     '#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.42e01e,mp4a.40.2",AUDIO="hi"',
@@ -64,7 +64,7 @@ test("sound in a group of its own is a format, and its variants have none", () =
   ]);
 });
 
-test("sound that a rendition without address puts into the variants stays theirs", () => {
+test("audio of a rendition without URL belongs to its variants", () => {
   const { formats } = read(
     '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Original",LANGUAGE="fr"',
     '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Comments",LANGUAGE="fr",URI="c.m3u8"',
@@ -74,7 +74,7 @@ test("sound that a rendition without address puts into the variants stays theirs
   expect(formats[0]).toMatchObject({ acodec: "mp4a.40.2", language: "fr" });
 });
 
-test("a variant of sound alone is audio; unknown codecs stay unknown", () => {
+test("an audio-only variant is audio; unknown codecs stay unknown", () => {
   const { formats } = read(
     '#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.5",RESOLUTION=0x0',
     "a.m3u8",
@@ -96,7 +96,7 @@ test("a variant of sound alone is audio; unknown codecs stay unknown", () => {
   ]);
 });
 
-test("subtitles come by language, each address once", () => {
+test("subtitles are grouped by language, each URL once", () => {
   const media = (language: string, name: string, uri: string) =>
     `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",LANGUAGE="${language}",NAME="${name}",URI="${uri}"`;
   const { subtitles, formats } = read(
@@ -117,7 +117,7 @@ test("subtitles come by language, each address once", () => {
   });
 });
 
-test("I-frame streams and addresses that are not http(s) are no formats", () => {
+test("I-frame streams and URLs that are not http(s) are no formats", () => {
   const { formats } = read(
     '#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1000,URI="iframes.m3u8"',
     "#EXT-X-STREAM-INF:BANDWIDTH=1000",
@@ -131,7 +131,7 @@ test("I-frame streams and addresses that are not http(s) are no formats", () => 
   expect(formats.map((format) => format.url)).toEqual(["https://cdn.example.com/v.m3u8"]);
 });
 
-test("an address that is too long once it is escaped is left out", () => {
+test("a URL that is too long after percent-encoding is left out", () => {
   expect(read("#EXT-X-STREAM-INF:BANDWIDTH=1000", "日".repeat(1_000)).formats).toEqual([]);
 });
 
@@ -149,7 +149,7 @@ test("only keys of a licence server are DRM", () => {
   }
 });
 
-test("variables are put in, from their definitions and from the playlist's query", () => {
+test("variables are substituted, from their definitions and from the playlist's query", () => {
   const { formats } = read(
     '#EXT-X-DEFINE:NAME="host",VALUE="cdn.example.com"',
     '#EXT-X-DEFINE:NAME="path",VALUE="{$host}/v"',
@@ -160,7 +160,7 @@ test("variables are put in, from their definitions and from the playlist's query
   expect(formats[0]?.url).toBe("https://cdn.example.com/v/t1/%7B$missing%7D.m3u8");
 });
 
-test("variables made of variables stay bounded", () => {
+test("nested variables stay bounded", () => {
   const lines = ['#EXT-X-DEFINE:NAME="v0",VALUE="0123456789"'];
   for (let n = 1; n < 60; n += 1) {
     lines.push(`#EXT-X-DEFINE:NAME="v${n}",VALUE="{$v${n - 1}}{$v${n - 1}}"`);
@@ -169,7 +169,7 @@ test("variables made of variables stay bounded", () => {
   expect(formats).toEqual([]); // the address is then too long
 });
 
-test("loose spelling is forgiven: case, CRLF, a byte order mark, white space, missing quotes", () => {
+test("loose syntax is accepted: case, CRLF, a byte order mark, white space, missing quotes", () => {
   const text =
     "\uFEFF\r\n#extm3u\r\n  #ext-x-stream-inf: program-id=1, bandwidth = 1280000.7 ,Resolution=640X360," +
     "codecs=avc1.42e01e,mp4a.40.2,,junk,=x\r\n\r\n# a comment\r\n   low.m3u8  \r\n";
@@ -189,11 +189,13 @@ test("numbers out of range are unknown, never 0", () => {
   expect(formats[0]).toMatchObject({ ...unknown, format_id: "hls-0" });
 });
 
-test("a media playlist is one format; its duration is known once it is over", () => {
+test("a media playlist is one format; its duration is known once it has ended", () => {
   const segments = ["#EXT-X-TARGETDURATION:6", "#EXTINF:6.006,", "1.ts", "#EXTINF:3.5,", "2.ts"];
-  const over = read(...segments, "#EXT-X-ENDLIST");
-  expect(over).toMatchObject({ duration: 9.506, live_status: "not_live" });
-  expect(over.formats).toMatchObject([{ url: url.href, manifest_url: url.href, format_id: "hls" }]);
+  const ended = read(...segments, "#EXT-X-ENDLIST");
+  expect(ended).toMatchObject({ duration: 9.506, live_status: "not_live" });
+  expect(ended.formats).toMatchObject([
+    { url: url.href, manifest_url: url.href, format_id: "hls" },
+  ]);
   expect(read("#EXT-X-PLAYLIST-TYPE:VOD", ...segments)).toMatchObject({
     duration: 9.506,
     live_status: "not_live",
@@ -203,7 +205,7 @@ test("a media playlist is one format; its duration is known once it is over", ()
   expect(read("#EXT-X-PLAYLIST-TYPE:EVENT", ...segments)).toMatchObject(live);
 });
 
-test("at most 2,000 formats are taken", () => {
+test("at most 2,000 formats are listed", () => {
   const lines = Array.from({ length: 3_000 }, (_, n) => [
     `#EXT-X-STREAM-INF:BANDWIDTH=${n}`,
     `${n}.m3u8`,
@@ -222,7 +224,7 @@ test.each([
   "\n",
   "<!doctype html><title>Sign in</title>",
   "#EXT-X-VERSION:3\n#EXTINF:4,\n1.ts",
-])("what does not begin with #EXTM3U is refused: %j", (text) => {
+])("text that does not begin with #EXTM3U is refused: %j", (text) => {
   expect(() => readHls(text, url)).toThrow(
     expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
   );

@@ -7,8 +7,8 @@ import { formatOf } from "../formats.ts";
 import { pageOf } from "./resolver.ts";
 
 const hls = { protocol: "m3u8", manifest_url: "https://a.test/main.m3u8" } as const;
-const silent = { ...hls, vcodec: "avc1", acodec: "none" };
-const sound = { ...hls, vcodec: "none", acodec: "mp4a", ext: "m4a" };
+const silentVideo = { ...hls, vcodec: "avc1", acodec: "none" };
+const separateAudio = { ...hls, vcodec: "none", acodec: "mp4a", ext: "m4a" };
 
 function choose(formats: Format[], options: TaskOptions = {}, page: Partial<PageInfo> = {}) {
   const info = pageOf(new URL("https://a.test/"), { formats, ...page });
@@ -24,101 +24,116 @@ function refusal(formats: Format[], options: TaskOptions = {}, page: Partial<Pag
   }
 }
 
-describe("where nothing is said", () => {
+describe("without options", () => {
   test.each<[string, Format[], string]>([
     ["the highest", [formatOf("a", { height: 360 }), formatOf("b", { height: 720 })], "b"],
     ["of equal height the higher bit rate", [of("a", 720, 900), of("b", 720, 2000)], "b"],
     ["a known height before an unknown one", [formatOf("a"), of("b", 240)], "b"],
     [
-      "of equal ones that with its sound inside",
+      "of equal ones the muxed one",
       [
-        formatOf("apart", { ...silent, height: 720 }),
+        formatOf("apart", { ...silentVideo, height: 720 }),
         of("whole", 720),
-        formatOf("s", { ...sound }),
+        formatOf("s", { ...separateAudio }),
       ],
       "whole",
     ],
     [
-      "one with sound before a higher one whose sound is nowhere",
-      [formatOf("mute", { ...silent, height: 1080 }), of("heard", 360)],
+      "one with audio before a higher one without any audio",
+      [formatOf("mute", { ...silentVideo, height: 1080 }), of("heard", 360)],
       "heard",
     ],
     ["of equal ones the first", [formatOf("a"), formatOf("b")], "a"],
-    ["pictures before mere sound", [formatOf("s", { ...sound, tbr: 9 }), formatOf("p")], "p"],
-    ["mute pictures where there is nothing else", [formatOf("mute", silent)], "mute"],
-    ["mere sound where there is nothing else", [formatOf("s", sound)], "s"],
-    ["what has no DRM", [formatOf("a", { height: 720, has_drm: true }), formatOf("b")], "b"],
-  ])("%s is taken", (_rule, formats, expected) => {
+    ["video before audio only", [formatOf("s", { ...separateAudio, tbr: 9 }), formatOf("p")], "p"],
+    ["video without audio if there is nothing else", [formatOf("mute", silentVideo)], "mute"],
+    ["audio only if there is nothing else", [formatOf("s", separateAudio)], "s"],
+    ["one without DRM", [formatOf("a", { height: 720, has_drm: true }), formatOf("b")], "b"],
+  ])("chooses %s", (_rule, formats, expected) => {
     expect(choose(formats)[0]).toBe(expected);
   });
 });
 
-describe("the sound of a format that has none inside", () => {
-  const own = { ...silent, height: 720 };
-  const other = { ...sound, manifest_url: "https://a.test/other.m3u8" };
+describe("the audio of a format without audio", () => {
+  const own = { ...silentVideo, height: 720 };
+  const other = { ...separateAudio, manifest_url: "https://a.test/other.m3u8" };
   test.each<[string, Format[], string | null, Partial<PageInfo>?]>([
-    ["is that of its manifest", [formatOf("x", other), formatOf("s", sound)], "s"],
+    ["is that of its manifest", [formatOf("x", other), formatOf("s", separateAudio)], "s"],
     ["else that of the page", [formatOf("x", other)], "x"],
     [
-      "is in the page's language where one is",
-      [formatOf("fr", { ...sound, language: "fr" }), formatOf("en", { ...sound, language: "en" })],
+      "is in the page's language if available",
+      [
+        formatOf("fr", { ...separateAudio, language: "fr" }),
+        formatOf("en", { ...separateAudio, language: "en" }),
+      ],
       "en",
       { language: "en-GB" },
     ],
     [
-      "is the first where the page says no language",
-      [formatOf("fr", { ...sound, language: "fr" }), formatOf("en", { ...sound, language: "en" })],
+      "is the first if the page states no language",
+      [
+        formatOf("fr", { ...separateAudio, language: "fr" }),
+        formatOf("en", { ...separateAudio, language: "en" }),
+      ],
       "fr",
     ],
     [
-      "fits into the same container where one does",
-      [formatOf("webm", { ...sound, ext: "webm" }), formatOf("mp4", sound)],
+      "fits into the same container if available",
+      [formatOf("webm", { ...separateAudio, ext: "webm" }), formatOf("mp4", separateAudio)],
       "mp4",
     ],
-    ["is any, where none fits", [formatOf("webm", { ...sound, ext: "webm" })], "webm"],
-    ["has no DRM", [formatOf("drm", { ...sound, has_drm: true }), formatOf("open", sound)], "open"],
-    ["is nowhere, where all have DRM", [formatOf("drm", { ...sound, has_drm: true })], null],
-  ])("%s", (_rule, sounds, expected, page = {}) => {
-    expect(choose([formatOf("p", own), ...sounds], {}, page)).toEqual(["p", expected, false]);
-    const pinned = choose([formatOf("p", own), ...sounds], { format_id: "p" }, page);
+    ["is any if none fits", [formatOf("webm", { ...separateAudio, ext: "webm" })], "webm"],
+    [
+      "has no DRM",
+      [formatOf("drm", { ...separateAudio, has_drm: true }), formatOf("open", separateAudio)],
+      "open",
+    ],
+    ["is missing if all have DRM", [formatOf("drm", { ...separateAudio, has_drm: true })], null],
+  ])("%s", (_rule, audio, expected, page = {}) => {
+    expect(choose([formatOf("p", own), ...audio], {}, page)).toEqual(["p", expected, false]);
+    const pinned = choose([formatOf("p", own), ...audio], { format_id: "p" }, page);
     expect(pinned).toEqual(["p", expected, false]);
   });
 
   test("is found for WebM in WebM", () => {
     const formats = [
       formatOf("p", { ...own, ext: "webm" }),
-      formatOf("mp4", sound),
-      formatOf("webm", { ...sound, mime_type: "audio/webm" }),
+      formatOf("mp4", separateAudio),
+      formatOf("webm", { ...separateAudio, mime_type: "audio/webm" }),
     ];
     expect(choose(formats)).toEqual(["p", "webm", false]);
   });
 
-  test("is given where it may be needed: unknown sound, and sound apart in the same manifest", () => {
+  test("is chosen if it may be needed: unknown audio, and separate audio in the same manifest", () => {
     const unsure = formatOf("p", { ...hls, vcodec: "avc1" });
-    expect(choose([unsure, formatOf("s", sound)])).toEqual(["p", "s", false]);
+    expect(choose([unsure, formatOf("s", separateAudio)])).toEqual(["p", "s", false]);
     expect(choose([unsure, formatOf("s", other)])).toEqual(["p", null, false]);
-    expect(choose([formatOf("file"), formatOf("s", sound)])).toEqual(["file", null, false]);
+    expect(choose([formatOf("file"), formatOf("s", separateAudio)])).toEqual(["file", null, false]);
     const known = formatOf("p", { ...hls, vcodec: "avc1", acodec: "mp4a" });
-    expect(choose([known, formatOf("s", sound)])).toEqual(["p", null, false]);
+    expect(choose([known, formatOf("s", separateAudio)])).toEqual(["p", null, false]);
   });
 });
 
 describe("format_id", () => {
-  const formats = [of("a", 1080), of("b", 360), formatOf("s", sound), formatOf("m", silent)];
+  const formats = [
+    of("a", 1080),
+    of("b", 360),
+    formatOf("s", separateAudio),
+    formatOf("m", silentVideo),
+  ];
 
   test("names the format, whatever its height", () => {
     expect(choose(formats, { format_id: "b", max_height: 100 })).toEqual(["b", null, false]);
     expect(choose(formats, { format_id: "s" })).toEqual(["s", null, false]);
   });
 
-  test("with audio_only takes its sound alone", () => {
+  test("with audio_only selects its audio only", () => {
     expect(choose(formats, { format_id: "b", audio_only: true })).toEqual(["b", null, true]);
     expect(choose(formats, { format_id: "s", audio_only: true })).toEqual(["s", null, false]);
     const error = { code: "format_unavailable", retryable: false };
     expect(refusal(formats, { format_id: "m", audio_only: true })).toMatchObject(error);
   });
 
-  test("that is not listed is refused, with up to ten that are", () => {
+  test("that is not listed is refused with up to ten available ids", () => {
     const many = times(12, (n) => formatOf(`f${n}`));
     const error = refusal(many, { format_id: "zz" });
     expect(error).toMatchObject({ name: "ServiceError", code: "format_unavailable" });
@@ -137,62 +152,66 @@ describe("max_height", () => {
     [1079, "b"],
     [400, "c"],
     [359, "unknown"],
-  ])("of %d takes the best that is no higher: %s", (max_height, id) => {
+  ])("of %d chooses the best of at most this height: %s", (max_height, id) => {
     expect(choose(formats, { max_height })).toEqual([id, null, false]);
   });
 
-  test("that none keeps to is refused, and the heights that there are named", () => {
+  test("below all heights is refused with the available ones", () => {
     const error = refusal(formats.slice(0, 3), { max_height: 100 });
     expect(error).toMatchObject({ code: "format_unavailable", retryable: false });
-    expect(String(error)).toContain("at most 100 pixels high, but 1080, 720, 360");
+    expect(String(error)).toContain("at most 100 pixels high; available: 1080, 720, 360");
   });
 
-  test("does not keep mere sound from being taken", () => {
-    expect(choose([formatOf("s", sound)], { max_height: 100 })).toEqual(["s", null, false]);
+  test("does not exclude audio-only formats", () => {
+    expect(choose([formatOf("s", separateAudio)], { max_height: 100 })).toEqual(["s", null, false]);
   });
 });
 
 describe("audio_only", () => {
-  test("takes the best sound that stands alone, in the page's language", () => {
+  test("chooses the best audio-only format, in the page's language", () => {
     const formats = [
       of("p", 720),
-      formatOf("fr", { ...sound, language: "fr" }),
-      formatOf("de", { ...sound, language: "de" }),
+      formatOf("fr", { ...separateAudio, language: "fr" }),
+      formatOf("de", { ...separateAudio, language: "de" }),
     ];
     expect(choose(formats, { audio_only: true })).toEqual(["fr", null, false]);
     expect(choose(formats, { audio_only: true }, { language: "de" })).toEqual(["de", null, false]);
   });
 
-  test("takes the sound out of the best format that has some, where none stands alone", () => {
-    const formats = [formatOf("mute", silent), of("a", 720), of("b", 360)];
+  test("chooses the best format with audio if none is audio only", () => {
+    const formats = [formatOf("mute", silentVideo), of("a", 720), of("b", 360)];
     expect(choose(formats, { audio_only: true })).toEqual(["a", null, true]);
   });
 
-  test("is refused where nothing has sound", () => {
+  test("is refused if no format has audio", () => {
     const error = { code: "format_unavailable", retryable: false };
-    expect(refusal([formatOf("mute", silent)], { audio_only: true })).toMatchObject(error);
+    expect(refusal([formatOf("mute", silentVideo)], { audio_only: true })).toMatchObject(error);
   });
 });
 
 test.each<[string, Format[], TaskOptions]>([
-  ["nothing said", [of("a", 720, null, true), of("b", 360, null, true)], {}],
+  ["without options", [of("a", 720, null, true), of("b", 360, null, true)], {}],
   ["format_id", [of("a", 720, null, true), of("b", 360)], { format_id: "a" }],
   ["max_height", [of("a", 720), of("b", 360, null, true)], { max_height: 400 }],
-  ["pictures with DRM beside open sound", [of("a", 720, null, true), formatOf("s", sound)], {}],
-])("all that would do having DRM is drm_protected: %s", (_case, formats, options) => {
+  [
+    "video with DRM beside audio without",
+    [of("a", 720, null, true), formatOf("s", separateAudio)],
+    {},
+  ],
+])("DRM on all matching formats is drm_protected: %s", (_case, formats, options) => {
   expect(refusal(formats, options)).toMatchObject({ code: "drm_protected", retryable: false });
 });
 
-test("a page without formats is no_media, or live_stream where the event has not begun", () => {
+test("a page without formats is no_media, or live_stream before the event begins", () => {
   expect(refusal([])).toMatchObject({ code: "no_media", retryable: false });
   const error = { code: "live_stream", retryable: false };
   expect(refusal([], {}, { live_status: "is_upcoming" })).toMatchObject(error);
 });
 
-test("two thousand formats and as many sounds are no trouble", () => {
+test("it chooses among 4,000 formats", () => {
   const formats = [
-    ...times(2000, (n) => formatOf(`p${n}`, { ...silent, ext: "webm", height: n })),
-    ...times(2000, (n) => formatOf(`s${n}`, sound)),
+    ...times(2000, (n) => formatOf(`p${n}`, { ...silentVideo, ext: "webm", height: n })),
+    ...times(2000, (n) => formatOf(`s${n}`, separateAudio)),
   ];
   expect(choose(formats)).toEqual(["p1999", "s0", false]);
 });

@@ -3,112 +3,81 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ServiceError } from "../../errors.ts";
-import {
-  fetchFile,
-  type SourceStream,
-  type SourceStreamContext,
-  openSourceStream,
-  readFileChunks,
-} from "./source-stream.ts";
+import type { DownloadJob } from "../engine.ts";
+import type { SourceFetcher } from "./fetch-sources.ts";
 import type { MediaInfo } from "./inspect.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
 import { isRemuxable, remux } from "./remux.ts";
+import { openFileStream, type SourceStream } from "./source-stream.ts";
 
-/** Reads a file back. */
+/** Reads back what a file contains. */
 export type Inspect = (path: string) => Promise<MediaInfo>;
 
-export interface AssemblyContext extends SourceStreamContext {
+export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder" | "maxBytes"> {
+  fetcher: SourceFetcher;
   inspect: Inspect;
+  signal: AbortSignal;
 }
 
 /**
- * Fetches what `plan` names and makes one file of it in the job's folder; gives its path. MPEG-TS,
- * fragmented MP4 and packed audio are remuxed as they come; the tracks of other containers are merged
- * once all is there.
+ * Fetches the plan's sources and makes one file of them in `folder`; returns its path. MPEG-TS, fragmented
+ * MP4 and packed audio are remuxed while they arrive; tracks of other containers are merged afterwards.
+ *
+ * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
-export async function assemble(plan: Plan, context: AssemblyContext): Promise<string> {
-  const { job, signal, inspect } = context;
-  // Of an earlier run, which may have made them of something else.
+export async function assemble(plan: Plan, options: AssembleOptions): Promise<string> {
+  const { fetcher, folder, audioOnly, maxBytes, inspect, signal } = options;
+  // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
-    await rm(join(job.folder, name), { force: true });
+    await rm(join(folder, name), { force: true });
   }
-  if (plan.isPassthrough && plan.main.kind === "file") {
-    const { path } = await fetchFile(plan.main, context);
-    if (!job.audioOnly || isAudioFile(await inspect(path))) return path;
+  const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
+  if (plan.isPassthrough && mainSource.kind === "file") {
+    const { path } = await fetcher.fetchFile(mainSource);
+    if (!audioOnly || isAudioFile(await inspect(path))) return path;
   }
-  const target = join(job.folder, "result");
-  const { audio: sound, isAudioOptional } = plan;
-  const openAudio = sound && (() => openSourceStream(sound, context));
+  const target = join(folder, "result");
+  const openAudio = audioSource && (() => fetcher.openStream(audioSource));
   const [main, audio] = await Promise.all([
-    openSourceStream(plan.main, context),
+    fetcher.openStream(mainSource),
     isAudioOptional ? null : (openAudio?.() ?? null),
   ]);
+  const common = { audioOnly, target, maxBytes, signal };
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
-    const expectedS = sourceDuration(plan.main);
-    const { audioOnly, maxBytes } = job;
-    await remux({ main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal });
+    await remux({ ...common, main, audio, openAudio, expectedS: sourceDuration(mainSource) });
     return target;
   }
-  const paths = [await spool(main, context)];
-  const apart = audio ?? (await openAudio?.());
-  if (apart) paths.push(await spool(apart, context));
-  return merge(paths, target, plan, context);
+  const mainPath = await saveStream(main, folder, signal);
+  const separateAudio = audio ?? (await openAudio?.()) ?? null;
+  const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
+  const merged = join(folder, "merged");
+  const paths = { main: mainPath, audio: audioPath, target: merged };
+  if ((await mergeFiles({ ...paths, isAudioOptional, audioOnly, signal })) === "webm") {
+    return merged;
+  }
+  // Remuxing puts the index of an MP4 in front.
+  const stream = openFileStream("main", merged);
+  await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });
+  return target;
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
 
-/** What comes out as MP4 has its index put in front by `remux`. */
-async function merge(
-  [main = "", audio]: readonly string[],
-  target: string,
-  { isAudioOptional }: Plan,
-  { job, signal }: SourceStreamContext,
+/** Returns the path of the stream's file; writes its init section and segments to one if needed. */
+async function saveStream(
+  { name, container, path: sourcePath, chunks }: SourceStream,
+  folder: string,
+  signal: AbortSignal,
 ): Promise<string> {
-  const merged = join(job.folder, "merged");
-  const { audioOnly, maxBytes } = job;
-  const options = {
-    main,
-    audio: audio ?? null,
-    isAudioOptional,
-    audioOnly,
-    target: merged,
-    signal,
-  };
-  if ((await mergeFiles(options)) === "webm") return merged;
-  const stream = {
-    name: "main",
-    container: "mp4",
-    path: merged,
-    chunks: readFileChunks(merged),
-  } as const;
-  await remux({
-    main: stream,
-    audio: null,
-    openAudio: null,
-    audioOnly,
-    target,
-    expectedS: null,
-    maxBytes,
-    signal,
-  });
-  return target;
-}
-
-/** Writes a lane to a file of its own, if it is none: an init section and its segments make one. */
-async function spool(stream: SourceStream, { job, signal }: SourceStreamContext): Promise<string> {
-  const { name, container, chunks } = stream;
-  if (stream.path !== null) return stream.path;
+  if (sourcePath !== null) return sourcePath;
   if (container === null) {
-    throw new ServiceError(
-      "upstream_invalid",
-      `the segments of the ${name} medium are of no known kind`,
-    );
+    throw new ServiceError("upstream_invalid", `the ${name} segments have no supported container`);
   }
-  const path = join(job.folder, `${name}.whole`);
+  const path = join(folder, `${name}.whole`);
   async function* bytes() {
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      // A copy: the stream that it goes to takes its time.
+      // Copied: the chunk is reused before the write stream has written it.
       yield Uint8Array.from(next.value.bytes);
     }
   }

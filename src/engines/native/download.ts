@@ -5,11 +5,13 @@ import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
-import { type MediaInfo, inspectFile } from "./inspect.ts";
 import { assemble, type Inspect } from "./assemble.ts";
-import { createMeter } from "./meter.ts";
+import { createSourceFetcher } from "./fetch-sources.ts";
+import { inspectFile } from "./inspect.ts";
+import { createFormatLocator } from "./locate-format.ts";
 import { openPartStore } from "./part-store.ts";
 import { planDownload } from "./plan.ts";
+import { createProgressTracker } from "./progress-tracker.ts";
 
 export interface WorkerDownloadContext extends DownloadContext {
   client: HttpClient;
@@ -17,77 +19,84 @@ export interface WorkerDownloadContext extends DownloadContext {
   minFreeBytes: number;
 }
 
-/** Does what `Engine.download` promises, in the thread that it is called in. */
-export async function download(job: DownloadJob, outer: WorkerDownloadContext): Promise<Download> {
+/** Implements `Engine.download` in the calling thread. */
+export async function download(
+  job: DownloadJob,
+  context: WorkerDownloadContext,
+): Promise<Download> {
   try {
-    return await downloadInto(job, outer);
+    return await downloadInto(job, context);
   } catch (error) {
-    outer.signal.throwIfAborted();
+    context.signal.throwIfAborted();
     throw diskError(`download into ${job.folder}`, error);
   }
 }
 
-async function downloadInto(job: DownloadJob, outer: WorkerDownloadContext): Promise<Download> {
-  const { client, minFreeBytes } = outer;
+async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
+  const { client, concurrentFragments, minFreeBytes, onProgress } = context;
+  const { folder, audioOnly, maxBytes, maxLiveS } = job;
   const ending = new AbortController();
-  const signal = AbortSignal.any([outer.signal, ending.signal]);
-  const plan = await planDownload(job, client, signal);
-  const folder = join(job.folder, "parts");
-  // What is not ready has to be written a second time.
+  const signal = AbortSignal.any([context.signal, ending.signal]);
+  const plan = await planDownload(job, createFormatLocator(client, signal));
+  const partsFolder = join(folder, "parts");
+  // Everything else is written a second time.
   const copies = plan.isPassthrough ? 1 : 2;
-  await mkdir(folder, { recursive: true });
+  await mkdir(partsFolder, { recursive: true });
   const parts = await openPartStore({
-    folder,
+    folder: partsFolder,
     client,
     identity: plan.identity,
-    maxBytes: job.maxBytes,
-    checkFreeSpace: (bytes) => checkFreeSpace(folder, copies * bytes, minFreeBytes),
+    maxBytes,
+    checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
   });
-  const meter = createMeter(plan, parts, outer.onProgress);
+  const progress = createProgressTracker(plan, parts, onProgress);
+  const ahead = 2 * concurrentFragments;
+  const fetcher = createSourceFetcher({ parts, progress, client, signal, maxLiveS, ahead });
   let isUseless = false;
-  const inspect = async (path: string): Promise<MediaInfo> => {
+  const inspect: Inspect = async (path) => {
     try {
       return await inspectFile(path);
     } catch (error) {
-      // It was received whole, and yet is of no use: a later run must not take it for good.
-      isUseless = isVerdict(error);
+      isUseless = isContentError(error);
       throw error;
     }
   };
   try {
-    const made = await assemble(plan, { ...outer, job, parts, meter, signal, inspect });
-    meter.process();
-    return await finish(made, inspect, signal);
+    const options = { folder, audioOnly, maxBytes, fetcher, inspect, signal };
+    const path = await assemble(plan, options);
+    progress.startProcessing();
+    return await finish(path, inspect, signal);
   } finally {
-    // What was fetched ahead of a failure.
+    // Stops what is still fetched ahead after a failure.
     ending.abort();
     await parts.close();
-    if (isUseless) await rm(folder, { recursive: true, force: true });
+    // A later run would take parts for good that are complete but no media.
+    if (isUseless) await rm(partsFolder, { recursive: true, force: true });
   }
 }
 
 async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
-  const left = bavail * bsize - bytes;
-  if (left >= minFreeBytes) return;
+  const freeBytes = bavail * bsize;
+  if (freeBytes - bytes >= minFreeBytes) return;
   throw new ServiceError(
     "disk_full",
-    `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free, ${bavail * bsize} are free`,
+    `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free, ${freeBytes} are free`,
   );
 }
 
-/** On the bytes; what an abort or the disk ends says nothing of them. */
-function isVerdict(error: unknown): boolean {
+/** An abort or a disk error says nothing about the content. */
+function isContentError(error: unknown): boolean {
   return error instanceof ServiceError && error.code.startsWith("upstream_");
 }
 
-/** Reads the file back while the disk takes it in. */
+/** Inspects and hashes the file while it is flushed to the disk. */
 async function finish(path: string, inspect: Inspect, signal: AbortSignal): Promise<Download> {
   const file = await open(path, "r+");
   try {
-    const [facts, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
+    const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
     const { size } = await file.stat();
-    return { path, size, sha256, ...facts };
+    return { path, size, sha256, ...info };
   } finally {
     await file.close();
   }
@@ -95,14 +104,14 @@ async function finish(path: string, inspect: Inspect, signal: AbortSignal): Prom
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  const memory = Buffer.allocUnsafeSlow(1024 * 1024);
+  const buffer = Buffer.allocUnsafeSlow(1024 * 1024);
   const file = await open(path, "r");
   try {
     for (;;) {
       signal.throwIfAborted();
-      const { bytesRead } = await file.read(memory);
+      const { bytesRead } = await file.read(buffer);
       if (bytesRead === 0) return hash.digest("hex");
-      hash.update(memory.subarray(0, bytesRead));
+      hash.update(buffer.subarray(0, bytesRead));
     }
   } finally {
     await file.close();

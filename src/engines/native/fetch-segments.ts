@@ -3,156 +3,147 @@ import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
 import type { HttpClient } from "../../net/client.ts";
-import { mapConcurrent } from "./map-concurrent.ts";
+import { urlForMessage } from "../../net/http-url.ts";
+import type { SegmentTiming } from "../../remux/samples.ts";
 import { followLive } from "./live.ts";
+import { mapConcurrent } from "./map-concurrent.ts";
 import type { FetchedPart, Part } from "./part-store.ts";
 import { createRetryPolicy } from "./parts/retry-policy.ts";
-import type { Source } from "./plan.ts";
-import type { SegmentTiming } from "../../remux/samples.ts";
+import type { SegmentSource } from "./plan.ts";
 
-/** An init section or segment on the disk, in the order of the presentation. */
+/** An init section or segment in a file. */
 export interface FetchedSegment {
   path: string;
   size: number;
-  /** How its bytes are to be read; `null`: as they are. */
-  cipher: Cipher | null;
-  place: SegmentTiming;
+  /** `null`: not encrypted. */
+  key: AesKey | null;
+  timing: SegmentTiming;
 }
 
-export interface Cipher {
+export interface AesKey {
   key: Buffer;
   iv: Buffer;
 }
 
 export interface FetchSegmentsOptions {
-  fetch: (part: Part) => Promise<FetchedPart>;
+  fetchPart: (part: Part) => Promise<FetchedPart>;
   client: HttpClient;
   signal: AbortSignal;
+  /** How much of a live stream is recorded, seconds. */
   maxLiveS: number;
-  /** How many are fetched ahead of the one that is read. */
+  /** Segments fetched ahead of the one that is read. */
   ahead: number;
-  /** A piece is on the disk. */
-  onPiece: (durationS: number, bytes: number) => void;
+  /** Called when an init section (0 s) or a segment has been fetched. */
+  onSegment: (durationS: number, bytes: number) => void;
 }
 
-/** Fetches the segments of `source`, several at a time. */
+/** Fetches init sections and segments concurrently; yields them in presentation order. */
 export async function* fetchSegments(
-  source: Extract<Source, { kind: "segments" }>,
+  { name, list, reload, liveJournalPath }: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment> {
-  const { fetch, ahead, onPiece } = options;
-  const { liveMemory } = source;
+  const { fetchPart, ahead, onSegment } = options;
+  const isLive = liveJournalPath !== null;
+  const segments = isLive
+    ? followLive({ ...options, first: list, reload, journalPath: liveJournalPath })
+    : list.segments;
   const readKey = createKeyReader(options);
-  const fetchPiece = async ({
-    part,
-    key,
-    place,
-    durationS,
-  }: Item): Promise<FetchedSegment | null> => {
+  const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | null> => {
+    const { part, durationS, timing } = request;
     try {
-      const [{ path, size }, cipher] = await Promise.all([fetch(part), readKey(key)]);
-      onPiece(durationS, size);
-      return { path, size, cipher, place };
+      const [{ path, size }, key] = await Promise.all([fetchPart(part), readKey(request.key)]);
+      onSegment(durationS, size);
+      return { path, size, key, timing };
     } catch (error) {
-      if (liveMemory !== null && isGone(error)) return null;
+      if (isLive && isGone(error)) return null;
       throw error;
     }
   };
-  const { list, reload } = source;
-  const segments =
-    liveMemory === null
-      ? list.segments
-      : followLive({ ...options, first: list, reload, memory: liveMemory });
-  for await (const piece of mapConcurrent(itemsOf(source.name, segments), ahead, fetchPiece)) {
-    if (piece !== null) yield piece;
+  for await (const fetched of mapConcurrent(requestsFor(name, segments), ahead, fetchOne)) {
+    if (fetched !== null) yield fetched;
   }
 }
 
-interface Item {
+/** An init section or segment to fetch. */
+interface SegmentRequest {
   part: Part;
   key: SegmentKey | null;
-  place: SegmentTiming;
+  timing: SegmentTiming;
   durationS: number;
 }
 
-/** Each init section comes before the first segment that needs it, and again where it changes back. */
-async function* itemsOf(
+/** Yields an init section before the first segment that needs it, and again after another one. */
+async function* requestsFor(
   name: string,
   segments: Iterable<Segment> | AsyncIterable<Segment>,
-): AsyncGenerator<Item> {
-  let init: string | null = null;
+): AsyncGenerator<SegmentRequest> {
+  let currentInit: string | null = null;
   for await (const segment of segments) {
-    const place = { timeline: segment.timeline, offsetS: segment.offsetS };
-    const wanted = segment.init && nameOfInit(name, segment.init);
-    if (segment.init !== null && wanted !== null && wanted !== init) {
+    const timing = { timeline: segment.timeline, offsetS: segment.offsetS };
+    const init = segment.init && initName(name, segment.init);
+    if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
-      yield { part: { name: wanted, url: new URL(url), range }, key, place, durationS: 0 };
+      yield { part: { name: init, url: new URL(url), range }, key, timing, durationS: 0 };
     }
-    init = wanted;
+    currentInit = init;
     const { url, range, key, sequence, durationS } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { part, key, place, durationS };
+    yield { part, key, timing, durationS };
   }
 }
 
-function nameOfInit(name: string, { url, range }: InitSection): string {
+function initName(name: string, { url, range }: InitSection): string {
   const hash = createHash("sha256").update(`${url} ${range?.offset} ${range?.length}`);
   return `${name}-init-${hash.digest("hex").slice(0, 16)}`;
 }
 
-/** A live segment that the server no longer has is a gap in the recording, not its end. */
+/** A live segment that has expired on the server is a gap in the recording, not its end. */
 function isGone(error: unknown): boolean {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
 }
 
-/** Keys are fetched once and never written to the disk. */
-function createKeyReader({ client, signal }: FetchSegmentsOptions) {
+/** Fetches each key once; keys are never written to the disk. */
+function createKeyReader({ client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">) {
   const keys = new Map<string, Promise<Buffer>>();
-  return async (key: SegmentKey | null): Promise<Cipher | null> => {
-    if (key === null) return null;
-    const known = keys.get(key.url) ?? fetchKeyPatiently(new URL(key.url), client, signal);
-    keys.set(key.url, known);
-    return { key: await known, iv: Buffer.from(key.iv, "hex") };
+  return async (segmentKey: SegmentKey | null): Promise<AesKey | null> => {
+    if (segmentKey === null) return null;
+    const { url, iv } = segmentKey;
+    const key = keys.get(url) ?? fetchKey(new URL(url), client, signal);
+    keys.set(url, key);
+    return { key: await key, iv: Buffer.from(iv, "hex") };
   };
 }
 
-const keyBackOffMs = 500;
+const keyBackoffMs = 500;
+const keyBytes = 16;
 
-/** As often as a part is tried. */
-async function fetchKeyPatiently(
-  url: URL,
-  client: HttpClient,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  const patience = createRetryPolicy(keyBackOffMs, signal);
+/** Retries as often as a part is retried. */
+async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Promise<Buffer> {
+  const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
   for (;;) {
     try {
-      return await fetchKey(url, client, signal);
+      const response = await client.get(url, { signal, maxBytes: 1024 });
+      const key = await buffer(response.body);
+      if (key.length === keyBytes) return key;
+      const rule = `must have ${keyBytes} bytes, it has ${key.length}`;
+      throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
     } catch (error) {
       signal.throwIfAborted();
-      await patience.backOff(error, 0);
+      await retryPolicy.backOff(error, 0);
     }
   }
 }
 
-const keyLength = 16;
-
-async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Promise<Buffer> {
-  const answer = await client.get(url, { signal, maxBytes: 1024 });
-  const key = await buffer(answer.body);
-  if (key.length === keyLength) return key;
-  throw new ServiceError(
-    "upstream_invalid",
-    `the key at ${url.origin}${url.pathname} must be ${keyLength} bytes long, it has ${key.length}`,
-  );
-}
-
-/** Undoes AES-128 in CBC mode (RFC 8216 §4.3.2.4). @throws ServiceError `upstream_invalid` */
-export function decipher(bytes: Buffer, { key, iv }: Cipher): Buffer {
+/**
+ * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4).
+ *
+ * @throws ServiceError `upstream_invalid` if the padding shows that the key is wrong.
+ */
+export function decrypt(bytes: Buffer, { key, iv }: AesKey): Buffer {
   if (bytes.length === 0) return bytes;
   try {
-    const cipher = createDecipheriv("aes-128-cbc", key, iv);
-    return Buffer.concat([cipher.update(bytes), cipher.final()]);
+    const decipher = createDecipheriv("aes-128-cbc", key, iv);
+    return Buffer.concat([decipher.update(bytes), decipher.final()]);
   } catch (cause) {
     throw new ServiceError("upstream_invalid", "a segment cannot be decrypted with its key", {
       cause,

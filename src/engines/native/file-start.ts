@@ -1,14 +1,14 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** Fills `memory` from the beginning of the file at `path`; gives as much of it as the file has. */
-export function readFileStart(path: string, memory: Buffer): Buffer {
+/** Fills `buffer` from the start of a file; returns the filled part, shorter if the file is. */
+export function readFileStart(path: string, buffer: Buffer): Buffer {
   const file = openSync(path, "r");
   try {
     let length = 0;
-    for (let count = -1; count !== 0 && length < memory.length; length += count) {
-      count = readSync(file, memory, length, memory.length - length, length);
+    for (let count = -1; count !== 0 && length < buffer.length; length += count) {
+      count = readSync(file, buffer, length, buffer.length - length, length);
     }
-    return memory.subarray(0, length);
+    return buffer.subarray(0, length);
   } finally {
     closeSync(file);
   }

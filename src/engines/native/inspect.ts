@@ -5,31 +5,31 @@ import { openLocalInput } from "./local-input.ts";
 import { readSignature, type Signature } from "./signature.ts";
 import { isCompleteFile } from "./file-complete.ts";
 
-/** What a media file tells of itself. */
+/** What a media file states. */
 export interface MediaInfo {
   /** Without the dot. */
   ext: string;
   mime_type: string;
   /** Seconds. */
   duration: number | null;
-  /** Pixels as shown. */
+  /** Pixels as displayed. */
   width: number | null;
   height: number | null;
 }
 
 /**
- * Reads the file at `path` back; of one that only players can read it tells the kind.
+ * Inspects a media file; of a container that only players can read, it returns just the type.
  *
- * @throws ServiceError `upstream_invalid` for what is no media file; `upstream_unreachable` for one that
- * ends before its own end: the connection that it came over was cut.
+ * @throws ServiceError `upstream_invalid` if it is no media file; `upstream_unreachable` if it is truncated,
+ * because the connection was lost.
  */
 export async function inspectFile(path: string): Promise<MediaInfo> {
-  const signature = known(path);
+  const signature = knownSignature(path);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
   const { input, close } = openLocalInput(path);
   try {
-    const facts = await read(input);
-    if (isCompleteFile(path)) return facts;
+    const info = await readInfo(input);
+    if (isCompleteFile(path)) return info;
     throw new ServiceError("upstream_unreachable", "the downloaded file is truncated");
   } catch (error) {
     const cause = diskError(`read ${path}`, error);
@@ -49,7 +49,7 @@ export async function inspectFile(path: string): Promise<MediaInfo> {
   }
 }
 
-function known(path: string): Signature | undefined {
+function knownSignature(path: string): Signature | undefined {
   try {
     return readSignature(path);
   } catch (error) {
@@ -57,11 +57,11 @@ function known(path: string): Signature | undefined {
   }
 }
 
-async function read(input: Input): Promise<MediaInfo> {
+async function readInfo(input: Input): Promise<MediaInfo> {
   const format = await input.getFormat();
   const tracks = await input.getTracks();
   if (tracks.length === 0) {
-    throw new ServiceError("upstream_invalid", "the file that was received has no track");
+    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
   }
   const video = await input.getPrimaryVideoTrack();
   const duration = (await input.getDurationFromMetadata()) ?? (await input.computeDuration());
@@ -76,7 +76,7 @@ async function sizeOf(video: InputVideoTrack) {
   return { width: await video.getDisplayWidth(), height: await video.getDisplayHeight() };
 }
 
-/** By mediabunny's name of the container. */
+/** Types by mediabunny's name of the container. */
 const kinds: Readonly<
   Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>
 > = {
@@ -97,9 +97,9 @@ const kinds: Readonly<
   ADTS: { ext: "aac", video: "audio/aac" },
 };
 
-function kindOf(format: InputFormat, hasPictures: boolean) {
+function kindOf(format: InputFormat, hasVideo: boolean) {
   const kind = kinds[format.name];
   if (kind === undefined) return { ext: "bin", mime_type: format.mimeType };
   const { ext, video, audioExt = ext, audio = video } = kind;
-  return hasPictures ? { ext, mime_type: video } : { ext: audioExt, mime_type: audio };
+  return hasVideo ? { ext, mime_type: video } : { ext: audioExt, mime_type: audio };
 }

@@ -1,5 +1,5 @@
 import { appendFile, readFile } from "node:fs/promises";
-import { setTimeout as wait } from "node:timers/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { isMissing } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { Segment, SegmentList } from "../../manifests/segments.ts";
@@ -7,58 +7,58 @@ import type { Segment, SegmentList } from "../../manifests/segments.ts";
 export interface LiveOptions {
   first: SegmentList;
   reload: () => Promise<SegmentList>;
-  /** Keeps the segments that were seen, for a later run: the stream's own list forgets them. */
-  memory: string;
-  /** How much is recorded. */
+  /** File that records the listed segments for a later run: the stream's own list forgets them. */
+  journalPath: string;
+  /** How much is recorded, seconds. */
   maxLiveS: number;
   signal: AbortSignal;
 }
 
-/** A stream that shows nothing new for so many of its own intervals is over. */
-const maxSilentReloads = 10;
+/** Limit of reloads in a row without a new segment; then the stream has ended. */
+const maxIdleReloads = 10;
 
 /**
- * The segments of a stream as they appear, those of earlier runs first, until it ends, stops growing or
- * `maxLiveS` seconds are there.
+ * Yields the segments of a live stream as they appear, those of earlier runs first, until it ends, stops
+ * growing, or `maxLiveS` seconds are recorded.
  *
- * @throws ServiceError `live_stream` where `maxLiveS` is 0.
+ * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
 export async function* followLive(options: LiveOptions): AsyncGenerator<Segment> {
-  const { reload, memory, maxLiveS, signal } = options;
+  const { first, reload, journalPath, maxLiveS, signal } = options;
   if (maxLiveS === 0) {
     throw new ServiceError(
       "live_stream",
-      "the stream is live, and MAX_LIVE_S is 0: none is recorded",
+      "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded",
     );
   }
-  const known = await recall(memory);
   let last = -1;
   let recordedS = 0;
-  let list: SegmentList = { ...options.first, segments: known };
-  let upcoming: SegmentList | undefined = options.first;
-  for (let silent = 0; ;) {
-    const fresh = list.segments.filter(({ sequence }) => sequence > last);
-    if (list.segments !== known && fresh.length > 0) await remember(memory, fresh);
-    for (const segment of fresh) {
+  for (const segment of await readJournal(journalPath)) {
+    yield segment;
+    last = segment.sequence;
+    // A stream that states no durations must end too.
+    recordedS += segment.durationS || first.refreshS;
+    if (recordedS >= maxLiveS) return;
+  }
+  let list = first;
+  for (let idleReloads = 0; ;) {
+    const added = list.segments.filter(({ sequence }) => sequence > last);
+    if (added.length > 0) await appendJournal(journalPath, added);
+    for (const segment of added) {
       yield segment;
-      // An endless stream that states no lengths must end as well.
-      recordedS += segment.durationS || list.refreshS;
       last = segment.sequence;
+      recordedS += segment.durationS || list.refreshS;
       if (recordedS >= maxLiveS) return;
     }
-    if (upcoming === undefined) {
-      silent = fresh.length > 0 ? 0 : silent + 1;
-      if (list.hasEnded || silent > maxSilentReloads) return;
-      await wait(list.refreshS * 1000, undefined, { signal });
-      upcoming = await reloadOr(list, reload, signal);
-    }
-    list = upcoming;
-    upcoming = undefined;
+    idleReloads = added.length > 0 ? 0 : idleReloads + 1;
+    if (list.hasEnded || idleReloads > maxIdleReloads) return;
+    await delay(list.refreshS * 1000, undefined, { signal });
+    list = await reloadOrNothing(list, reload, signal);
   }
 }
 
-/** A list that cannot be had now may be had the next time; until then nothing is new. */
-async function reloadOr(
+/** Returns `list` without segments if the server fails: the next reload may succeed. */
+async function reloadOrNothing(
   list: SegmentList,
   reload: () => Promise<SegmentList>,
   signal: AbortSignal,
@@ -73,7 +73,7 @@ async function reloadOr(
   }
 }
 
-async function recall(path: string): Promise<Segment[]> {
+async function readJournal(path: string): Promise<Segment[]> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     if (isMissing(error)) return "";
     throw error;
@@ -82,12 +82,12 @@ async function recall(path: string): Promise<Segment[]> {
     try {
       return [JSON.parse(line) as Segment];
     } catch {
-      // Empty, or cut short when the process was killed.
+      // Empty, or cut off when the process was killed.
       return [];
     }
   });
 }
 
-async function remember(path: string, segments: readonly Segment[]): Promise<void> {
+async function appendJournal(path: string, segments: readonly Segment[]): Promise<void> {
   await appendFile(path, segments.map((segment) => `\n${JSON.stringify(segment)}\n`).join(""));
 }

@@ -14,16 +14,16 @@ import {
   WEBM,
 } from "mediabunny";
 
-/** All containers that are one file; a playlist (HLS) could name other files of this machine. */
+/** All single-file containers; an HLS playlist could name other files of this machine. */
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
 
 export interface LocalInput {
   input: Input;
-  /** Ends all reading, and closes the file; safe to call twice. */
+  /** Stops all reads and closes the file; safe to call twice. */
   close(): void;
 }
 
-/** The file at `path` for mediabunny, opened at the first read. */
+/** Opens a file for mediabunny, at the first read. */
 export function openLocalInput(path: string): LocalInput {
   let file: number | undefined;
   let isClosed = false;
@@ -44,7 +44,7 @@ export function openLocalInput(path: string): LocalInput {
   return {
     input,
     close() {
-      // The source's own `dispose` is not called where the input is disposed of before it reads.
+      // mediabunny does not call the source's `dispose` if the input is disposed before its first read.
       input.dispose();
       if (isClosed) return;
       isClosed = true;

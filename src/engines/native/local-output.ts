@@ -3,8 +3,8 @@ import { StreamTarget, type StreamTargetChunk, type Target } from "mediabunny";
 import { writeAll } from "./parts/write-all.ts";
 
 /**
- * Makes the file at `path`, or empties it, for mediabunny to write. Its own FilePathTarget leaves the file
- * open after a failure, and takes a write that was cut short for a whole one.
+ * Creates or empties a file for mediabunny to write. mediabunny's FilePathTarget leaves the file open after
+ * a failure, and treats a short write as a complete one.
  */
 export async function openLocalOutput(
   path: string,

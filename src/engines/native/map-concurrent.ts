@@ -1,6 +1,6 @@
 /**
- * Starts work for each item, at most `limit` ahead, and gives the results in the order of the items. What
- * an unfinished iteration leaves running is the caller's to abort; its failures are no one's.
+ * Calls `start` for each item, at most `limit` ahead, and yields the results in the order of the items. If
+ * the iteration is left early, the caller must abort the calls in progress; their errors are ignored.
  */
 export async function* mapConcurrent<T, R>(
   items: AsyncIterable<T>,
@@ -13,24 +13,24 @@ export async function* mapConcurrent<T, R>(
   try {
     for (;;) {
       while (upcoming !== null && started.length < limit) {
-        const next: IteratorResult<T> | undefined = await firstOf(upcoming, started[0]);
+        const next: IteratorResult<T> | undefined = await nextUnlessSettled(upcoming, started[0]);
         if (next === undefined) break;
         upcoming = next.done === true ? null : iterator.next();
-        if (next.done !== true) started.push(quiet(start(next.value)));
+        if (next.done !== true) started.push(ignoreRejection(start(next.value)));
       }
       const result = started.shift();
       if (result === undefined) return;
       yield await result;
     }
   } finally {
-    // Not waited for: it may be waiting itself, and then it ends with the caller's signal.
-    if (upcoming !== null) void quiet(upcoming);
-    if (iterator.return) void quiet(Promise.resolve(iterator.return()));
+    // Not awaited: they may be pending until the caller aborts.
+    if (upcoming !== null) void ignoreRejection(upcoming);
+    if (iterator.return) void ignoreRejection(Promise.resolve(iterator.return()));
   }
 }
 
-/** The next item, or `undefined` where the result in front is there before it. */
-async function firstOf<T, R>(
+/** Returns the next item; `undefined` if the first pending result settles before. */
+async function nextUnlessSettled<T, R>(
   upcoming: Promise<IteratorResult<T>>,
   front: Promise<R> | undefined,
 ): Promise<IteratorResult<T> | undefined> {
@@ -39,7 +39,7 @@ async function firstOf<T, R>(
   return Promise.race([upcoming, front.then(settled, settled)]);
 }
 
-function quiet<T>(promise: Promise<T>): Promise<T> {
+function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }

@@ -13,20 +13,20 @@ import { openLocalOutput } from "./local-output.ts";
 
 export interface MergeOptions {
   main: string;
-  /** Has the sound; then that of `main` is left out, unless `isAudioOptional`. */
+  /** File with the audio, used instead of that of `main`, unless `isAudioOptional`. */
   audio: string | null;
   isAudioOptional: boolean;
   audioOnly: boolean;
-  /** Where the result goes. */
+  /** Path of the result. */
   target: string;
   signal: AbortSignal;
 }
 
 /**
- * Writes the tracks of whole files into one, without re-encoding: WebM where all codecs are its own,
- * else fragmented MP4. Gives which of them it is.
+ * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, else
+ * as fragmented MP4. Returns which.
  *
- * @throws ServiceError `format_unavailable` where a track fits into neither.
+ * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
 export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
   const opened = [options.main, options.audio].filter((path) => path !== null).map(openLocalInput);
@@ -52,7 +52,7 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
     if (cause instanceof ServiceError) throw cause;
     throw new ServiceError(
       "format_unavailable",
-      "the tracks received cannot be put into one file",
+      "the downloaded tracks cannot be put into one file",
       {
         cause,
       },
@@ -62,7 +62,7 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
   }
 }
 
-/** The others also where closing one fails. */
+/** Closes all even if one fails. */
 function closeAll([first, ...others]: readonly LocalInput[]): void {
   try {
     first?.close();
@@ -73,16 +73,16 @@ function closeAll([first, ...others]: readonly LocalInput[]): void {
 
 /** One video and one audio track at most. */
 async function chooseTracks(
-  [main, apart]: readonly Input[],
+  [main, separate]: readonly Input[],
   { audioOnly, isAudioOptional }: MergeOptions,
 ): Promise<InputTrack[]> {
   const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
-  const own = apart === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
-  const audio = own ?? (await apart?.getPrimaryAudioTrack());
+  const own = separate === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
+  const audio = own ?? (await separate?.getPrimaryAudioTrack());
   const tracks = [video, audio].filter((track) => track !== null && track !== undefined);
   if (tracks.length > 0) return tracks;
-  const wanted = audioOnly ? "no sound" : "neither pictures nor sound";
-  throw new ServiceError("format_unavailable", `what was received has ${wanted}`);
+  const missing = audioOnly ? "no audio" : "neither video nor audio";
+  throw new ServiceError("format_unavailable", `the downloaded media has ${missing}`);
 }
 
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
@@ -107,8 +107,8 @@ async function write(
       });
     }),
   );
-  const taken = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
-  if (taken.length < chosen.length) throw new Error("a track was refused by the output format");
+  const accepted = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
+  if (accepted.length < chosen.length) throw new Error("a track was refused by the output format");
   const cancel = () => {
     for (const conversion of conversions) void conversion.cancel();
   };
@@ -119,9 +119,9 @@ async function write(
     await Promise.all(conversions.map((conversion) => conversion.execute()));
     await output.finalize();
   } catch (error) {
-    // Else the other one goes on.
+    // Stops the other conversion.
     if (!signal.aborted) cancel();
-    // A target that has failed cannot be closed either, which says nothing new.
+    // Closing a failed target fails too; the first error counts.
     await output.cancel().catch(() => undefined);
     throw error;
   } finally {

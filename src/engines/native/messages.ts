@@ -1,24 +1,16 @@
 import { type ErrorCode, errorCodes, ServiceError } from "../../errors.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 
-/** What a worker thread is started with. */
-export interface WorkerData {
-  allowNetworks: string;
-  concurrentFragments: number;
-  idleTimeoutMs: number;
-  minFreeBytes: number;
-}
-
-/** To the worker; one download at a time. */
+/** Sent to the worker; one download at a time. */
 export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "abort" };
 
-/** From the worker; `done` or `failed` ends a download. */
+/** Sent by the worker; `done` or `failed` ends a download. */
 export type WorkerMessage =
   | { type: "progress"; progress: DownloadProgress }
   | { type: "done"; download: Download }
   | { type: "failed"; failure: SerializedError };
 
-/** An error on its way between threads. */
+/** An error as sent between threads. */
 export interface SerializedError {
   code: ErrorCode | null;
   message: string;
@@ -40,7 +32,7 @@ export function serializeError(error: unknown): SerializedError {
   };
 }
 
-/** The error again; one that is no ServiceError becomes `internal`, which is not worth a retry. */
+/** Restores the error; any other than a ServiceError becomes `internal`, not retryable. */
 export function deserializeError(failure: SerializedError): ServiceError {
   const { code, message, retryable, retryAfterS, upstreamStatus } = failure;
   const cause = new Error(message);

@@ -10,70 +10,68 @@ import type { FetchedPart, FetchOptions, Part } from "./parts/part.ts";
 import { restoreParts } from "./parts/restore.ts";
 import { createQuota } from "./parts/quota.ts";
 
-export type { FetchedPart, FetchOptions, Part, PartStart } from "./parts/part.ts";
+export type { FetchedPart, FetchOptions, Part } from "./parts/part.ts";
 
-/** Fetched files in a folder, which outlive the process. */
+/** Stores downloaded parts as files in a folder that outlives the process. */
 export interface PartStore {
-  /** On the disk now, those of earlier runs included; fewer again where a part begins anew. */
+  /** On the disk, earlier runs included; decreases when a part restarts. */
   readonly bytes: number;
   /**
-   * Gives a part once all of it is in its file: without a request if an earlier run had it whole; else
-   * from where that one stopped, provided that the server vouches with a validator that the rest is of
-   * the same (RFC 9110 §13.1.5, §14.2), else from its first byte. Bytes of two representations never
-   * meet in a file. Any number may be fetched at the same time; of calls for one name each waits for
-   * the one before.
+   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes
+   * if a validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and
+   * restarts if not. Bytes of two representations never meet in a file. Parts may be fetched concurrently;
+   * calls for the same name run one after the other.
    *
-   * A connection that is lost, stalls, or answers 408, 425, 429 or 5xx is tried again, after
-   * `Retry-After` if that is 30 s at most; 3 failures in a row without a new byte, and the error goes out.
+   * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
+   * of up to 30 s. Gives up at the 4th failure in a row without a new byte.
    *
-   * @throws ServiceError the client's errors; `upstream_invalid` (the resource is shorter than the
-   *   range, or keeps changing); `too_large`; `disk_full`; `unavailable` (the file system failed). What
-   *   `checkRoom` and `onStart` throw. `signal.reason`. What was fetched is kept.
+   * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
+   * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
+   * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
    */
   fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
-  /** Once the fetches under way have ended; nothing is touched afterwards. Safe to call twice. */
+  /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
   close(): Promise<void>;
 }
 
 export interface PartStoreOptions {
-  /** Exists, and belongs to this alone: where `identity` is new, everything in it is removed. */
+  /** Exists; belongs to this store alone, which empties it if `identity` is new. */
   folder: string;
   client: HttpClient;
-  /** Says what is fetched, so that parts of one name can only be the same. */
+  /** Identifies the content: parts with the same identity and name are equal. */
   identity: string;
-  /** Limit for all parts together. */
+  /** Limit of all parts together. */
   maxBytes: number;
-  /** Throws where there is no room for so many bytes more; called as a part begins and every 16 MiB. */
+  /** Throws unless this many more bytes are free; called when a part begins and every 16 MiB. */
   checkFreeSpace: (bytes: number) => Promise<void>;
-  /** Wait after a first failure; doubles with every further one. Default 500. */
-  backOffMs?: number;
+  /** Wait after the first failure; doubles with each further one. Default 500. */
+  backoffMs?: number;
 }
 
 /**
- * Opens the parts that earlier runs left in the folder. Which bytes are to be trusted is in a journal:
- * all that the process wrote, as long as the machine has not started again since; afterwards what had
- * been flushed, which happens every 16 MiB, at most once in 2 s.
+ * Opens the store with the parts of earlier runs. A journal records which bytes can be trusted: all written
+ * ones until the machine restarts, then only flushed ones. Parts are flushed every 16 MiB, at most every 2 s.
  *
  * @throws ServiceError `disk_full`, `unavailable`
  */
 export async function openPartStore(options: PartStoreOptions): Promise<PartStore> {
-  const { folder, identity, client, backOffMs = 500 } = options;
+  const { folder, identity, client, backoffMs = 500 } = options;
   const journal = await openJournal(folder, identity);
-  const held = await restoreParts(folder, journal).catch(async (error: unknown) => {
+  const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
     await journal.close();
     throw error;
   });
   const checkpoints = createCheckpoints(journal);
   const mutex = createKeyedMutex();
-  const heldBytes = held.values().reduce((sum, { size }) => sum + size, 0);
-  const room = createQuota(options.maxBytes, options.checkFreeSpace, heldBytes);
-  const context = { client, backOffMs, journal, checkpoints, room };
+  const storedBytes = stored.values().reduce((sum, { size }) => sum + size, 0);
+  const quota = createQuota(options.maxBytes, options.checkFreeSpace, storedBytes);
+  const deps = { client, backoffMs, journal, checkpoints, quota };
   let closing: Promise<void> | undefined;
 
-  function heldPart(name: string): StoredPart {
-    if (!/^[a-z\d-]{1,64}$/.test(name)) throw new TypeError(`no name for a part: ${name}`);
-    const part = held.get(name) ?? createStoredPart(name, join(folder, name));
-    held.set(name, part);
+  function partNamed(name: string): StoredPart {
+    if (!/^[a-z\d-]{1,64}$/.test(name)) throw new TypeError(`invalid part name: ${name}`);
+    const part = stored.get(name) ?? createStoredPart(name, join(folder, name));
+    stored.set(name, part);
     return part;
   }
 
@@ -85,13 +83,13 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
 
   return {
     get bytes() {
-      return room.bytes;
+      return quota.bytes;
     },
 
     async fetch(part, fetchOptions) {
-      if (closing !== undefined) throw new ServiceError("unavailable", "the parts are closed");
-      const one = heldPart(part.name);
-      return mutex.runExclusive(part.name, () => fetchPart(one, part, fetchOptions, context));
+      if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
+      const known = partNamed(part.name);
+      return mutex.runExclusive(part.name, () => fetchPart(known, part, fetchOptions, deps));
     },
 
     close: () => (closing ??= close()),

@@ -11,14 +11,14 @@ import { createTimelines, type Timelines } from "../../remux/timelines.ts";
 
 export interface RemuxOptions {
   main: SourceStream;
-  /** Has the sound, if it is not in `main`. */
+  /** Separate audio. */
   audio: SourceStream | null;
-  /** Where the sound is if `main` turns out to have none. */
+  /** Opens the audio to use if `main` turns out to have none. */
   openAudio: (() => Promise<SourceStream>) | null;
   audioOnly: boolean;
-  /** The MP4 file that is made, complete; flushing it to the disk is left to the caller. */
+  /** Path of the MP4 file; the caller flushes it to the disk. */
   target: string;
-  /** About how long the presentation is, seconds; `null`: not known. */
+  /** Approximate duration, seconds; `null`: unknown. */
   expectedS: number | null;
   /** Limit of the file, bytes. */
   maxBytes: number;
@@ -27,15 +27,17 @@ export interface RemuxOptions {
 
 const containers: ReadonlySet<Container | null> = new Set(["mpeg-ts", "mp4", "packed-audio"]);
 
-/** Whether `remux` knows its container. */
+/** Whether `remux` can read its container. */
 export function isRemuxable({ container }: SourceStream): boolean {
   return containers.has(container);
 }
 
 /**
- * Moves the samples of one or two lanes into one MP4 file, whichever of them is behind first.
+ * Interleaves the samples of one or two streams into one MP4 file: always reads the stream that is less
+ * advanced. Removes the file if it fails.
  *
- * @throws ServiceError of the demuxers, the writer and the lanes. What was begun is removed.
+ * @throws ServiceError of the demuxers, the writer and the streams; `format_unavailable` if only audio is
+ * wanted and there is none.
  */
 export async function remux(options: RemuxOptions): Promise<void> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
@@ -43,57 +45,57 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const timelines = createTimelines();
   const streams = [main, audio].filter((stream) => stream !== null);
   const start = (stream: SourceStream, kinds: readonly TrackFormat["kind"][]) =>
-    startRun(stream, kinds, writer, timelines);
+    startSession(stream, kinds, writer, timelines);
   try {
-    const pictures = start(
+    const first = start(
       main,
       audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
     );
-    const runs = audio === null ? [pictures] : [pictures, start(audio, ["audio"])];
+    const sessions = audio === null ? [first] : [first, start(audio, ["audio"])];
     let mayNeedAudio = openAudio !== null && audio === null;
     for (;;) {
-      const run = leastAdvanced(runs);
-      if (run === undefined) break;
-      await run.step();
+      const session = leastAdvanced(sessions);
+      if (session === undefined) break;
+      await session.step();
       signal.throwIfAborted();
-      // Lets messages and sockets have their turn.
+      // Lets the event loop handle messages and sockets.
       await nextTurn();
-      if (mayNeedAudio && openAudio !== null && pictures.timeS > 0) {
+      if (mayNeedAudio && openAudio !== null && first.timeS > 0) {
         mayNeedAudio = false;
-        if (pictures.kinds.has("audio")) continue;
-        const sound = await openAudio();
-        streams.push(sound);
-        runs.push(start(sound, ["audio"]));
+        if (first.kinds.has("audio")) continue;
+        const opened = await openAudio();
+        streams.push(opened);
+        sessions.push(start(opened, ["audio"]));
       }
     }
-    if (audioOnly && !pictures.kinds.has("audio")) {
-      throw new ServiceError("format_unavailable", "what was received has no sound");
+    if (audioOnly && !first.kinds.has("audio")) {
+      throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     writer.finish();
   } catch (error) {
     writer.discard();
     throw error;
   } finally {
-    // Closes the files that they are read from.
+    // Closes the files that the streams read.
     for (const { chunks } of streams) await chunks.return?.();
   }
 }
 
-/** A lane on its way through its demuxer. */
+/** A stream being demuxed. */
 interface DemuxSession {
-  /** How far its samples have come, seconds. */
+  /** Decode time of its latest sample, seconds. */
   readonly timeS: number;
-  readonly isOver: boolean;
-  /** What tracks it has shown so far. */
+  readonly hasEnded: boolean;
+  /** Kinds of the tracks found so far. */
   readonly kinds: ReadonlySet<TrackFormat["kind"]>;
   step(): Promise<void>;
 }
 
-function leastAdvanced(runs: readonly DemuxSession[]): DemuxSession | undefined {
-  return runs.filter(({ isOver }) => !isOver).toSorted((a, b) => a.timeS - b.timeS)[0];
+function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefined {
+  return sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.timeS - b.timeS)[0];
 }
 
-function startRun(
+function startSession(
   stream: SourceStream,
   wanted: readonly TrackFormat["kind"][],
   writer: SampleSink,
@@ -102,7 +104,7 @@ function startRun(
   const kinds = new Set<TrackFormat["kind"]>();
   const timescales = new Map<number, number>();
   let timeS = 0;
-  let isOver = false;
+  let hasEnded = false;
   const sink: SampleSink = {
     setFormat(format, track) {
       const number = writer.setFormat(format, track);
@@ -120,28 +122,28 @@ function startRun(
     get timeS() {
       return timeS;
     },
-    get isOver() {
-      return isOver;
+    get hasEnded() {
+      return hasEnded;
     },
     kinds,
     async step() {
       const next: IteratorResult<MediaChunk> = await stream.chunks.next();
-      isOver = next.done === true;
+      hasEnded = next.done === true;
       if (next.done === true) demuxer.flush();
-      else demuxer.read(next.value.bytes, next.value.place);
+      else demuxer.read(next.value.bytes, next.value.timing);
     },
   };
 }
 
-interface DemuxerParts {
+interface DemuxerDeps {
   sink: SampleSink;
   timelines: Timelines;
   kinds: readonly TrackFormat["kind"][];
 }
 
-function createDemuxer({ container, name }: SourceStream, parts: DemuxerParts): Demuxer {
-  if (container === "mp4") return createFmp4Demuxer(parts);
-  if (container === "mpeg-ts") return createMpegTsDemuxer(parts);
-  if (container === "packed-audio") return createPackedAudioDemuxer(parts);
-  throw new ServiceError("upstream_invalid", `the ${name} medium is of no known kind`);
+function createDemuxer({ container, name }: SourceStream, deps: DemuxerDeps): Demuxer {
+  if (container === "mp4") return createFmp4Demuxer(deps);
+  if (container === "mpeg-ts") return createMpegTsDemuxer(deps);
+  if (container === "packed-audio") return createPackedAudioDemuxer(deps);
+  throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
 }

@@ -1,14 +1,14 @@
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 
-/** A manifest shows itself in its first bytes. */
+/** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
 
 /**
- * Which manifest is at `url` where neither name nor type of the format says what it is; `null`: none. A
- * player would find out the same way.
+ * Returns the protocol of the manifest at `url`, `null` if it is none. Requests it only if the format has
+ * neither extension nor media type.
  *
- * @throws ServiceError of the client. `signal.reason`.
+ * @throws ServiceError of the client; `signal.reason`
  */
 export async function sniffProtocol(
   url: URL,
@@ -16,9 +16,9 @@ export async function sniffProtocol(
   { client, signal }: { client: HttpClient; signal: AbortSignal },
 ): Promise<"m3u8" | "dash" | null> {
   if (ext !== null || mime_type !== null) return null;
-  const answer = await client.get(url, { signal, maxBytes: Number.POSITIVE_INFINITY });
+  const response = await client.get(url, { signal, maxBytes: Number.POSITIVE_INFINITY });
   let head = "";
-  for await (const chunk of answer.body) {
+  for await (const chunk of response.body) {
     head += Buffer.from(chunk).toString("latin1", 0, maxHeadBytes);
     if (head.length >= maxHeadBytes) break;
   }

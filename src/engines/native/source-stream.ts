@@ -1,172 +1,115 @@
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../errors.ts";
-import type { HttpClient } from "../../net/client.ts";
-import type { DownloadJob } from "../engine.ts";
-import { readFileStart } from "./file-start.ts";
-import type { Meter } from "./meter.ts";
-import type { FetchedPart, Part, PartStore } from "./part-store.ts";
-import { decipher, fetchSegments, type FetchedSegment } from "./fetch-segments.ts";
-import type { Source, SourceName } from "./plan.ts";
 import { fragmentsOf } from "../../remux/mp4/read/file.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { type Container, sniffContainer } from "../../remux/sniff.ts";
+import { decrypt, type FetchedSegment } from "./fetch-segments.ts";
+import { readFileStart } from "./file-start.ts";
+import type { SourceName } from "./plan.ts";
 
-export interface SourceStreamContext {
-  job: DownloadJob;
-  client: HttpClient;
-  parts: PartStore;
-  meter: Meter;
-  signal: AbortSignal;
-  /** Requests at a time. */
-  concurrentFragments: number;
-}
-
-/** A source as a stream of bytes in the order of the presentation. */
+/** A source as a stream of bytes in presentation order. */
 export interface SourceStream {
   name: SourceName;
-  /** What its first bytes are; `null`: nothing known. */
+  /** From its first bytes; `null`: unknown. */
   container: Container | null;
-  /** The file that all of it is in already; `null`: it comes in segments. */
+  /** The file that contains all of it; `null`: it comes in segments. */
   path: string | null;
   chunks: AsyncIterator<MediaChunk, unknown>;
 }
 
-/** Bytes that a demuxer can take at once. */
+/** Bytes that a demuxer can read at once. */
 export interface MediaChunk {
-  /** Valid until the next chunk is asked for. */
+  /** Valid until the next chunk is requested. */
   bytes: Uint8Array;
-  place: SegmentTiming;
+  timing: SegmentTiming;
 }
 
-type FileSource = Extract<Source, { kind: "file" }>;
-type SegmentSource = Extract<Source, { kind: "segments" }>;
+/** Streams a complete file. */
+export function openFileStream(name: SourceName, path: string): SourceStream {
+  return { name, container: sniffFile(path), path, chunks: readFileChunks(path) };
+}
 
-/** Begins to fetch; the promise gives the lane once its kind is known. */
-export function openSourceStream(
-  source: Source,
-  context: SourceStreamContext,
+/**
+ * Streams segments; resolves once the first one with content has been fetched.
+ *
+ * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
+ */
+export async function openSegmentStream(
+  name: SourceName,
+  segments: AsyncIterable<FetchedSegment>,
+  isLive: boolean,
 ): Promise<SourceStream> {
-  return source.kind === "file"
-    ? openFileStream(source, context)
-    : openSegmentStream(source, context);
-}
-
-async function openFileStream(
-  source: FileSource,
-  context: SourceStreamContext,
-): Promise<SourceStream> {
-  const { path } = await fetchFile(source, context);
-  return { name: source.name, container: sniffFile(path), path, chunks: readFileChunks(path) };
-}
-
-function sniffFile(path: string): Container | null {
-  return sniffContainer(readFileStart(path, Buffer.alloc(8192)));
-}
-
-async function openSegmentStream(
-  source: SegmentSource,
-  context: SourceStreamContext,
-): Promise<SourceStream> {
-  const chunks = segmentChunks(source, context);
+  const chunks = readSegmentChunks(segments, isLive);
   const first = await chunks.next();
   if (first.done === true) {
     throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
   }
-  async function* whole(head: MediaChunk): AsyncGenerator<MediaChunk> {
+  const head = first.value;
+  async function* all(): AsyncGenerator<MediaChunk> {
     yield head;
     yield* chunks;
   }
-  const container = sniffContainer(first.value.bytes);
-  return { name: source.name, container, path: null, chunks: whole(first.value) };
+  return { name, container: sniffContainer(head.bytes), path: null, chunks: all() };
 }
 
-/** Fetches a progressive file whole. */
-export function fetchFile(
-  { name, url }: FileSource,
-  context: SourceStreamContext,
-): Promise<FetchedPart> {
-  return fetchPart({ name, url, range: null }, name, context);
-}
+const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };
 
-async function fetchPart(
-  part: Part,
-  source: SourceName,
-  context: SourceStreamContext,
-): Promise<FetchedPart> {
-  const { parts, meter, signal } = context;
-  const fetched = await parts.fetch(part, {
-    signal,
-    onStart: ({ total }) => meter.expect(source, total),
-    onBytes: () => meter.tick(),
-  });
-  meter.tick();
-  return fetched;
-}
-
-const wholeFile: SegmentTiming = { timeline: 0, offsetS: null };
-
-/** The medium that is all in the file at `path`. */
+/** Reads a file as chunks: an MP4 file by fragment, any other at arbitrary positions. */
 export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> {
-  for await (const bytes of bytesIn(path)) yield { bytes, place: wholeFile };
+  for await (const bytes of bytesIn(path)) yield { bytes, timing: fileTiming };
 }
 
-async function* segmentChunks(
-  source: SegmentSource,
-  context: SourceStreamContext,
+async function* readSegmentChunks(
+  segments: AsyncIterable<FetchedSegment>,
+  isLive: boolean,
 ): AsyncGenerator<MediaChunk> {
-  const { client, signal, job, concurrentFragments, meter } = context;
-  const pieces = fetchSegments(source, {
-    fetch: (part) => fetchPart(part, source.name, context),
-    client,
-    signal,
-    maxLiveS: job.maxLiveS,
-    ahead: 2 * concurrentFragments,
-    onPiece: (seconds, bytes) => meter.add(source.name, seconds, bytes),
-  });
-  const read = createReader();
-  for await (const piece of pieces) {
-    for await (const bytes of bytesOf(piece, read)) {
-      // What a live stream shows in place of a segment is a gap in the recording, not its end.
-      const isGap = source.liveMemory !== null && sniffContainer(bytes) === null;
-      if (bytes.length > 0 && !isGap) yield { bytes, place: piece.place };
+  const read = createFileReader();
+  for await (const segment of segments) {
+    for await (const bytes of bytesOf(segment, read)) {
+      // A server may replace a live segment by an error page: a gap in the recording, not its end.
+      const isGap = isLive && sniffContainer(bytes) === null;
+      if (bytes.length > 0 && !isGap) yield { bytes, timing: segment.timing };
     }
   }
 }
 
-/** A bigger piece is not read at once, as one that is encrypted must be. */
-const maxPieceBytes = 128 * 1024 * 1024;
+/** Larger segments are streamed; encrypted ones, which cannot be, are refused. */
+const maxSegmentBytes = 128 * 1024 * 1024;
 
 async function* bytesOf(
-  { path, size, cipher }: FetchedSegment,
-  read: ReturnType<typeof createReader>,
+  { path, size, key }: FetchedSegment,
+  read: ReturnType<typeof createFileReader>,
 ): AsyncGenerator<Uint8Array> {
-  if (size <= maxPieceBytes) {
+  if (size <= maxSegmentBytes) {
     const bytes = read(path, size);
-    yield cipher === null ? bytes : decipher(bytes, cipher);
-  } else if (cipher === null) {
+    yield key === null ? bytes : decrypt(bytes, key);
+  } else if (key === null) {
     yield* bytesIn(path);
   } else {
-    const rule = `an encrypted segment may have ${maxPieceBytes} bytes, this one has ${size}`;
+    const rule = `an encrypted segment has ${size} bytes, the limit is ${maxSegmentBytes}`;
     throw new ServiceError("upstream_invalid", rule);
   }
 }
 
 /**
- * Reads whole files into one and the same memory: a buffer for each would leave holes behind in which the
- * memory of a long download grows. What it gives holds until it is called again.
+ * Creates a reader of whole files into one reused buffer: a buffer per file would fragment the heap during a
+ * long download. A result is valid until the next call.
  */
-function createReader() {
-  let memory = Buffer.alloc(0);
+function createFileReader() {
+  let buffer = Buffer.alloc(0);
   return (path: string, size: number): Buffer => {
-    if (memory.length < size) memory = Buffer.allocUnsafeSlow(Math.ceil(1.25 * size));
-    return readFileStart(path, memory.subarray(0, size));
+    if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(Math.ceil(1.25 * size));
+    return readFileStart(path, buffer.subarray(0, size));
   };
 }
 
 const chunkBytes = 8 * 1024 * 1024;
 
-/** MP4 comes a fragment at a time; all else can be cut anywhere. */
 async function* bytesIn(path: string): AsyncGenerator<Uint8Array> {
   if (sniffFile(path) === "mp4") yield* fragmentsOf(path);
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
+}
+
+function sniffFile(path: string): Container | null {
+  return sniffContainer(readFileStart(path, Buffer.alloc(8192)));
 }

@@ -1,45 +1,40 @@
 import { Worker } from "node:worker_threads";
 import { ServiceError } from "../../errors.ts";
-import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
-import {
-  deserializeError,
-  type WorkerRequest,
-  type WorkerMessage,
-  type WorkerData,
-} from "./messages.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
+import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
 export interface WorkerPoolOptions {
-  data: WorkerData;
+  data: EngineDeps;
   memoryLimitMb: number;
 }
 
-/** Worker threads that download, one download each at a time. */
+/** Worker threads, each with one download at a time. */
 export interface WorkerPool {
-  /** As `Engine.download`; a thread that crashes fails its download with `internal`. */
+  /** As `Engine.download`; if its thread crashes, a download fails with `internal`. */
   run(job: DownloadJob, context: DownloadContext): Promise<Download>;
-  /** Ends all threads, and with them what they do; safe to call twice. */
+  /** Terminates all threads; safe to call twice. */
   close(): Promise<void>;
 }
 
-/** A thread that has not stopped so long after an abort is ended. */
+/** A thread that has not stopped this long after an abort is terminated. */
 const abortGraceMs = 700;
 
-/** A thread without work is ended after this time. */
+/** An idle thread is terminated after this time. */
 const idleMs = 10_000;
 
 export function createWorkerPool({ data, memoryLimitMb }: WorkerPoolOptions): WorkerPool {
   const all = new Set<Worker>();
   const idle = new Map<Worker, NodeJS.Timeout>();
-  /** Threads on their way out, which take no more work. */
+  /** Threads that are ending and get no more work. */
   const exiting = new WeakSet<Worker>();
   let isClosed = false;
 
-  function take(): Worker {
-    const [spare] = idle.keys();
-    if (spare === undefined) return start();
-    clearTimeout(idle.get(spare));
-    idle.delete(spare);
-    return spare;
+  function acquire(): Worker {
+    const [worker] = idle.keys();
+    if (worker === undefined) return start();
+    clearTimeout(idle.get(worker));
+    idle.delete(worker);
+    return worker;
   }
 
   function start(): Worker {
@@ -48,7 +43,7 @@ export function createWorkerPool({ data, memoryLimitMb }: WorkerPoolOptions): Wo
       resourceLimits: { maxOldGenerationSizeMb: memoryLimitMb },
     });
     all.add(worker);
-    // Whoever waits for it has listeners of their own; a crash while idle costs nobody anything.
+    // A running download has its own listeners; a crash of an idle thread needs no report.
     worker.on("error", () => retire(worker));
     worker.once("exit", () => {
       retire(worker);
@@ -57,65 +52,68 @@ export function createWorkerPool({ data, memoryLimitMb }: WorkerPoolOptions): Wo
     return worker;
   }
 
-  /** From the first sign of its end on: until it has ended it looks like any other. */
+  /** Called as soon as a thread begins to end: until then it looks like any other. */
   function retire(worker: Worker): void {
     exiting.add(worker);
     clearTimeout(idle.get(worker));
     idle.delete(worker);
   }
 
-  async function end(worker: Worker): Promise<void> {
+  async function terminate(worker: Worker): Promise<void> {
     retire(worker);
     await worker.terminate();
   }
 
-  function giveBack(worker: Worker): void {
+  function release(worker: Worker): void {
     if (exiting.has(worker)) return;
     idle.set(
       worker,
-      setTimeout(() => void end(worker), idleMs),
+      setTimeout(() => void terminate(worker), idleMs),
     );
   }
 
   return {
     async run(job, { signal, onProgress }) {
       signal.throwIfAborted();
-      if (isClosed) throw closed();
-      const worker = take();
+      if (isClosed) throw closedError();
+      const worker = acquire();
       try {
-        const report = await runInWorker(worker, job, { signal, onProgress }, () => end(worker));
-        giveBack(worker);
-        if (report.type === "done") return report.download;
-        throw deserializeError(report.failure);
+        const result = await runInWorker(worker, job, { signal, onProgress }, () =>
+          terminate(worker),
+        );
+        release(worker);
+        if (result.type === "done") return result.download;
+        throw deserializeError(result.failure);
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof ServiceError) throw error;
-        throw isClosed ? closed() : crashed(error, memoryLimitMb);
+        throw isClosed ? closedError() : crashError(error, memoryLimitMb);
       }
     },
 
     async close() {
       isClosed = true;
-      await Promise.all([...all].map(end));
+      await Promise.all([...all].map(terminate));
     },
   };
 }
 
-/** Gives the last report; rejects with the thread's error where it ends without one. */
+type WorkerResult = Exclude<WorkerMessage, { type: "progress" }>;
+
+/** Returns the worker's result; rejects with the thread's error if it ends without one. */
 async function runInWorker(
   worker: Worker,
   job: DownloadJob,
   { signal, onProgress }: DownloadContext,
-  end: () => Promise<void>,
-): Promise<Exclude<WorkerMessage, { type: "progress" }>> {
-  const { promise, resolve, reject } =
-    Promise.withResolvers<Exclude<WorkerMessage, { type: "progress" }>>();
+  terminate: () => Promise<void>,
+): Promise<WorkerResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<WorkerResult>();
   let crash: unknown;
   let grace: NodeJS.Timeout | undefined;
-  const send = (order: WorkerRequest) => worker.postMessage(order);
-  const onMessage = (report: WorkerMessage) => {
-    if (report.type === "progress") onProgress(report.progress);
-    else resolve(report);
+  const send = (request: WorkerRequest) => worker.postMessage(request);
+  const onMessage = (message: WorkerMessage) => {
+    if (message.type === "progress") onProgress(message.progress);
+    else resolve(message);
   };
   const onError = (error: unknown) => {
     crash = error;
@@ -123,7 +121,7 @@ async function runInWorker(
   const onExit = () => reject(crash);
   const onAbort = () => {
     send({ type: "abort" });
-    grace = setTimeout(() => void end(), abortGraceMs);
+    grace = setTimeout(() => void terminate(), abortGraceMs);
   };
   worker.on("message", onMessage).once("error", onError).once("exit", onExit);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -137,15 +135,15 @@ async function runInWorker(
   }
 }
 
-function closed(): ServiceError {
+function closedError(): ServiceError {
   return new ServiceError("unavailable", "the download engine is closed");
 }
 
-function crashed(cause: unknown, memoryLimitMb: number): ServiceError {
+function crashError(cause: unknown, memoryLimitMb: number): ServiceError {
   const isMemory =
     cause instanceof Error && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY";
   const why = isMemory
     ? `it needed more than its limit of ${memoryLimitMb} MiB of memory`
-    : "its thread ended before it was done";
+    : "its thread ended before it was complete";
   return new ServiceError("internal", `the download crashed: ${why}`, { cause, retryable: false });
 }

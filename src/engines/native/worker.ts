@@ -3,19 +3,14 @@ import { setPriority } from "node:os";
 import { basename } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createHttpClient } from "../../net/http-client.ts";
-import type { DownloadJob, DownloadProgress } from "../engine.ts";
+import type { DownloadJob, DownloadProgress, EngineDeps } from "../engine.ts";
 import { download } from "./download.ts";
-import {
-  serializeError,
-  type WorkerRequest,
-  type WorkerMessage,
-  type WorkerData,
-} from "./messages.ts";
+import { serializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
-/** The worker thread's own program: downloads what it is told to, one after the other. */
+/** Program of a worker thread: runs one requested download at a time. */
 if (parentPort === null) throw new Error("worker.ts is the program of a worker thread");
 const port = parentPort;
-const data: WorkerData = workerData;
+const data: EngineDeps = workerData;
 const niceness = 10;
 const client = createHttpClient({
   allowNetworks: data.allowNetworks,
@@ -24,68 +19,65 @@ const client = createHttpClient({
   totalTimeoutMs: Number.POSITIVE_INFINITY,
 });
 let running = new AbortController();
-giveWay();
+lowerPriority();
 
-port.on("message", (order: WorkerRequest) => {
-  if (order.type === "abort") return running.abort();
+port.on("message", (request: WorkerRequest) => {
+  if (request.type === "abort") return running.abort();
   running = new AbortController();
-  void run(order.job, running.signal).then(report);
+  void run(request.job, running.signal).then(send);
 });
 
 async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage> {
-  const progress = createPacer((latest) => report({ type: "progress", progress: latest }));
-  const context = { ...data, client, signal, onProgress: progress.take };
+  const throttle = createThrottle((progress) => send({ type: "progress", progress }));
+  const context = { ...data, client, signal, onProgress: throttle.push };
   try {
     return { type: "done", download: await download(job, context) };
   } catch (error) {
     return { type: "failed", failure: serializeError(error) };
   } finally {
-    progress.end();
+    throttle.stop();
   }
 }
 
-/**
- * Has the system prefer the thread that answers requests: Linux gives each thread a priority of its own.
- * Where that cannot be, all threads are alike.
- */
-function giveWay(): void {
+/** Makes the system prefer the thread that serves requests; on Linux each thread has its own priority. */
+function lowerPriority(): void {
   try {
     setPriority(Number(basename(readlinkSync("/proc/thread-self"))), niceness);
   } catch {
-    // No Linux, or not allowed.
+    // Not Linux, or not permitted.
   }
 }
 
-function report(message: WorkerMessage): void {
+function send(message: WorkerMessage): void {
   port.postMessage(message);
 }
 
-const paceMs = 100;
+const intervalMs = 100;
 
-/** Hands on the newest value every 100 ms where there is one, the first one and a new stage at once. */
-function createPacer(hand: (progress: DownloadProgress) => void) {
-  let waiting: DownloadProgress | undefined;
+/** Emits the newest pushed value at most every 100 ms, but the first one and a new stage at once. */
+function createThrottle(emit: (progress: DownloadProgress) => void) {
+  let pending: DownloadProgress | undefined;
   let stage: string | undefined;
   let timer: NodeJS.Timeout | undefined;
 
-  function next(): void {
+  function flush(): void {
     timer = undefined;
-    if (waiting === undefined) return;
-    hand(waiting);
-    waiting = undefined;
-    timer = setTimeout(next, paceMs);
+    if (pending === undefined) return;
+    emit(pending);
+    pending = undefined;
+    timer = setTimeout(flush, intervalMs);
   }
 
   return {
-    take(progress: DownloadProgress): void {
-      waiting = progress;
+    push(progress: DownloadProgress): void {
+      pending = progress;
       if (progress.stage !== stage) clearTimeout(timer);
-      if (timer === undefined || progress.stage !== stage) next();
+      if (timer === undefined || progress.stage !== stage) flush();
       stage = progress.stage;
     },
-    end(): void {
+    stop(): void {
       clearTimeout(timer);
-      waiting = undefined;
+      pending = undefined;
     },
   };
 }

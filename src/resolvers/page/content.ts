@@ -1,6 +1,6 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import { readDash } from "../../manifests/dash.ts";
+import { openMpd } from "../../manifests/dash.ts";
 import { readHls } from "../../manifests/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpResponse } from "../../net/client.ts";
@@ -48,7 +48,9 @@ async function readAs(
   const { kind } = type;
   if (kind === "page") return { kind, markup: await readMarkup(decodePage(body, contentType)) };
   if (kind === "hls") return { kind: "manifest", manifest: readHls(await readText(body), url) };
-  if (kind === "dash") return { kind: "manifest", manifest: readDash(await readText(body), url) };
+  if (kind === "dash") {
+    return { kind: "manifest", manifest: openMpd(await readText(body), url).listing };
+  }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }

@@ -1,5 +1,6 @@
+import { byQuality } from "../../format-ranking.ts";
 import type { Format } from "../../page-info.ts";
-import { splitCodecs } from "../../manifests/manifest.ts";
+import { splitCodecs } from "../../manifests/codecs.ts";
 import type { Medium } from "./resources.ts";
 
 /**
@@ -38,17 +39,12 @@ export function createFormat(medium: Medium): Format {
 const maxUrlLength = 2 * 1024 * 1024;
 
 /**
- * Sorts best first: video before audio only, then by height, then by bit rate; equal ones keep the
- * page's order. The worst are dropped when all URLs together exceed 2 Mi characters: each format
- * repeats its manifest's URL, which may be long.
+/**
+ * Sorts best first; equal ones keep the page's order. Drops the worst if all URLs together exceed
+ * 2 Mi characters: each format repeats its manifest's URL, which may be long.
  */
 export function bestFormats(formats: readonly Format[]): Format[] {
-  const rank = ({ vcodec, height, tbr }: Format) =>
-    [vcodec === "none" ? 0 : 1, height ?? 0, tbr ?? 0] as const;
-  const sorted = formats.toSorted((a, b) => {
-    const [x, y] = [rank(a), rank(b)];
-    return y[0] - x[0] || y[1] - x[1] || y[2] - x[2];
-  });
+  const sorted = formats.toSorted(byQuality);
   let length = 0;
   const end = sorted.findIndex(({ url, manifest_url }) => {
     length += url.length + (manifest_url?.length ?? 0);

@@ -1,8 +1,9 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import { readDash } from "../../manifests/dash.ts";
+import { openMpd } from "../../manifests/dash.ts";
+import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readHls } from "../../manifests/hls.ts";
-import { createFormatIds, type Manifest } from "../../manifests/manifest.ts";
+import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 import { bestFormats, createFormat } from "./formats.ts";
@@ -61,8 +62,9 @@ export function createLinkFetcher(
     requestSignal: AbortSignal,
   ): Promise<Manifest> {
     const fetched = await fetchText(url, maxManifestBytes, requestSignal);
-    const read = protocol === "m3u8" ? readHls : readDash;
-    return read(fetched.text, fetched.url);
+    return protocol === "m3u8"
+      ? readHls(fetched.text, fetched.url)
+      : openMpd(fetched.text, fetched.url).listing;
   }
 
   async function fetchText(url: URL, maxBytes: number, requestSignal: AbortSignal) {

@@ -4,57 +4,57 @@ import { probe } from "../../media/probe.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource } from "../../media/resources.ts";
 import type { Answer } from "../../media/site.ts";
-import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
+import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const segment = "ts/3.ts";
 
 /** A server that fails. */
 export function describeFaults(open: OpenEngine): void {
-  describe.concurrent("gets over", () => {
+  describe.concurrent("recovers from", () => {
     for (const [name, fault] of passing) {
-      it(`a segment that ${name} the first time`, async () => {
-        await using trial = await showStream(open);
+      it(`a segment that ${name} at the first request`, async () => {
+        await using harness = await openStream(open);
         let isFirst = true;
-        trial.site.answer(segment, (response, serve, request) => {
+        harness.site.answer(segment, (response, serve, request) => {
           const answer = isFirst ? fault : serve;
           isFirst = false;
           return answer(response, serve, request);
         });
-        const { streams } = await probe((await trial.download()).path);
+        const { streams } = await probe((await harness.download()).path);
         expect(streams).toMatchObject([{ frames: 150 }, { frames: 283 }]);
       });
     }
   });
 
-  describe.concurrent("gives up, with the right error, on", () => {
-    it("a segment that is not there, at the first answer", async () => {
-      await using trial = await showStream(open);
-      trial.site.resources.delete(segment);
+  describe.concurrent("fails with the right error for", () => {
+    it("a missing segment, at the first response", async () => {
+      await using harness = await openStream(open);
+      harness.site.resources.delete(segment);
       const error = { code: "upstream_status", upstreamStatus: 404, retryable: false };
-      await expect(trial.download()).rejects.toMatchObject(error);
-      expect(trial.site.asked.filter(({ path }) => path === segment)).toHaveLength(1);
+      await expect(harness.download()).rejects.toMatchObject(error);
+      expect(harness.site.asked.filter(({ path }) => path === segment)).toHaveLength(1);
     });
 
-    it("a segment that is always answered with 500, as worth a later run", async () => {
-      await using trial = await showStream(open);
-      trial.site.answer(segment, (response) => response.writeHead(500).end());
+    it("a segment that always gets 500, retryable", async () => {
+      await using harness = await openStream(open);
+      harness.site.answer(segment, (response) => response.writeHead(500).end());
       const error = { code: "upstream_status", upstreamStatus: 500, retryable: true };
-      await expect(trial.download()).rejects.toMatchObject(error);
-      expect(trial.site.asked.filter(({ path }) => path === segment).length).toBeGreaterThan(1);
+      await expect(harness.download()).rejects.toMatchObject(error);
+      expect(harness.site.asked.filter(({ path }) => path === segment).length).toBeGreaterThan(1);
     });
 
-    it("a segment that never comes, as worth a later run", async () => {
-      await using trial = await showStream(open);
-      trial.site.answer(segment, () => {});
+    it("a segment that never arrives, retryable", async () => {
+      await using harness = await openStream(open);
+      harness.site.answer(segment, () => {});
       const error = { code: "upstream_timeout", retryable: true };
-      await expect(trial.download()).rejects.toMatchObject(error);
+      await expect(harness.download()).rejects.toMatchObject(error);
     });
 
-    it("a file that ends before its own container says so, as worth a later run", async () => {
+    it("a file that is shorter than its container states, retryable", async () => {
       const cut = resource("video/mp4", readMedium("index-first.mp4").subarray(0, 30_000));
-      await using trial = await showEntry(open, new Map([["film.mp4", cut]]), "film.mp4");
-      await expect(trial.download()).rejects.toMatchObject({
+      await using harness = await openEntry(open, new Map([["film.mp4", cut]]), "film.mp4");
+      await expect(harness.download()).rejects.toMatchObject({
         name: "ServiceError",
         code: expect.stringMatching(/^upstream_/),
         retryable: true,
@@ -73,44 +73,44 @@ export function describeFaults(open: OpenEngine): void {
           ["index.m3u8", text],
         ]),
       );
-      await using trial = await showEntry(open, resources, "index.m3u8");
+      await using harness = await openEntry(open, resources, "index.m3u8");
       const error = { code: "upstream_invalid", retryable: false };
-      await expect(trial.download()).rejects.toMatchObject(error);
+      await expect(harness.download()).rejects.toMatchObject(error);
     });
 
-    it("a file that is larger than it may be", async () => {
+    it("a file over the size limit", async () => {
       const film = resource("video/mp4", readMedium("index-first.mp4"));
-      await using trial = await showEntry(open, new Map([["film.mp4", film]]), "film.mp4");
+      await using harness = await openEntry(open, new Map([["film.mp4", film]]), "film.mp4");
       const error = { code: "too_large", retryable: false };
-      await expect(trial.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
+      await expect(harness.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
     });
 
-    it("segments that are larger together than they may be", async () => {
-      await using trial = await showStream(open);
+    it("segments that together exceed the size limit", async () => {
+      await using harness = await openStream(open);
       const error = { code: "too_large", retryable: false };
-      await expect(trial.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
+      await expect(harness.download({ maxBytes: 30_000 })).rejects.toMatchObject(error);
     });
   });
 }
 
 const passing: readonly (readonly [name: string, answer: Answer])[] = [
-  ["is answered with 500", (response) => response.writeHead(500).end()],
+  ["gets 500", (response) => response.writeHead(500).end()],
   [
-    "is answered with 429 and Retry-After",
+    "gets 429 with Retry-After",
     (response) => response.writeHead(429, { "retry-after": "1" }).end(),
   ],
   [
-    "is cut in the middle",
+    "is cut off",
     (response) => {
       response.writeHead(200, { "content-length": 11_092 });
       response.write(Buffer.alloc(5_000), () => response.destroy());
     },
   ],
   ["stalls", (response) => response.writeHead(200, { "content-length": 11_092 }).write("G")],
-  ["is never answered", () => {}],
+  ["gets no response", () => {}],
 ];
 
-function showStream(open: OpenEngine): Promise<EngineHarness> {
+function openStream(open: OpenEngine): Promise<EngineHarness> {
   const text = hls(mediaPlaylist(stream.lines));
-  return showEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
+  return openEntry(open, merge(stream.resources, new Map([["index.m3u8", text]])), "index.m3u8");
 }

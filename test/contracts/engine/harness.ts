@@ -17,31 +17,31 @@ import { type Site, startSite } from "../../media/site.ts";
 
 export type OpenEngine = () => Engine;
 
-/** A site and an empty folder for one test, which takes them away with it. */
+/** A site and an empty folder for one test; disposing removes both. */
 export interface EngineHarness extends AsyncDisposable {
   site: Site;
   job: DownloadJob;
-  /** What the engine told so far. */
+  /** Reported so far. */
   progress: DownloadProgress[];
   download(change?: Partial<DownloadJob>, signal?: AbortSignal): Promise<Download>;
-  /** Resolves once that many bytes are said to be on the disk. */
-  whenThere(bytes: number): Promise<void>;
-  /** Writes a file that is no business of the engine; gives its path. */
+  /** Resolves once that many bytes are reported. */
+  whenDownloaded(bytes: number): Promise<void>;
+  /** Writes a file outside the job folder; returns its path. */
   keep(name: string, data: Buffer): Promise<string>;
 }
 
-/** A trial of the best format that the resolver finds at the exhibit's entry, with its sound. */
-export async function showExhibit(open: OpenEngine, exhibit: MediaFixture): Promise<EngineHarness> {
-  const site = await startSite(new Map(exhibit.resources));
-  const formats = await resolve(site.url(exhibit.entry));
+/** Prepares a download of the best format that the resolver finds in a fixture, with its audio. */
+export async function openFixture(open: OpenEngine, fixture: MediaFixture): Promise<EngineHarness> {
+  const site = await startSite(new Map(fixture.resources));
+  const formats = await resolve(site.url(fixture.entry));
   const [format] = formats;
-  if (format === undefined) throw new Error(`no format was found for ${exhibit.name}`);
+  if (format === undefined) throw new Error(`no format was found for ${fixture.name}`);
   const audio = formats.findLast(({ vcodec }) => vcodec === "none") ?? null;
   return prepare(open, site, { format, audio: format.acodec === "none" ? audio : null });
 }
 
-/** A trial of whatever is at `entry`, of which nobody has looked at anything. */
-export async function showEntry(
+/** Prepares a download of `entry`, which was not read before. */
+export async function openEntry(
   open: OpenEngine,
   resources: Resources,
   entry: string,
@@ -50,7 +50,7 @@ export async function showEntry(
   return prepare(open, site, { format: formatAt(site.url(entry)), audio: null });
 }
 
-/** The format that a page states with nothing but an address. */
+/** Returns the format of a page that states only a URL. */
 export function formatAt(url: string): Format {
   const ext = url.slice(url.lastIndexOf(".") + 1);
   const protocol = ext === "m3u8" ? "m3u8" : ext === "mpd" ? "dash" : "https";
@@ -98,7 +98,7 @@ async function prepare(
           },
         },
       ),
-    whenThere(bytes) {
+    whenDownloaded(bytes) {
       const { promise, resolve: done } = Promise.withResolvers<void>();
       waiting.add(() => {
         if ((progress.at(-1)?.downloaded_bytes ?? 0) >= bytes) done();

@@ -3,38 +3,38 @@ import { mediaPlaylist, layFiles, type Laid } from "../../media/hls.ts";
 import { probe } from "../../media/probe.ts";
 import { readRendition } from "../../media/rendition.ts";
 import { hls } from "../../media/resources.ts";
-import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
+import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
 
-/** Two lines tell of each of the six seconds. */
+/** Two lines for each of the six segments of one second. */
 const stream = (): Laid => layFiles("ts", readRendition("high.m2t"), "ts");
 
-/** HLS whose playlist grows while it is read. */
+/** HLS whose playlist grows during the download. */
 export function describeLive(open: OpenEngine): void {
   describe.concurrent("records", () => {
     it("a live stream whose segments appear one by one, until it ends", async () => {
-      await using trial = await showLive(open, (reading) => ({ until: 3 + 2 * reading }));
-      expect(await probe((await trial.download()).path)).toMatchObject(whole);
+      await using harness = await openLive(open, (reading) => ({ until: 3 + 2 * reading }));
+      expect(await probe((await harness.download()).path)).toMatchObject(whole);
     });
 
-    it("a live stream that forgets its first segments", async () => {
-      await using trial = await showLive(open, (reading) => {
+    it("a live stream whose playlist drops old segments", async () => {
+      await using harness = await openLive(open, (reading) => {
         const until = 4 + reading;
         return { from: until - 4, until };
       });
-      expect(await probe((await trial.download()).path)).toMatchObject(whole);
+      expect(await probe((await harness.download()).path)).toMatchObject(whole);
     });
 
-    it("as much of an endless live stream as is wanted", async () => {
-      await using trial = await showLive(open, () => ({ until: 6, isEndless: true }));
-      const { duration, path } = await trial.download({ maxLiveS: 3 });
+    it("an endless live stream up to maxLiveS", async () => {
+      await using harness = await openLive(open, () => ({ until: 6, isEndless: true }));
+      const { duration, path } = await harness.download({ maxLiveS: 3 });
       expect(Math.abs((duration ?? 0) - 3)).toBeLessThanOrEqual(0.1);
       expect((await probe(path)).streams).toMatchObject([{ kind: "video", frames: 75 }, {}]);
     });
   });
 
-  it("refuses a live stream with live_stream where none is to be recorded", async () => {
-    await using trial = await showLive(open, () => ({ until: 6, isEndless: true }));
-    await expect(trial.download({ maxLiveS: 0 })).rejects.toMatchObject({
+  it("refuses a live stream with live_stream if maxLiveS is 0", async () => {
+    await using harness = await openLive(open, () => ({ until: 6, isEndless: true }));
+    await expect(harness.download({ maxLiveS: 0 })).rejects.toMatchObject({
       code: "live_stream",
       retryable: false,
     });
@@ -54,21 +54,21 @@ interface Window {
   isEndless?: boolean;
 }
 
-/** A stream that shows what `windowAt` says, by how often its playlist was read before. */
-async function showLive(
+/** A stream whose playlist lists `windowAt(n)` after `n` earlier reads. */
+async function openLive(
   open: OpenEngine,
   windowAt: (reading: number) => Window,
 ): Promise<EngineHarness> {
   const { lines, resources } = stream();
-  const trial = await showEntry(open, resources, "index.m3u8");
+  const harness = await openEntry(open, resources, "index.m3u8");
   let reading = 0;
-  trial.site.answer("index.m3u8", async (_response, serve) => {
+  harness.site.answer("index.m3u8", async (_response, serve) => {
     const { from = 0, until, isEndless = false } = windowAt(reading);
     reading += 1;
     const shown = [`#EXT-X-MEDIA-SEQUENCE:${from}`, ...lines.slice(2 * from, 2 * until)];
-    const isOver = !isEndless && 2 * until >= lines.length;
-    trial.site.resources.set("index.m3u8", hls(mediaPlaylist(shown, isOver)));
+    const hasEnded = !isEndless && 2 * until >= lines.length;
+    harness.site.resources.set("index.m3u8", hls(mediaPlaylist(shown, hasEnded)));
     await serve();
   });
-  return trial;
+  return harness;
 }

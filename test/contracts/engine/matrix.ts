@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { Download } from "../../../src/engines/engine.ts";
+import type { Download, DownloadProgress } from "../../../src/engines/engine.ts";
 import { type MediaFixture, readExhibits, type Source } from "../../media/media-fixtures.ts";
 import {
   decode,
@@ -12,65 +12,78 @@ import {
   probe,
   type ProbedStream,
 } from "../../media/probe.ts";
-import { type OpenEngine, showExhibit, type EngineHarness } from "./harness.ts";
+import { type OpenEngine, openFixture, type EngineHarness } from "./harness.ts";
 
-/** Every kind of medium, from the site to the file. */
+/** Every kind of media, from the site to the file. */
 export function describeMatrix(open: OpenEngine): void {
   const examine = createExaminer();
-  describe.concurrent("makes of", () => {
-    for (const exhibit of readExhibits().values()) {
-      it(`${exhibit.name} a file (${exhibit.ext}) with all of its frames`, async () => {
-        await using trial = await showExhibit(open, exhibit);
-        const { site, job, progress } = trial;
-        const made = await trial.download();
+  describe.concurrent("makes", () => {
+    for (const fixture of readExhibits().values()) {
+      it(`a ${fixture.ext} file with all frames of ${fixture.name}`, async () => {
+        await using harness = await openFixture(open, fixture);
+        const { site, job, progress } = harness;
+        const made = await harness.download();
         expect(made.path.startsWith(`${job.folder}/`)).toBe(true);
         const bytes = await expectTrueRecord(made);
-        await expectAll(made, exhibit, await examine(exhibit, trial));
+        await expectAll(made, fixture, await examine(fixture, harness));
         if (job.format.protocol === "https" && job.audio === null) {
-          expect(bytes.equals(site.resources.get(exhibit.entry)?.body ?? Buffer.of())).toBe(true);
+          expect(bytes.equals(site.resources.get(fixture.entry)?.body ?? Buffer.of())).toBe(true);
         }
-        expect(progress.at(-1)).toMatchObject({ downloaded_bytes: expect.any(Number) });
+        expectProgress(progress);
       });
     }
-    describeSoundAlone(open, examine);
+    describeAudioOnly(open, examine);
   });
 
-  it.skipIf(!hasFfmpeg)("is judged by an ffmpeg that sees a single damaged picture", async () => {
-    const exhibit = readExhibits().get("an MP4 with its index in front")!;
-    await using trial = await showExhibit(open, exhibit);
-    const bytes = Buffer.from(exhibit.sources[0]!.data);
+  it.skipIf(!hasFfmpeg)("is checked by an ffmpeg that notices a single damaged frame", async () => {
+    const fixture = readExhibits().get("an MP4 with its index in front")!;
+    await using harness = await openFixture(open, fixture);
+    const bytes = Buffer.from(fixture.sources[0]!.data);
     bytes.fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 200);
-    const path = await trial.keep("damaged.mp4", bytes);
+    const path = await harness.keep("damaged.mp4", bytes);
     const { faults, pictures } = await decode(path, await probe(path));
     expect(faults).not.toBe("");
-    expect(pictures).not.toEqual((await examine(exhibit, trial)).pictures);
+    expect(pictures).not.toEqual((await examine(fixture, harness)).pictures);
   });
 }
 
-function describeSoundAlone(open: OpenEngine, examine: Examine): void {
+function describeAudioOnly(open: OpenEngine, examine: Examine): void {
   for (const name of [
     "HLS in MPEG-TS with B-frames",
     "HLS in fMP4 with both tracks in one",
     "an MP4 with its index in front",
     "a WebM of VP9 and Opus",
   ]) {
-    it(`${name} a file without the pictures where only sound is wanted`, async () => {
-      const exhibit = readExhibits().get(name)!;
-      await using trial = await showExhibit(open, exhibit);
-      const made = await trial.download({ audioOnly: true });
+    it(`a file without video of ${name} if only audio is wanted`, async () => {
+      const fixture = readExhibits().get(name)!;
+      await using harness = await openFixture(open, fixture);
+      const made = await harness.download({ audioOnly: true });
       await expectTrueRecord(made);
-      const { audio } = await examine(exhibit, trial);
+      const { audio } = await examine(fixture, harness);
       const { streams } = await probe(made.path);
       expect(streams).toMatchObject([{ kind: "audio", codec: audio?.codec }]);
       expect(streams[0]?.frames).toBe(audio?.frames);
       expect(made).toMatchObject({ width: null, height: null });
       expect(made.mime_type).toMatch(/^audio\//);
-      expect(made.ext).toBe(exhibit.ext === "webm" ? "webm" : "m4a");
+      expect(made.ext).toBe(fixture.ext === "webm" ? "webm" : "m4a");
     });
   }
 }
 
-/** What the engine says of the file is so; gives its bytes. */
+/** Bytes only increase, and the last report is that of a complete download. */
+function expectProgress(progress: readonly DownloadProgress[]): void {
+  const bytes = progress.map(({ downloaded_bytes }) => downloaded_bytes ?? -1);
+  expect(bytes).toEqual(bytes.toSorted((a, b) => a - b));
+  const total = bytes.at(-1);
+  expect(total).toBeGreaterThan(0);
+  expect(progress.at(-1)).toEqual({
+    stage: "processing",
+    downloaded_bytes: total,
+    total_bytes: total,
+  });
+}
+
+/** The engine's record of the file is true; returns its bytes. */
 async function expectTrueRecord({ path, size, sha256, duration }: Download): Promise<Buffer> {
   const bytes = await readFile(path);
   expect(size).toBe(bytes.length);
@@ -81,8 +94,8 @@ async function expectTrueRecord({ path, size, sha256, duration }: Download): Pro
 
 const clipS = 6;
 
-async function expectAll(made: Download, exhibit: MediaFixture, source: Examined): Promise<void> {
-  const { times, ext, name } = exhibit;
+async function expectAll(made: Download, fixture: MediaFixture, source: Examined): Promise<void> {
+  const { times, ext, name } = fixture;
   const { video, audio } = source;
   const found = await probe(made.path);
   const wanted = [video, audio].filter((stream) => stream !== undefined);
@@ -98,7 +111,7 @@ async function expectAll(made: Download, exhibit: MediaFixture, source: Examined
   if (hasFfmpeg) await expectPictures(made.path, found, { ...source, times });
 }
 
-/** It decodes without a fault, and to the very pictures of the source. */
+/** The file decodes without an error to the same frames as its source. */
 async function expectPictures(
   path: string,
   found: Probe,
@@ -109,26 +122,26 @@ async function expectPictures(
   expect(decoded.pictures).toEqual(Array.from({ length: times }, () => pictures).flat());
 }
 
-/** The tracks of an exhibit's sources, and their pictures where ffmpeg can tell. */
+/** The tracks of a fixture's sources, and their decoded frames if ffmpeg is installed. */
 type Examined = { [kind in ProbedStream["kind"]]?: ProbedStream } & Pick<Decoded, "pictures">;
-type Examine = (exhibit: MediaFixture, trial: EngineHarness) => Promise<Examined>;
+type Examine = (fixture: MediaFixture, harness: EngineHarness) => Promise<Examined>;
 
 /** Looks at each source only once. */
 function createExaminer(): Examine {
   const known = new Map<string, Promise<Probe & Pick<Decoded, "pictures">>>();
 
-  async function look({ data, ext }: Source, name: string, trial: EngineHarness) {
-    const path = await trial.keep(`${name}.${ext}`, data);
+  async function look({ data, ext }: Source, name: string, harness: EngineHarness) {
+    const path = await harness.keep(`${name}.${ext}`, data);
     const found = await probe(path);
     const { pictures } = hasFfmpeg ? await decode(path, found) : { pictures: [] };
     return { ...found, pictures };
   }
 
-  return async ({ sources }, trial) => {
+  return async ({ sources }, harness) => {
     const examined: Examined = { pictures: [] };
     for (const source of sources) {
       const name = createHash("sha1").update(source.data).digest("hex");
-      const looked = known.get(name) ?? look(source, name, trial);
+      const looked = known.get(name) ?? look(source, name, harness);
       known.set(name, looked);
       const { streams, pictures } = await looked;
       for (const stream of streams) examined[stream.kind] ??= stream;

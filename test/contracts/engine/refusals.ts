@@ -2,21 +2,21 @@ import { describe, expect, it } from "vitest";
 import { layFiles, layOneFile, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { dash, hls, merge, resource, type Resources } from "../../media/resources.ts";
-import { type OpenEngine, showEntry } from "./harness.ts";
+import { type OpenEngine, openEntry } from "./harness.ts";
 
-/** What cannot or must not be downloaded, and is not tried twice. */
+/** Media that cannot or must not be downloaded; not retryable. */
 export function describeRefusals(open: OpenEngine): void {
   describe.concurrent("refuses", () => {
     for (const { name, entry, resources, code, asked } of cases()) {
       it(`${name} with ${code}`, async () => {
-        await using trial = await showEntry(open, resources, entry);
-        await expect(trial.download()).rejects.toMatchObject({
+        await using harness = await openEntry(open, resources, entry);
+        await expect(harness.download()).rejects.toMatchObject({
           name: "ServiceError",
           code: expect.stringMatching(`^(?:${code.replaceAll(" or ", "|")})$`),
           retryable: false,
         });
         if (asked !== undefined) {
-          expect(trial.site.asked.map(({ path }) => path).toSorted()).toEqual(asked.toSorted());
+          expect(harness.site.asked.map(({ path }) => path).toSorted()).toEqual(asked.toSorted());
         }
       });
     }
@@ -28,7 +28,7 @@ interface Case {
   entry: string;
   resources: Resources;
   code: string;
-  /** What may be fetched before it is refused; absent: anything. */
+  /** Paths that may be requested before the refusal; absent: any. */
   asked?: string[];
 }
 
@@ -40,7 +40,7 @@ const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 
 function locked(): Case[] {
   const under = (name: string, key: string): Case => ({
-    name: `HLS under ${name}`,
+    name: `HLS with ${name}`,
     entry: "index.m3u8",
     resources: playlist(mediaPlaylist([`#EXT-X-KEY:${key}`, ...stream.lines])),
     code: "drm_protected",
@@ -62,16 +62,16 @@ function locked(): Case[] {
       "Widevine",
       'METHOD=SAMPLE-AES-CTR,URI="data:text/plain;base64,AAAA",KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"',
     ),
-    under("SAMPLE-AES with a key in the open", 'METHOD=SAMPLE-AES,URI="ts/key",IV=0x01'),
+    under("SAMPLE-AES and a plain key", 'METHOD=SAMPLE-AES,URI="ts/key",IV=0x01'),
     {
-      name: "DASH under Widevine",
+      name: "DASH with Widevine",
       entry: "main.mpd",
       resources: manifest("static", cenc),
       code: "drm_protected",
       asked: ["main.mpd"],
     },
     {
-      name: "fMP4 whose media says by itself that it is under DRM",
+      name: "fMP4 with DRM that only the media states",
       entry: "index.m3u8",
       resources: merge(silentlyLocked.resources, playlist(mediaPlaylist(silentlyLocked.lines))),
       code: "drm_protected",
@@ -82,7 +82,7 @@ function locked(): Case[] {
 function endless(): Case[] {
   return [
     {
-      name: "DASH that is live",
+      name: "live DASH",
       entry: "main.mpd",
       resources: manifest("dynamic", ""),
       code: "live_stream",
@@ -106,15 +106,15 @@ function noMedia(): Case[] {
     merge(stream.resources, playlist(mediaPlaylist(stream.lines)), new Map([[path, other]]));
   const emptySound = resource("audio/mp4", readMedium("aac.m4a").subarray(0, 32));
   return [
-    one("an HTML page in place of a file", "film.mp4", new Map([["film.mp4", html]])),
-    one("noise in place of a file", "film.mp4", new Map([["film.mp4", noise]])),
+    one("an HTML page instead of a file", "film.mp4", new Map([["film.mp4", html]])),
+    one("noise instead of a file", "film.mp4", new Map([["film.mp4", noise]])),
     one("an empty file", "film.mp4", new Map([["film.mp4", none]])),
-    one("a file of nothing but its header", "film.m4a", new Map([["film.m4a", emptySound]])),
-    one("an HTML page in place of a playlist", "index.m3u8", new Map([["index.m3u8", html]])),
-    one("an HTML page in place of a manifest", "main.mpd", new Map([["main.mpd", html]])),
-    one("an HTML page in place of the first segment", "index.m3u8", insteadOf("ts/0.ts", html)),
-    one("noise in place of the first segment", "index.m3u8", insteadOf("ts/0.ts", noise)),
-    one("a playlist of nothing", "index.m3u8", playlist(mediaPlaylist([]))),
+    one("a file with only a header", "film.m4a", new Map([["film.m4a", emptySound]])),
+    one("an HTML page instead of a playlist", "index.m3u8", new Map([["index.m3u8", html]])),
+    one("an HTML page instead of a manifest", "main.mpd", new Map([["main.mpd", html]])),
+    one("an HTML page instead of the first segment", "index.m3u8", insteadOf("ts/0.ts", html)),
+    one("noise instead of the first segment", "index.m3u8", insteadOf("ts/0.ts", noise)),
+    one("an empty playlist", "index.m3u8", playlist(mediaPlaylist([]))),
   ];
 }
 

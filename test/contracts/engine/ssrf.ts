@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { dash, hls, merge, resource, type Resources } from "../../media/resources.ts";
-import { type OpenEngine, showEntry, type EngineHarness } from "./harness.ts";
+import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const fragments = layFiles("fmp4", readRendition("muxed.m4s"), "m4s");
 
-/** Addresses that are not opened by `allowNetworks`; nobody listens there. */
+/** URLs outside `allowNetworks`; no server listens there. */
 const forbidden = [
   "http://127.0.0.2:9/x",
   "http://[::1]:9/x",
@@ -15,9 +15,9 @@ const forbidden = [
   "file:///etc/passwd",
 ];
 
-/** Media that try to have the engine fetch from inside the network. */
-export function describeHostility(open: OpenEngine): void {
-  describe.concurrent("fails with address_blocked where", () => {
+/** Media that try to make the engine send requests into the private network. */
+export function describeSsrf(open: OpenEngine): void {
+  describe.concurrent("fails with address_blocked if", () => {
     for (const address of forbidden) {
       it(`a playlist names the segment ${address}`, () =>
         expectBlocked(open, playlist([...stream.lines, "#EXTINF:1,", address]), "index.m3u8"));
@@ -50,11 +50,11 @@ export function describeHostility(open: OpenEngine): void {
           const entry = path === "film.mp4" ? path : "index.m3u8";
           const film = resource("video/mp4", readMedium("index-first.mp4"));
           const resources = merge(playlist(stream.lines), new Map([["film.mp4", film]]));
-          await using trial = await showEntry(open, resources, entry);
-          trial.site.answer(path, (response) =>
+          await using harness = await openEntry(open, resources, entry);
+          harness.site.answer(path, (response) =>
             response.writeHead(302, { location: address }).end(),
           );
-          await expectBlockage(trial);
+          await expectBlockedDownload(harness);
         });
       }
     }
@@ -62,12 +62,12 @@ export function describeHostility(open: OpenEngine): void {
 }
 
 async function expectBlocked(open: OpenEngine, resources: Resources, entry: string): Promise<void> {
-  await using trial = await showEntry(open, resources, entry);
-  await expectBlockage(trial);
+  await using harness = await openEntry(open, resources, entry);
+  await expectBlockedDownload(harness);
 }
 
-function expectBlockage(trial: EngineHarness): Promise<void> {
-  return expect(trial.download()).rejects.toMatchObject({
+function expectBlockedDownload(harness: EngineHarness): Promise<void> {
+  return expect(harness.download()).rejects.toMatchObject({
     name: "ServiceError",
     code: "address_blocked",
     retryable: false,

@@ -3,23 +3,19 @@ import type { StoredPart } from "./stored-part.ts";
 import type { Journal } from "./journal.ts";
 import { syncFile } from "./sync-file.ts";
 
-/** Flushes what is written to the disk, from time to time and beside the transfer. */
+/** Flushes written bytes to the disk periodically, concurrently with the transfer. */
 export interface Checkpoints {
-  /** So many bytes more are in the part's file. */
-  note(part: StoredPart, bytes: number): void;
-  /**
-   * The first thing that went wrong while flushing.
-   *
-   * @throws ServiceError `disk_full`, `unavailable`
-   */
+  /** Counts bytes written to a part's file. */
+  add(part: StoredPart, bytes: number): void;
+  /** @throws ServiceError `disk_full`, `unavailable`: the first error of a flush, if any */
   throwFailure(): void;
-  /** Begins no more, and leaves out what the one under way has not yet written to the journal. */
+  /** Starts no more flushes; the current one writes no more journal records. */
   stop(): void;
 }
 
-/** Of all parts together. A shorter pause would slow down a fast transfer. */
+/** Of all parts together. A shorter interval would slow down a fast transfer. */
 const bytesBetween = 16 * 1024 * 1024;
-const pauseMs = 2_000;
+const intervalMs = 2_000;
 
 export function createCheckpoints(journal: Journal): Checkpoints {
   let dirty = new Set<StoredPart>();
@@ -34,7 +30,7 @@ export function createCheckpoints(journal: Journal): Checkpoints {
     try {
       await syncFile(path);
     } catch (error) {
-      // The system may have dropped what it could not write.
+      // The system may have dropped the bytes that it could not write.
       if (!isStopped) await journal.add({ type: "lost", part: part.name });
       throw diskError(`flush ${path}`, error);
     }
@@ -59,11 +55,11 @@ export function createCheckpoints(journal: Journal): Checkpoints {
   }
 
   function isDue(): boolean {
-    return bytesSince >= bytesBetween && performance.now() - lastMs >= pauseMs;
+    return bytesSince >= bytesBetween && performance.now() - lastMs >= intervalMs;
   }
 
   return {
-    note(part, bytes) {
+    add(part, bytes) {
       dirty.add(part);
       bytesSince += bytes;
       if (!isRunning && !isStopped && isDue()) void run();

@@ -6,25 +6,26 @@ import { sizeOf } from "./stored-part.ts";
 import type { Part } from "./part.ts";
 import { representationOf } from "./representation.ts";
 
-/** Which of an answer's bytes are a part's. */
+/** Which bytes of a response belong to a part. */
 export interface Extent {
-  /** Of the whole part; `null`: not told. */
+  /** Of the complete part; `null`: unknown. */
   size: number | null;
-  /** Bytes before the part's first. */
+  /** Bytes before the part's first byte. */
   skip: number;
-  /** The answer has no more bytes of the part than these. */
+  /** At most this many bytes belong to the part. */
   length: number;
 }
 
 /**
- * A 206 holds what is wanted; any other answer holds the resource from its first byte.
+ * Returns the extent of a part in a response: a 206 has the requested bytes, any other response the resource
+ * from its first byte.
  *
- * @throws ServiceError `upstream_invalid` where the resource is shorter than the part's range, or where
- *   a 206 without an end leaves open whether it is all
+ * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range, or a 206 for a
+ * range without an end does not state the resource's length.
  */
-export function extentOf(answer: HttpResponse, part: Part): Extent {
-  const { status, headers } = answer;
-  const { total } = representationOf(answer);
+export function extentOf(response: HttpResponse, part: Part): Extent {
+  const { status, headers } = response;
+  const { total } = representationOf(response);
   const size = sizeOf(part.range, total);
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
   if (status !== 206) {
@@ -32,12 +33,15 @@ export function extentOf(answer: HttpResponse, part: Part): Extent {
   }
   const sent = parseContentRange(headers.get("content-range"));
   if (size === null || sent === undefined) {
-    throw partError(part, "a range without an end was answered without the length of the whole");
+    throw partError(
+      part,
+      "the response to a range without an end does not state the length of the resource",
+    );
   }
   return { size, skip: 0, length: sent.end - sent.start + 1 };
 }
 
-/** The bytes among those of a stream that `extent` says are wanted. */
+/** Cuts the chunks of a response to its extent. `isWhole`: the response is the whole resource. */
 export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
   let { skip, length } = extent;
   return {
@@ -49,7 +53,7 @@ export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
       skip -= skipped;
       const bytes = chunk.subarray(skipped, skipped + length);
       if (!isWhole && bytes.length < chunk.length) {
-        throw partError(part, "the answer is longer than the range that it states");
+        throw partError(part, "the response is longer than the range that it states");
       }
       length -= bytes.length;
       return bytes;
@@ -57,12 +61,12 @@ export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
   };
 }
 
-/** What no other try will mend. */
+/** An error that a retry cannot fix. */
 export function partError(part: Part, rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `${nameOfPart(part)}: ${rule}`);
 }
 
-/** An answer that ended without an error and yet too early. */
+/** The error of a response that ended too early without a connection error. */
 export function partTruncatedError(part: Part, missing: number): ServiceError {
   const rule = `the response is ${missing} bytes too short`;
   return new ServiceError("upstream_unreachable", `${nameOfPart(part)}: ${rule}`);

@@ -1,67 +1,69 @@
 import { ServiceError } from "../../../errors.ts";
-import type { ByteRange, GetOptions } from "../../../net/client.ts";
-import type { PartsContext } from "./context.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
+import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { partError } from "./extent.ts";
-import { invalidate, endPart, type StoredPart, sizeOf } from "./stored-part.ts";
 import type { FetchedPart, FetchOptions, Part } from "./part.ts";
+import { createReceiver, type ReceiverDeps } from "./receiver.ts";
+import { ifRangeOf, isResumable } from "./representation.ts";
 import { createRetryPolicy } from "./retry-policy.ts";
-import { createReceiver } from "./receiver.ts";
-import { isResumable, ifRangeOf } from "./representation.ts";
+import { endPart, invalidate, sizeOf, type StoredPart } from "./stored-part.ts";
 
-/** Does what `Parts.fetch` promises. */
+/** Shared by the parts of one folder. */
+export interface FetchPartDeps extends ReceiverDeps {
+  client: HttpClient;
+  backoffMs: number;
+}
+
+/** Implements `PartStore.fetch` for one part at a time. */
 export async function fetchPart(
-  held: StoredPart,
+  stored: StoredPart,
   part: Part,
   options: FetchOptions,
-  context: PartsContext,
+  deps: FetchPartDeps,
 ): Promise<FetchedPart> {
   const { signal } = options;
-  const { client, journal, checkpoints, room } = context;
-  const patience = createRetryPolicy(context.backOffMs, signal);
-  const receiver = createReceiver(held, part, options, context);
-  await room.reserve(0);
-  if (!isSameRange(held.range, part.range)) invalidate(held);
-  while (!held.isComplete) {
+  const { client, journal, checkpoints, quota } = deps;
+  const retryPolicy = createRetryPolicy(deps.backoffMs, signal);
+  const receiver = createReceiver(stored, part, options, deps);
+  await quota.reserve(0);
+  if (!isSameRange(stored.range, part.range)) invalidate(stored);
+  while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
-    if (isAllThere(held)) {
-      await endPart(held, journal);
+    if (hasAllBytes(stored)) {
+      await endPart(stored, journal);
       break;
     }
     const isResume =
-      held.size > 0 && held.representation !== null && isResumable(held.representation);
+      stored.size > 0 && stored.representation !== null && isResumable(stored.representation);
     try {
-      const answer = await client.get(part.url, requestOf(held, part, signal, isResume));
-      await receiver.receive(answer, isResume);
+      const response = await client.get(part.url, requestFor(stored, part, signal, isResume));
+      await receiver.receive(response, isResume);
     } catch (error) {
       signal.throwIfAborted();
-      if (!isResume || !isRefusal(error)) await patience.backOff(error, held.size);
-      else {
-        patience.recordFailure(error, held.size);
-        invalidate(held);
-      }
+      if (isResume && isResumeRefusal(error)) {
+        retryPolicy.recordFailure(error, stored.size);
+        invalidate(stored);
+      } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
-    if (!held.isComplete)
-      patience.recordFailure(partError(part, "its answers get ever shorter"), held.size);
+    if (!stored.isComplete) {
+      retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
+    }
   }
-  return {
-    path: held.path,
-    size: held.size,
-    contentType: held.representation?.contentType ?? null,
-  };
+  return { path: stored.path, size: stored.size };
 }
 
-function isSameRange(one: ByteRange | null, other: ByteRange | null): boolean {
-  return one?.offset === other?.offset && one?.length === other?.length;
+function isSameRange(a: ByteRange | null, b: ByteRange | null): boolean {
+  return a?.offset === b?.offset && a?.length === b?.length;
 }
 
-/** The process, or the connection, ended right behind the last byte. */
-function isAllThere({ representation, range, size }: StoredPart): boolean {
+/** The process or the connection may have ended right after the last byte. */
+function hasAllBytes({ representation, range, size }: StoredPart): boolean {
   return representation !== null && sizeOf(range, representation.total) === size;
 }
 
-function requestOf(
+function requestFor(
   { representation, size }: StoredPart,
   { range }: Part,
   signal: AbortSignal,
@@ -78,8 +80,8 @@ function requestOf(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** What there is has no sequel on this server, or none that belongs to it. */
-function isRefusal(error: unknown): boolean {
+/** The server has no rest for the stored bytes, or not of the same representation. */
+function isResumeRefusal(error: unknown): boolean {
   return (
     error instanceof ServiceError &&
     (error.code === "upstream_invalid" || error.upstreamStatus === 416)

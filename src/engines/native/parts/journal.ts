@@ -2,32 +2,32 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError, isMissing } from "../../../files/disk-error.ts";
-import { type JournalRecord, type JournalState, readRecords } from "./journal-records.ts";
+import { type JournalRecord, type JournalState, parseJournal } from "./journal-records.ts";
 import { syncFile } from "./sync-file.ts";
 import { writeAll } from "./write-all.ts";
 
-/** Says of the files in a folder what they can't say themselves: what their bytes are of. */
+/** Records which representation the bytes of each file in a folder belong to. */
 export interface Journal {
-  /** What earlier runs wrote. */
+  /** As recorded by earlier runs. */
   readonly state: JournalState;
-  /** Which start of the machine this is. What was written since then is still there, flushed or not. */
+  /** Id of this boot of the machine. Bytes written since then are still there, flushed or not. */
   readonly boot: string;
   /**
-   * Writes a record behind all that were added before; once it resolves, the record survives the end
-   * of the process. After a failure the next record takes its place.
+   * Appends a record; once it resolves, the record survives the end of the process. After a failure the
+   * next record overwrites it.
    *
    * @throws ServiceError `disk_full`, `unavailable`
    */
   add(record: JournalRecord): Promise<void>;
-  /** Makes what was added survive a loss of power too. @throws ServiceError as `add` */
+  /** Flushes all records, which then survive a power loss. @throws ServiceError as `add` */
   sync(): Promise<void>;
-  /** Behind all that was added; safe to call twice. */
+  /** Closes the file after pending records; safe to call twice. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the journal of `folder`, NDJSON, and cuts off a torn end. Where there is none, or one of
- * another identity, everything in the folder is removed first.
+ * Opens the journal of `folder` (NDJSON) and cuts off a torn end. Empties the folder first if it has no
+ * journal or one of another identity.
  *
  * @throws ServiceError `disk_full`, `unavailable`
  */
@@ -35,16 +35,16 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
   try {
     const path = join(folder, "journal.ndjson");
     const boot = await readBootId();
-    const known = readRecords(await readIfThere(path));
+    const known = parseJournal(await readOrEmpty(path));
     const isKnown = known?.identity === identity;
-    if (!isKnown) await empty(folder);
+    if (!isKnown) await emptyFolder(folder);
     const file = await open(path, isKnown ? "r+" : "w");
     try {
       if (isKnown) {
         await file.truncate(known.length);
         return createJournal(file, path, known, boot);
       }
-      const state = { identity, boot, entries: new Map(), length: 0 };
+      const state = { identity, boot, parts: new Map(), length: 0 };
       const journal = createJournal(file, path, state, boot);
       await journal.add({ type: "open", version: 1, identity, boot });
       return journal;
@@ -63,7 +63,7 @@ function createJournal(file: FileHandle, path: string, state: JournalState, boot
   let next: Promise<void> | undefined;
   let last = Promise.resolve();
 
-  /** All that waits goes in one write. */
+  /** Writes all pending records at once. */
   async function write(): Promise<void> {
     const bytes = Buffer.from(lines);
     lines = "";
@@ -72,7 +72,7 @@ function createJournal(file: FileHandle, path: string, state: JournalState, boot
     end += bytes.length;
   }
 
-  async function settled<T>(call: () => Promise<T>): Promise<T> {
+  async function withDiskError<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
@@ -87,12 +87,12 @@ function createJournal(file: FileHandle, path: string, state: JournalState, boot
       lines += `${JSON.stringify(record)}\n`;
       next ??= last.then(write, write);
       last = next;
-      return settled(() => last);
+      return withDiskError(() => last);
     },
     async sync() {
-      await settled(async () => {
+      await withDiskError(async () => {
         await last;
-        // A handle of its own, for close() would wait for it.
+        // Its own file handle: close() of this one would wait for the flush.
         await syncFile(path);
       });
     },
@@ -103,13 +103,13 @@ function createJournal(file: FileHandle, path: string, state: JournalState, boot
   };
 }
 
-/** Where a system does not tell its starts apart, each run is taken to come after one. */
+/** Without a boot id of the system, each run counts as a new boot. */
 async function readBootId(): Promise<string> {
   const id = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(randomUUID);
   return id.trim();
 }
 
-async function readIfThere(path: string): Promise<Buffer> {
+async function readOrEmpty(path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
@@ -118,7 +118,7 @@ async function readIfThere(path: string): Promise<Buffer> {
   }
 }
 
-async function empty(folder: string): Promise<void> {
+async function emptyFolder(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     await rm(join(folder, name), { recursive: true, force: true });
   }

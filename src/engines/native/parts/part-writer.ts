@@ -2,34 +2,34 @@ import { type FileHandle, open } from "node:fs/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { writeAll } from "./write-all.ts";
 
-/** Writes a stream to a file while more of it arrives. */
+/** Writes a stream to a file while it arrives. */
 export interface PartWriter {
-  /** Bytes that were taken and are not in the file yet. */
+  /** Bytes accepted and not yet in the file. */
   readonly pending: number;
   /**
-   * Takes a chunk, which must not be changed afterwards; waits only where much is pending.
+   * Accepts a chunk, which must not be changed afterwards; waits only if 1 MiB or 1,024 chunks are pending.
    *
-   * @throws ServiceError `disk_full`, `unavailable`: of this write or an earlier one
+   * @throws ServiceError `disk_full`, `unavailable`: of this or an earlier write
    */
   write(chunk: Uint8Array): Promise<void>;
-  /** Once all is in the file. @throws as `write`; the file is closed all the same */
+  /** Closes the file after all writes, also if one failed. @throws ServiceError as `write` */
   close(): Promise<void>;
 }
 
 export interface PartWriterHooks {
-  /** After each write, with how many bytes more are in the file. */
+  /** Called after each write with the number of bytes added to the file. */
   onWritten(bytes: number): void;
-  /** A chunk is in the file and is not looked at any more. */
+  /** Called when a chunk is in the file and no longer used. */
   onDone(chunk: Uint8Array): void;
 }
 
 const maxPendingBytes = 1024 * 1024;
-/** Memory of a chunk that holds next to nothing. */
+/** Bounds the memory of many tiny chunks. */
 const maxPendingChunks = 1024;
 
 /**
- * Opens `path` for writing from byte `start`, where 0 empties it. One write is under way at a time, of
- * all that arrived during the last one.
+ * Opens a file for writing from byte `start`; 0 empties it. Performs one write at a time, of all chunks that
+ * arrived during the last one.
  */
 export async function openPartWriter(
   path: string,
@@ -49,18 +49,18 @@ function createPartWriter(
   { onWritten, onDone }: PartWriterHooks,
 ): PartWriter {
   let position = start;
-  let waiting: Uint8Array[] = [];
-  let waitingBytes = 0;
+  let pending: Uint8Array[] = [];
+  let pendingBytes = 0;
   let writingBytes = 0;
   let writing: Promise<void> | undefined;
   let failure: unknown;
 
   /** Never rejects. */
   async function writeNext(): Promise<void> {
-    const chunks = waiting;
-    writingBytes = waitingBytes;
-    waiting = [];
-    waitingBytes = 0;
+    const chunks = pending;
+    writingBytes = pendingBytes;
+    pending = [];
+    pendingBytes = 0;
     try {
       await writeAll(file, chunks, position);
       position += writingBytes;
@@ -70,7 +70,7 @@ function createPartWriter(
     } catch (error) {
       failure = error;
     }
-    writing = waiting.length > 0 && failure === undefined ? writeNext() : undefined;
+    writing = pending.length > 0 && failure === undefined ? writeNext() : undefined;
   }
 
   async function drain(): Promise<void> {
@@ -85,15 +85,15 @@ function createPartWriter(
 
   return {
     get pending() {
-      return waitingBytes + writingBytes;
+      return pendingBytes + writingBytes;
     },
 
     async write(chunk) {
       throwFailure();
-      waiting.push(chunk);
-      waitingBytes += chunk.length;
+      pending.push(chunk);
+      pendingBytes += chunk.length;
       writing ??= writeNext();
-      if (waitingBytes >= maxPendingBytes || waiting.length >= maxPendingChunks) await writing;
+      if (pendingBytes >= maxPendingBytes || pending.length >= maxPendingChunks) await writing;
       throwFailure();
     },
 

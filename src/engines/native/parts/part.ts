@@ -1,8 +1,8 @@
-import type { ByteRange } from "../../../net/client.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
 
-/** A resource, or bytes of one. */
+/** A resource, or a range of one, that is downloaded into one file. */
 export interface Part {
-  /** Of its file: lower-case letters, digits and hyphens, at most 64. */
+  /** File name: 1 to 64 lower-case letters, digits and hyphens. */
   name: string;
   url: URL;
   range: ByteRange | null;
@@ -10,22 +10,14 @@ export interface Part {
 
 export interface FetchOptions {
   signal: AbortSignal;
-  /** Called with each answer that bytes are taken from. */
-  onStart?: (start: PartStart) => void;
-  /** Called whenever more is in the file; `Parts.bytes` says how far it all is. Must not throw. */
+  /** Called for each response whose bytes are used, with the size of the complete part; `null`: unknown. */
+  onTotal?: (bytes: number | null) => void;
+  /** Called after each write; `PartStore.bytes` is then up to date. Must not throw. */
   onBytes?: () => void;
-}
-
-export interface PartStart {
-  /** Bytes of the whole part; `null`: not told. */
-  total: number | null;
-  contentType: string | null;
 }
 
 export interface FetchedPart {
   path: string;
   /** Bytes. */
   size: number;
-  /** As the server stated it. */
-  contentType: string | null;
 }

@@ -1,35 +1,35 @@
 import { ServiceError } from "../../../errors.ts";
 
-/** How much may still be written. */
+/** Limits the bytes of all parts together and checks the free disk space. */
 export interface Quota {
   /** Bytes in the files of all parts. */
   readonly bytes: number;
-  /** So many bytes more are in a file; negative: fewer. */
+  /** Counts bytes added to a file; negative: removed. */
   add(bytes: number): void;
   /**
-   * Makes sure of room for bytes that will come.
+   * Checks that this many more bytes are allowed and have free disk space.
    *
-   * @throws ServiceError `too_large`; what `checkRoom` throws
+   * @throws ServiceError `too_large`; what `checkFreeSpace` throws
    */
   reserve(bytes: number): Promise<void>;
-  /** The same for bytes that are to be written now, behind others that are `pending`. */
+  /** Checks bytes about to be written after `pending` ones, the free space every 16 MiB. @throws as `reserve` */
   checkWrite(bytes: number, pending: number): Promise<void>;
 }
 
-/** Between two looks at the disk. */
+/** Between two checks of the free space. */
 const bytesBetween = 16 * 1024 * 1024;
 
 export function createQuota(
   maxBytes: number,
   checkFreeSpace: (bytes: number) => Promise<void>,
-  heldBytes: number,
+  storedBytes: number,
 ): Quota {
-  let bytes = heldBytes;
+  let bytes = storedBytes;
   let unchecked = 0;
 
-  function bound(more: number): void {
+  function checkLimit(more: number): void {
     if (bytes + more <= maxBytes) return;
-    const rule = `a download may have ${maxBytes} bytes, this one has at least ${bytes + more}`;
+    const rule = `the download has at least ${bytes + more} bytes, the limit is ${maxBytes}`;
     throw new ServiceError("too_large", rule);
   }
 
@@ -41,11 +41,11 @@ export function createQuota(
       bytes += more;
     },
     async reserve(more) {
-      bound(more);
+      checkLimit(more);
       if (more > 0) await checkFreeSpace(more);
     },
     async checkWrite(more, pending) {
-      bound(pending + more);
+      checkLimit(pending + more);
       unchecked += more;
       if (unchecked < bytesBetween) return;
       unchecked = 0;

@@ -1,84 +1,91 @@
 import type { HttpResponse } from "../../../net/client.ts";
-import type { PartsContext } from "./context.ts";
-import { createCutter, type Extent, extentOf, partTruncatedError, partError } from "./extent.ts";
-import { beginPart, endPart, type StoredPart } from "./stored-part.ts";
-import type { FetchOptions, Part } from "./part.ts";
+import type { Checkpoints } from "./checkpoints.ts";
+import { createCutter, type Extent, extentOf, partError, partTruncatedError } from "./extent.ts";
+import type { Journal } from "./journal.ts";
 import { openPartWriter, type PartWriter } from "./part-writer.ts";
+import type { FetchOptions, Part } from "./part.ts";
+import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf } from "./representation.ts";
+import { beginPart, endPart, type StoredPart } from "./stored-part.ts";
 
-/** Puts the bytes of answers into a part's file. */
+export interface ReceiverDeps {
+  journal: Journal;
+  checkpoints: Checkpoints;
+  quota: Quota;
+}
+
+/** Writes the bytes of responses to a part's file. */
 export interface Receiver {
   /**
-   * Takes what `answer` holds of the part, and ends the part where that was the last of it.
-   * `isSequel`: it was asked for what is missing.
+   * Stores the part's bytes of a response, and ends the part if it is then complete. `isResume`: only the
+   * missing bytes were requested.
    */
-  receive(answer: HttpResponse, isSequel: boolean): Promise<void>;
+  receive(response: HttpResponse, isResume: boolean): Promise<void>;
 }
 
 export function createReceiver(
-  held: StoredPart,
+  stored: StoredPart,
   part: Part,
-  { onStart, onBytes }: FetchOptions,
-  { journal, checkpoints, room }: PartsContext,
+  { onTotal, onBytes }: FetchOptions,
+  { journal, checkpoints, quota }: ReceiverDeps,
 ): Receiver {
   function onWritten(bytes: number): void {
-    held.size += bytes;
-    room.add(bytes);
-    checkpoints.note(held, bytes);
+    stored.size += bytes;
+    quota.add(bytes);
+    checkpoints.add(stored, bytes);
     onBytes?.();
   }
 
-  async function open(answer: HttpResponse, isSequel: boolean): Promise<PartWriter> {
-    const of = representationOf(answer);
-    const hooks = { onWritten, onDone: answer.release };
-    if (isSequel && answer.status === 206) {
-      if (held.representation === null || !isSameRepresentation(held.representation, of)) {
-        throw partError(part, "the resource has changed while it was fetched");
+  async function openWriter(response: HttpResponse, isResume: boolean): Promise<PartWriter> {
+    const representation = representationOf(response);
+    const hooks = { onWritten, onDone: response.release };
+    if (isResume && response.status === 206) {
+      if (
+        stored.representation === null ||
+        !isSameRepresentation(stored.representation, representation)
+      ) {
+        throw partError(part, "the resource has changed during the download");
       }
-      return openPartWriter(held.path, held.size, hooks);
+      return openPartWriter(stored.path, stored.size, hooks);
     }
-    const writer = await openPartWriter(held.path, 0, hooks);
-    room.add(-held.size);
-    await beginPart(held, part.range, of, journal).catch(async (error: unknown) => {
+    const writer = await openPartWriter(stored.path, 0, hooks);
+    quota.add(-stored.size);
+    await beginPart(stored, part.range, representation, journal).catch(async (error: unknown) => {
       await writer.close();
       throw error;
     });
     return writer;
   }
 
-  async function take(answer: HttpResponse, extent: Extent, writer: PartWriter): Promise<void> {
-    const isWhole = answer.status !== 206;
+  async function write(response: HttpResponse, extent: Extent, writer: PartWriter): Promise<void> {
+    const isWhole = response.status !== 206;
     const cutter = createCutter(extent, part, isWhole);
-    for await (const chunk of answer.body) {
+    for await (const chunk of response.body) {
       const bytes = cutter.cut(chunk);
-      await room.checkWrite(bytes.length, writer.pending);
+      await quota.checkWrite(bytes.length, writer.pending);
       await writer.write(bytes);
-      // The rest of a resource of which a range was wanted.
+      // The rest of the resource is not part of the range.
       if (isWhole && part.range !== null && cutter.left === 0) break;
     }
     if (!isWhole && cutter.left > 0) throw partTruncatedError(part, cutter.left);
   }
 
-  async function transfer(answer: HttpResponse, isSequel: boolean, extent: Extent): Promise<void> {
-    const writer = await open(answer, isSequel);
-    try {
-      onStart?.({ total: extent.size, contentType: held.representation?.contentType ?? null });
-      await room.reserve(extent.size === null ? 0 : extent.size - held.size);
-      await take(answer, extent, writer);
-    } finally {
-      await writer.close();
-    }
-  }
-
   return {
-    async receive(answer, isSequel) {
+    async receive(response, isResume) {
       try {
-        const extent = extentOf(answer, part);
-        await transfer(answer, isSequel, extent);
-        if (extent.size === null || held.size === extent.size) await endPart(held, journal);
-        else if (answer.status !== 206) throw partError(part, "the resource ends before");
+        const extent = extentOf(response, part);
+        const writer = await openWriter(response, isResume);
+        try {
+          onTotal?.(extent.size);
+          await quota.reserve(extent.size === null ? 0 : extent.size - stored.size);
+          await write(response, extent, writer);
+        } finally {
+          await writer.close();
+        }
+        if (extent.size === null || stored.size === extent.size) await endPart(stored, journal);
+        else if (response.status !== 206) throw partError(part, "the resource ends too early");
       } catch (error) {
-        await answer.body[Symbol.asyncIterator]().return?.();
+        await response.body[Symbol.asyncIterator]().return?.();
         throw error;
       }
     },

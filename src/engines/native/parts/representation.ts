@@ -1,15 +1,15 @@
 import { parseContentRange } from "../../../net/byte-range.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 
-/** What bytes are of (RFC 9110 §3.2), as the server told with them. */
+/** The representation that bytes belong to (RFC 9110 §3.2), as stated by the server. */
 export interface Representation {
-  /** Of the final answer, without query and fragment, which often change with every run. */
+  /** Of the final response, without query and fragment, which often differ between runs. */
   url: string;
   etag: string | null;
   lastModified: string | null;
-  /** `lastModified` tells two representations apart (RFC 9110 §8.8.2.2). */
+  /** `lastModified` is a strong validator (RFC 9110 §8.8.2.2). */
   isDateStrong: boolean;
-  /** Bytes of the whole resource. */
+  /** Bytes of the whole resource; `null`: unknown. */
   total: number | null;
   contentType: string | null;
 }
@@ -29,20 +29,20 @@ export function representationOf({ url, status, headers }: HttpResponse): Repres
   };
 }
 
-/** Whether there is a validator to tell by that the rest is of the same. */
+/** Whether a validator can show that the rest belongs to the same representation. */
 export function isResumable({ etag, lastModified }: Representation): boolean {
   return etag !== null || lastModified !== null;
 }
 
-/** What to send as `If-Range`, which takes a strong validator only (RFC 9110 §13.1.5). */
+/** Returns the value of `If-Range`, a strong validator (RFC 9110 §13.1.5); `null` if there is none. */
 export function ifRangeOf({ etag, lastModified, isDateStrong }: Representation): string | null {
   if (etag !== null) return isStrong(etag) ? etag : null;
   return isDateStrong ? lastModified : null;
 }
 
 /**
- * Whether the bytes of an answer to a request for the rest go on where those of `before` end. A strong
- * ETag says so by itself; with any other validator all that is known must be the same.
+ * Whether a response to a request for the rest continues the bytes of `before`. A strong ETag is enough;
+ * with any other validator everything known must be equal.
  */
 export function isSameRepresentation(before: Representation, now: Representation): boolean {
   const isTotalSame = before.total === now.total;
@@ -55,7 +55,7 @@ export function isSameRepresentation(before: Representation, now: Representation
 
 const isStrong = (etag: string): boolean => etag.startsWith('"');
 
-/** RFC 9110 §8.8.3, in ASCII and not too long to be kept; anything else is no validator. */
+/** Returns an ASCII entity tag (RFC 9110 §8.8.3) of at most 500 characters; any other is no validator. */
 function etagOf(value: string | undefined): string | null {
   return value !== undefined && /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/.test(value) ? value : null;
 }
@@ -65,7 +65,7 @@ function dateOf(value: string | undefined): string | null {
   return isDate && !Number.isNaN(Date.parse(value)) ? value : null;
 }
 
-/** By a minute or more, so that two clocks that differ a little don't matter. */
+/** By at least a minute, so that a small clock difference does not matter. */
 function isEarlier(modified: string | null, date: string | null): boolean {
   return modified !== null && date !== null && Date.parse(date) - Date.parse(modified) >= 60_000;
 }

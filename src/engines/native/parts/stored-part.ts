@@ -1,20 +1,20 @@
-import type { ByteRange } from "../../../net/client.ts";
+import type { ByteRange } from "../../../net/byte-range.ts";
 import type { Journal } from "./journal.ts";
 import type { Representation } from "./representation.ts";
 
-/** A part as it is in the folder. */
+/** The state of a part in its folder. */
 export interface StoredPart {
   readonly name: string;
   readonly path: string;
   range: ByteRange | null;
-  /** What its bytes are of; `null`: nothing that could be gone on with. */
+  /** That of its bytes; `null`: the next response restarts the part. */
   representation: Representation | null;
-  /** Bytes in the file, in order, all `of` the same. */
+  /** Bytes in the file. */
   size: number;
-  /** How many of them have been flushed to the disk. */
+  /** Bytes flushed to the disk. */
   synced: number;
   isComplete: boolean;
-  /** Counts the times it began anew. */
+  /** Number of restarts. */
   generation: number;
 }
 
@@ -32,8 +32,8 @@ export function createStoredPart(name: string, path: string): StoredPart {
 }
 
 /**
- * How many bytes `range` of a resource of `total` bytes has; `null`: not known. `undefined`: the
- * resource ends before.
+ * Returns the bytes that `range` (`null`: all) has in a resource of `total` bytes; `null` if unknown,
+ * `undefined` if the resource is shorter.
  */
 export function sizeOf(range: ByteRange | null, total: number | null): number | null | undefined {
   const { offset, length } = range ?? { offset: 0 };
@@ -41,28 +41,29 @@ export function sizeOf(range: ByteRange | null, total: number | null): number | 
   return length ?? (total === null ? null : total - offset);
 }
 
-/** The next answer begins the part anew; its bytes stay until then. */
-export function invalidate(held: StoredPart): void {
-  held.representation = null;
-  held.isComplete = false;
+/** Marks the part for a restart; keeps its bytes until the next response. */
+export function invalidate(stored: StoredPart): void {
+  stored.representation = null;
+  stored.isComplete = false;
 }
 
-/** Once its file has been emptied. Nothing may be written to it before this resolves. */
+/** Restarts a part whose file was emptied. The file must not be written before this resolves. */
 export async function beginPart(
-  held: StoredPart,
+  stored: StoredPart,
   range: ByteRange | null,
   representation: Representation,
   journal: Journal,
 ): Promise<void> {
-  const wasSynced = held.synced > 0;
-  Object.assign(held, { range, representation, size: 0, synced: 0, isComplete: false });
-  held.generation += 1;
-  await journal.add({ type: "begin", part: held.name, range, of: representation });
-  // Else what was flushed of the old bytes could come to vouch for new ones.
+  const wasSynced = stored.synced > 0;
+  Object.assign(stored, { range, representation, size: 0, synced: 0, isComplete: false });
+  stored.generation += 1;
+  await journal.add({ type: "begin", part: stored.name, range, of: representation });
+  // Otherwise the `synced` record of the old bytes could make new ones trusted.
   if (wasSynced) await journal.sync();
 }
 
-export async function endPart(held: StoredPart, journal: Journal): Promise<void> {
-  await journal.add({ type: "end", part: held.name, size: held.size });
-  held.isComplete = true;
+/** Records that the part is complete. */
+export async function endPart(stored: StoredPart, journal: Journal): Promise<void> {
+  await journal.add({ type: "end", part: stored.name, size: stored.size });
+  stored.isComplete = true;
 }

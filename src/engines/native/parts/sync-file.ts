@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 
-/** Flushes what any process wrote to the file at `path` to the disk (fdatasync). */
+/** Flushes a file to the disk (fdatasync), whichever process wrote it. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, "r+");
   try {

@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** Writes all of `chunks` at `position`; a single call of the system may write less. */
+/** Writes all chunks at `position`; a single system call may write less. */
 export async function writeAll(
   file: FileHandle,
   chunks: readonly Uint8Array[],

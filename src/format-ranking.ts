@@ -1,0 +1,74 @@
+import type { Format, PageInfo } from "./page-info.ts";
+
+/** `"none"` states that there is no such stream; `null`, unknown, does not. */
+export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec !== "none";
+export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec !== "none";
+
+/** Sorts the better format first: with video, then higher, then of higher bit rate. */
+export function byQuality(a: Format, b: Format): number {
+  return (
+    Number(hasVideo(b)) - Number(hasVideo(a)) ||
+    (b.height ?? 0) - (a.height ?? 0) ||
+    (b.tbr ?? 0) - (a.tbr ?? 0)
+  );
+}
+
+/** Returns the first format in this language, else the first of all; `null` if there is none. */
+export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
+  const inLanguage = formats.find(
+    (format) => language !== null && isSameLanguage(format.language, language),
+  );
+  return inLanguage ?? formats[0] ?? null;
+}
+
+/**
+ * Returns a function that finds the separate audio of one of the page's formats: in the same manifest,
+ * else, if the format certainly has no audio, anywhere on the page; `null` if its audio is in the format or
+ * missing. Ignores audio with DRM. Prefers audio for the same container, then as `bestAudio` does.
+ */
+export function createAudioFinder({
+  formats,
+  language,
+}: Pick<PageInfo, "formats" | "language">): (format: Format) => Format | null {
+  const audio = formats.filter(
+    (format) => !hasVideo(format) && hasAudio(format) && !format.has_drm,
+  );
+  const anywhere = bestByContainer(audio, language);
+  const byManifest = new Map(
+    Map.groupBy(audio, ({ manifest_url }) => manifest_url)
+      .entries()
+      .map(([url, listed]) => [url, bestByContainer(listed, language)]),
+  );
+  return (format) => {
+    const isCertain = !hasAudio(format);
+    const isPossible = format.acodec === null && format.protocol !== "https";
+    if (!hasVideo(format) || (!isCertain && !isPossible)) return null;
+    const { manifest_url } = format;
+    const own = manifest_url === null ? undefined : byManifest.get(manifest_url);
+    const best = own ?? (isCertain ? anywhere : undefined);
+    return best?.[isWebm(format) ? "webm" : "mp4"] ?? null;
+  };
+}
+
+function bestByContainer(audio: readonly Format[], language: string | null) {
+  const any = bestAudio(audio, language);
+  const best = (formats: readonly Format[]) => bestAudio(formats, language) ?? any;
+  return {
+    webm: best(audio.filter(isWebm)),
+    mp4: best(audio.filter((format) => !isWebm(format))),
+  };
+}
+
+/** Whether both fit into one container without re-encoding: WebM with WebM, the rest as MP4. */
+export function isMuxable(a: Format, b: Format): boolean {
+  return isWebm(a) === isWebm(b);
+}
+
+function isWebm({ ext, mime_type }: Format): boolean {
+  return ext === "webm" || ext === "weba" || mime_type?.endsWith("/webm") === true;
+}
+
+/** Compares primary subtags only: `en-GB` matches `en` (RFC 5646 §2.2.1). */
+function isSameLanguage(a: string | null, b: string): boolean {
+  return a?.split("-", 1)[0]?.toLowerCase() === b.split("-", 1)[0]?.toLowerCase();
+}

@@ -1,0 +1,91 @@
+import { afterAll, expect, it } from "vitest";
+import { createFormatLocator } from "../../src/engines/native/locate-format.ts";
+import { planDownload } from "../../src/engines/native/plan.ts";
+import { createHttpClient } from "../../src/net/http-client.ts";
+import { formatAt } from "../contracts/engine/harness.ts";
+import { mediaPlaylist, multivariant } from "../media/hls.ts";
+import { dash, hls, resource, type Resources } from "../media/resources.ts";
+import { startSite } from "../media/site.ts";
+
+const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
+afterAll(() => client.close());
+const locator = () => createFormatLocator(client, AbortSignal.timeout(5_000));
+
+const set = (kind: string, codecs: string) =>
+  `<AdaptationSet mimeType="${kind}/mp4"><SegmentTemplate media="${kind}-$Number$.m4s" duration="3"/>` +
+  `<Representation id="${kind}" bandwidth="1000" codecs="${codecs}"/></AdaptationSet>`;
+const mpd = dash(
+  `<MPD mediaPresentationDuration="PT6S"><Period>${set("video", "avc1.64000c")}${set("audio", "mp4a.40.2")}</Period></MPD>`,
+);
+const playlist = hls(mediaPlaylist(["#EXTINF:6,", "1.ts"]));
+
+async function plan(resources: Resources, entry: string) {
+  const site = await startSite(new Map(resources));
+  try {
+    const job = {
+      format: formatAt(site.url(entry)),
+      audio: null,
+      audioOnly: false,
+      folder: "/none",
+    };
+    const { main, audio } = await planDownload(job, locator());
+    const urls = [main, audio].map((source) =>
+      source?.kind === "segments" ? source.list.segments[0]?.url : null,
+    );
+    const paths = urls.map((url) => url && new URL(url).pathname.slice(1));
+    return { paths, asked: site.asked.map(({ path }) => path) };
+  } finally {
+    await site.close();
+  }
+}
+
+it("requests an MPD once for its video and its audio", async () => {
+  expect(await plan(new Map([["main.mpd", mpd]]), "main.mpd")).toEqual({
+    paths: ["video-1.m4s", "audio-1.m4s"],
+    asked: ["main.mpd"],
+  });
+});
+
+it("chooses the best variant, and the best audio-only format as its audio", async () => {
+  const text = multivariant(
+    [
+      { uri: "low.m3u8", bandwidth: 90_000, codecs: "avc1.64000c,mp4a.40.2", audio: "aac" },
+      { uri: "only/audio.m3u8", bandwidth: 64_000, codecs: "mp4a.40.2", audio: "aac" },
+      { uri: "high/video.m3u8", bandwidth: 110_000, codecs: "avc1.64000c,mp4a.40.2", audio: "aac" },
+    ],
+    [{ group: "aac", language: "en", uri: "en/audio.m3u8", isDefault: true }],
+  );
+  const resources = new Map([
+    ["index.m3u8", hls(text)],
+    ["high/video.m3u8", playlist],
+    ["only/audio.m3u8", playlist],
+  ]);
+  expect(await plan(resources, "index.m3u8")).toEqual({
+    paths: ["high/1.ts", "only/1.ts"],
+    asked: ["index.m3u8", "high/video.m3u8", "only/audio.m3u8"],
+  });
+});
+
+it("refuses a media playlist that has become a multivariant one", async () => {
+  const live = hls(mediaPlaylist(["#EXTINF:6,", "1.ts"], false));
+  const site = await startSite(new Map([["index.m3u8", live]]));
+  const { media } = await locator()(formatAt(site.url("index.m3u8")));
+  site.resources.set(
+    "index.m3u8",
+    hls(multivariant([{ uri: "a.m3u8", bandwidth: 1, codecs: "" }])),
+  );
+  const reloaded = media.kind === "segments" ? media.reload() : null;
+  await expect(reloaded).rejects.toMatchObject({ code: "upstream_invalid" });
+  await site.close();
+});
+
+it("locates a file without a request", async () => {
+  const site = await startSite(new Map([["film.mp4", resource("video/mp4", "")]]));
+  const { media, audio } = await locator()(formatAt(site.url("film.mp4")));
+  expect({ media, audio }).toEqual({
+    media: { kind: "file", url: new URL(site.url("film.mp4")) },
+    audio: null,
+  });
+  expect(site.asked).toEqual([]);
+  await site.close();
+});
