@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/packed-audio.ts";
+import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { type Container, sniffContainer } from "../../src/remux/sniff.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";

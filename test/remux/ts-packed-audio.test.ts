@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/packed-audio.ts";
+import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { createMediaFolder, decodedMd5, hasFfmpeg, sound } from "./ts-media.ts";
 import { adtsFrames } from "./ts-packet-maker.ts";

@@ -1,8 +1,12 @@
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import type { SegmentTiming, Sample, SampleSink } from "../../src/remux/samples.ts";
-import type { TrackFormat } from "../../src/remux/samples.ts";
+import type {
+  Sample,
+  SampleSink,
+  SegmentTiming,
+  TrackFormat,
+  TrackKind,
+} from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import type { Kind } from "../../src/remux/mpeg-ts/streams.ts";
 
 export interface RecordedTrack {
   formats: TrackFormat[];
@@ -12,7 +16,7 @@ export interface RecordedTrack {
 export interface Recorder extends SampleSink {
   tracks: RecordedTrack[];
   /** The one track of a kind. */
-  track(kind: Kind): RecordedTrack;
+  track(kind: TrackKind): RecordedTrack;
 }
 
 /** A sink that keeps what it is given. */
@@ -41,7 +45,7 @@ export const start: SegmentTiming = { timeline: 0, offsetS: null };
 /** What comes out of pieces of one timeline. */
 export function demux(
   pieces: readonly Uint8Array[],
-  kinds: readonly Kind[] = ["video", "audio"],
+  kinds: readonly TrackKind[] = ["video", "audio"],
 ): Recorder {
   const recorder = createRecorder();
   const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: createTimelines(), kinds });

@@ -4,7 +4,7 @@ import type { MediaChunk, SourceStream } from "./source-stream.ts";
 import { createFmp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
-import { createPackedAudioDemuxer } from "../../remux/packed-audio/packed-audio.ts";
+import { createPackedAudioDemuxer } from "../../remux/packed-audio/demuxer.ts";
 import type { Demuxer, SampleSink, TrackFormat } from "../../remux/samples.ts";
 import type { Container } from "../../remux/sniff.ts";
 import { createTimelines, type Timelines } from "../../remux/timelines.ts";

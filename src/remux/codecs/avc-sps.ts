@@ -6,8 +6,9 @@ export interface AvcSps {
   id: number;
   /** profile_idc, constraint flags, level_idc. */
   profile: Uint8Array;
-  /** avcC ends with chroma format and bit depths. */
+  /** The profile is one whose `avcC` ends with chroma format and bit depths. */
   isHigh: boolean;
+  /** chroma_format_idc. */
   chroma: number;
   /** Bits beyond 8. */
   lumaDepth: number;
@@ -15,13 +16,14 @@ export interface AvcSps {
   /** Pixels as coded, cropped. */
   width: number;
   height: number;
+  /** Width : height of a pixel. */
   pixelAspect: readonly [number, number];
 }
 
 const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 const maxPixels = 65_535;
 
-/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` where it is damaged. */
+/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` if it is damaged. */
 export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const payload = unescapeNal(unit.subarray(1, 1024));
   const profile = payload.subarray(0, 3);
@@ -80,7 +82,7 @@ function skipPictureOrder(bits: BitReader): void {
   for (let i = 0; i < cycle; i++) bits.readSigned();
 }
 
-/** Pixels cut off on both sides; `planes` is ChromaArrayType. */
+/** Returns the pixels cropped in each direction; `planes`: ChromaArrayType. */
 function readCrop(bits: BitReader, planes: number, isFrameOnly: boolean) {
   if (bits.read(1) === 0) return { across: 0, down: 0 };
   const unitX = planes === 1 || planes === 2 ? 2 : 1;

@@ -8,6 +8,7 @@ export interface HevcSps {
   subLayers: number;
   /** sps_temporal_id_nesting_flag. */
   isNested: boolean;
+  /** chroma_format_idc. */
   chroma: number;
   /** Bits beyond 8. */
   lumaDepth: number;
@@ -21,7 +22,7 @@ const headBytes = 3;
 const profileBytes = 12;
 const maxPixels = 65_535;
 
-/** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` where it is damaged. */
+/** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
 export function readHevcSps(unit: Uint8Array): HevcSps | null {
   const payload = unescapeNal(unit.subarray(0, 1024));
   const head = payload[headBytes - 1] ?? 0;
@@ -45,7 +46,7 @@ export function readHevcSps(unit: Uint8Array): HevcSps | null {
   return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height };
 }
 
-/** The sub-layers' part of profile_tier_level (§7.3.3). */
+/** Skips the sub-layers in profile_tier_level (§7.3.3). */
 function skipSubLayers(bits: BitReader, count: number): void {
   if (count === 0) return;
   const flags = Array.from({ length: count }, () => bits.read(2));
@@ -53,7 +54,7 @@ function skipSubLayers(bits: BitReader, count: number): void {
   for (const flag of flags) bits.skip((flag & 2 ? 88 : 0) + (flag & 1 ? 8 : 0));
 }
 
-/** Pixels cut off on both sides by the conformance window. */
+/** Returns the pixels cropped in each direction by the conformance window; `planes`: ChromaArrayType. */
 function readWindow(bits: BitReader, planes: number) {
   if (bits.read(1) === 0) return { across: 0, down: 0 };
   const unitX = planes === 1 || planes === 2 ? 2 : 1;

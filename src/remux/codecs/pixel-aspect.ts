@@ -22,7 +22,7 @@ const known: readonly (readonly [number, number])[] = [
 ];
 const stated = 255;
 
-/** Reads the beginning of a sequence parameter set's VUI, its flag included; square where none is said. */
+/** Reads the start of the VUI of a sequence parameter set, its flag included; 1 : 1 if it states none. */
 export function readPixelAspect(bits: BitReader): readonly [number, number] {
   const hasVui = bits.read(1) === 1;
   if (!hasVui || bits.read(1) === 0) return [1, 1];

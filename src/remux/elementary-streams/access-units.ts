@@ -1,52 +1,45 @@
 import { ServiceError } from "../../errors.ts";
+import type { AccessUnit } from "../codecs/access-unit.ts";
 import { startCode, trimZeros } from "../codecs/annex-b.ts";
-import type { ElementaryStream, PesTime } from "./elementary-stream.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import type { ElementaryStream, PesTime } from "./stream.ts";
 
-/** One picture's NAL units: `units[i]` lies in `bytes` from `starts[i]` to `ends[i]`. */
-export interface AccessUnit {
-  bytes: Buffer;
-  count: number;
-  starts: readonly number[];
-  ends: readonly number[];
-  roles: readonly number[];
-  /** As stated for its first byte. */
+/** An access unit of an elementary stream; valid until the callback that gets it returns. */
+export interface TimedAccessUnit extends AccessUnit {
+  /** As stated for its first byte; `null`: not stated. */
   time: PesTime | null;
   /** Nothing follows it on this timeline. */
   isLast: boolean;
 }
 
-/** Cuts a byte stream into access units. */
+/** Splits an elementary stream into access units. */
 export interface AccessUnitReader {
-  /** Gives those that are complete; with `isLast` also the one at the end. */
+  /**
+   * Reads the complete access units; with `isLast` also the one at the end.
+   * @throws ServiceError `upstream_invalid` if an access unit has over 16384 NAL units.
+   */
   read(isLast: boolean): void;
 }
 
 const maxUnits = 16_384;
 
-/**
- * @throws ServiceError from `read`: `upstream_invalid` where an access unit has more than 16384 NAL
- * units.
- */
 export function createAccessUnitReader(
   stream: ElementaryStream,
   syntax: VideoSyntax,
-  onAccessUnit: (unit: AccessUnit) => void,
+  onAccessUnit: (unit: TimedAccessUnit) => void,
 ): AccessUnitReader {
   let starts: number[] = [];
   let roles: number[] = [];
   let time: PesTime | null = null;
   let hasPicture = false;
-  /** Up to here the stream has been searched. */
+  /** The stream has been searched up to here. */
   let searched = 0;
 
   const finish = (bytes: Buffer, end: number, isLast: boolean): void => {
     const ends = starts.map((start, i) =>
       trimZeros(bytes, start, (starts[i + 1] ?? end + startCode.length) - startCode.length),
     );
-    if (hasPicture) {
-      onAccessUnit({ bytes, count: starts.length, starts, ends, roles, time, isLast });
-    }
+    if (hasPicture) onAccessUnit({ bytes, starts, ends, roles, time, isLast });
     starts = [];
     roles = [];
     hasPicture = false;
@@ -63,7 +56,7 @@ export function createAccessUnitReader(
     roles.push(role);
     hasPicture ||= (role & nal.picture) !== 0;
   };
-  /** Everything before it is done with. */
+  /** Drops everything before `offset`. */
   const release = (offset: number): void => {
     stream.consume(offset);
     searched = Math.max(0, searched - offset);

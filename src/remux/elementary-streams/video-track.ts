@@ -1,18 +1,10 @@
-import { type AccessUnit, createAccessUnitReader } from "./access-units.ts";
-import type { ElementaryStream } from "./elementary-stream.ts";
-import { createNalWriter } from "../codecs/nal-writer.ts";
+import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/access-unit.ts";
 import { createParameterSets } from "../codecs/parameter-sets.ts";
-import type { TrackOutput } from "./track-output.ts";
-import { ticksPerSecond, type Clock, unwrap } from "./clock.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
-
-/** Makes the samples of one track of an elementary stream. */
-export interface TrackReader {
-  /** Reads what is complete; with `isLast` everything. */
-  read(isLast: boolean): void;
-  /** What comes next does not go on from what is held: bytes in between were lost. */
-  skip(): void;
-}
+import type { TrackOutput } from "../track-output.ts";
+import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
+import { ticksPerSecond, type Clock, unwrap } from "./clock.ts";
+import type { ElementaryStream, TrackReader } from "./stream.ts";
 
 export interface VideoTrackOptions {
   stream: ElementaryStream;
@@ -22,25 +14,25 @@ export interface VideoTrackOptions {
   language: string | null;
 }
 
-/** A stream that says something else in every picture goes on with what is in the pictures alone. */
+/** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
 const maxFormats = 64;
-const usualDuration = ticksPerSecond / 25;
-/** Nothing is shown later than this after it was decoded. */
+const defaultDuration = ticksPerSecond / 25;
+/** Between decode and presentation time. */
 const maxDelay = 10 * ticksPerSecond;
 
 /**
- * H.264 or HEVC. Parameter sets go into the sample entry; those that change later make another one and
- * stay in the samples too, for readers that only look at one of the two places. Pictures before the
- * first parameter sets are left out.
+ * Creates a reader of H.264 or HEVC. Parameter sets go into the sample entry. If they change, they make
+ * another sample entry and stay in the samples too, for players that read only one of the two. Pictures
+ * before the first parameter sets are left out.
  */
 export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const { stream, syntax, clock, output, language } = options;
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
   let formats = 0;
-  let dts = -usualDuration;
+  let dts = -defaultDuration;
   let delay = 0;
-  let duration = usualDuration;
+  let duration = defaultDuration;
 
   const declare = (): void => {
     if (formats > maxFormats) return;
@@ -49,7 +41,7 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     output.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
     formats++;
   };
-  const advance = (unit: AccessUnit): void => {
+  const advance = (unit: TimedAccessUnit): void => {
     if (!unit.time) {
       dts += duration;
       return;
@@ -60,9 +52,9 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
     delay = unwrap(unit.time.pts - unit.time.dts, 0);
     if (Math.abs(delay) > maxDelay) delay = 0;
   };
-  const onAccessUnit = (unit: AccessUnit): void => {
+  const onAccessUnit = (unit: TimedAccessUnit): void => {
     advance(unit);
-    if (sets.take(unitsOf(unit, nal.parameters))) declare();
+    if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return;
     clock.reach(dts + delay + duration);
     output.write({
@@ -77,13 +69,7 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   return { read: units.read, skip: () => {} };
 }
 
-function unitsOf(unit: AccessUnit, role: number): Buffer[] {
-  return unit.roles.flatMap((found, i) =>
-    found & role ? [unit.bytes.subarray(unit.starts[i], unit.ends[i])] : [],
-  );
-}
-
 function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {
   if (unit.roles.some((role) => (role & nal.sync) !== 0)) return true;
-  return unitsOf(unit, nal.message).some(syntax.isRecoveryPoint);
+  return nalUnitsWith(unit, nal.message).some(syntax.isRecoveryPoint);
 }
