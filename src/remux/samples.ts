@@ -50,6 +50,8 @@ export interface Demuxer {
    * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`.
    */
   read(segment: Uint8Array, timing: SegmentTiming): void;
+  /** Only of MP4: reads a segment or whole file of any size; each step reads a bounded part of it. */
+  readFile?(path: string, timing: SegmentTiming): Generator<undefined, void>;
   /** Writes what is held back (the last access units). */
   flush(): void;
 }

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { fragmentsOf } from "../../src/remux/mp4/read/file.ts";
-import type { SegmentTiming, TrackFormat } from "../../src/remux/samples.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
@@ -74,27 +73,27 @@ export async function factsOf(path: string): Promise<Facts> {
   };
 }
 
-/** One source of pieces: where they stand may be said for each. */
+/** A source of segments, or of the paths of files. */
 export interface Source {
-  pieces: Iterable<Uint8Array>;
-  kinds?: readonly TrackFormat["kind"][];
-  place?: (index: number) => SegmentTiming;
+  segments: readonly (Uint8Array | string)[];
+  /** Default: both. */
+  kinds?: readonly TrackKind[];
+  /** Default: all are on the first timeline. */
+  timing?: (index: number) => SegmentTiming;
 }
 
-export const fileSource = (path: string): Source => ({ pieces: fragmentsOf(path) });
-export const wholeSource = (path: string): Source => ({ pieces: [readFileSync(path)] });
-
-const bothKinds: readonly TrackFormat["kind"][] = ["video", "audio"];
+const bothKinds: readonly TrackKind[] = ["video", "audio"];
+export const start: SegmentTiming = { timeline: 0, offsetS: null };
 
 /** Demuxes the sources one after the other into one MP4. */
 export function remux(sources: readonly Source[], path: string, expectedS: number | null = 4) {
   const writer = openMp4Writer({ path, expectedS });
   const timelines = createTimelines();
-  for (const { pieces, kinds = bothKinds, place } of sources) {
-    const demuxer = createFmp4Demuxer({ sink: writer, timelines, kinds });
-    let index = 0;
-    for (const piece of pieces) {
-      demuxer.read(piece, place?.(index++) ?? { timeline: 0, offsetS: null });
+  for (const { segments, kinds = bothKinds, timing = () => start } of sources) {
+    const demuxer = createMp4Demuxer({ sink: writer, timelines, kinds });
+    for (const [i, segment] of segments.entries()) {
+      if (typeof segment !== "string") demuxer.read(segment, timing(i));
+      else for (const _ of demuxer.readFile(segment, timing(i)));
     }
     demuxer.flush();
   }

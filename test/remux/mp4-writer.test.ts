@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { boxesIn, childOf, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { boxesIn, getChild, viewOf } from "../../src/remux/mp4/boxes.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
 import type { Sample } from "../../src/remux/samples.ts";
@@ -179,11 +179,11 @@ describe("the MP4 writer", () => {
     const bytes = readFileSync(path);
     const view = viewOf(bytes);
     const moov = [...boxesIn(view, 0, bytes.length)].find(({ type }) => type === "moov")!;
-    const types = (box = childOf(view, moov, "trak")!): string[] =>
+    const types = (box = getChild(view, moov, "trak")): string[] =>
       [...boxesIn(view, box.body, box.end)].map(({ type }) => type);
     expect(types()).toEqual(["tkhd", "mdia"]);
-    const mdia = childOf(view, childOf(view, moov, "trak")!, "mdia")!;
-    const stbl = childOf(view, childOf(view, mdia, "minf")!, "stbl")!;
+    const mdia = getChild(view, getChild(view, moov, "trak"), "mdia");
+    const stbl = getChild(view, getChild(view, mdia, "minf"), "stbl");
     expect(types(stbl)).toEqual(["stsd", "stts", "stsc", "stsz", "stco"]);
   });
 });

@@ -1,4 +1,4 @@
-import { createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -108,8 +108,10 @@ async function spool(stream: SourceStream, { job, signal }: SourceStreamContext)
   const path = join(job.folder, `${name}.whole`);
   async function* bytes() {
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      // A copy: the stream that it goes to takes its time.
-      yield Uint8Array.from(next.value.bytes);
+      const { media } = next.value;
+      // A copy: the bytes are valid only until the next chunk is requested.
+      if (media instanceof Uint8Array) yield Uint8Array.from(media);
+      else yield* createReadStream(media.path);
     }
   }
   await pipeline(bytes, createWriteStream(path), { signal });

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
-import type { MediaChunk, SourceStream } from "./source-stream.ts";
-import { createFmp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
+import type { SourceStream } from "./source-stream.ts";
+import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../remux/packed-audio/demuxer.ts";
@@ -42,6 +42,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
   const streams = [main, audio].filter((stream) => stream !== null);
+  const runs: DemuxSession[] = [];
   const start = (stream: SourceStream, kinds: readonly TrackFormat["kind"][]) =>
     startRun(stream, kinds, writer, timelines);
   try {
@@ -49,7 +50,8 @@ export async function remux(options: RemuxOptions): Promise<void> {
       main,
       audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
     );
-    const runs = audio === null ? [pictures] : [pictures, start(audio, ["audio"])];
+    runs.push(pictures);
+    if (audio !== null) runs.push(start(audio, ["audio"]));
     let mayNeedAudio = openAudio !== null && audio === null;
     for (;;) {
       const run = leastAdvanced(runs);
@@ -75,6 +77,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
     throw error;
   } finally {
     // Closes the files that they are read from.
+    for (const { close } of runs) await close();
     for (const { chunks } of streams) await chunks.return?.();
   }
 }
@@ -86,7 +89,10 @@ interface DemuxSession {
   readonly isOver: boolean;
   /** What tracks it has shown so far. */
   readonly kinds: ReadonlySet<TrackFormat["kind"]>;
+  /** Reads one chunk, of a file a bounded part. */
   step(): Promise<void>;
+  /** Stops reading; closes a file that is read. */
+  close(): Promise<void>;
 }
 
 function leastAdvanced(runs: readonly DemuxSession[]): DemuxSession | undefined {
@@ -115,7 +121,7 @@ function startRun(
       writer.write(track, sample);
     },
   };
-  const demuxer = createDemuxer(stream, { sink, timelines, kinds: wanted });
+  const steps = demux(stream, createDemuxer(stream, { sink, timelines, kinds: wanted }));
   return {
     get timeS() {
       return timeS;
@@ -125,12 +131,31 @@ function startRun(
     },
     kinds,
     async step() {
-      const next: IteratorResult<MediaChunk> = await stream.chunks.next();
-      isOver = next.done === true;
-      if (next.done === true) demuxer.flush();
-      else demuxer.read(next.value.bytes, next.value.place);
+      isOver = (await steps.next()).done === true;
+    },
+    async close() {
+      await steps.return();
     },
   };
+}
+
+async function* demux(
+  { name, chunks }: SourceStream,
+  demuxer: Demuxer,
+): AsyncGenerator<undefined, void, undefined> {
+  for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+    const { media, place } = next.value;
+    if (media instanceof Uint8Array) {
+      demuxer.read(media, place);
+      yield;
+    } else if (demuxer.readFile !== undefined) {
+      yield* demuxer.readFile(media.path, place);
+    } else {
+      const message = `the segments of the ${name} medium are in different containers`;
+      throw new ServiceError("upstream_invalid", message);
+    }
+  }
+  demuxer.flush();
 }
 
 interface DemuxerParts {
@@ -140,7 +165,7 @@ interface DemuxerParts {
 }
 
 function createDemuxer({ container, name }: SourceStream, parts: DemuxerParts): Demuxer {
-  if (container === "mp4") return createFmp4Demuxer(parts);
+  if (container === "mp4") return createMp4Demuxer(parts);
   if (container === "mpeg-ts") return createMpegTsDemuxer(parts);
   if (container === "packed-audio") return createPackedAudioDemuxer(parts);
   throw new ServiceError("upstream_invalid", `the ${name} medium is of no known kind`);

@@ -7,7 +7,6 @@ import type { Meter } from "./meter.ts";
 import type { FetchedPart, Part, PartStore } from "./part-store.ts";
 import { decipher, fetchSegments, type FetchedSegment } from "./fetch-segments.ts";
 import type { Source, SourceName } from "./plan.ts";
-import { fragmentsOf } from "../../remux/mp4/read/file.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { type Container, sniffContainer } from "../../remux/sniff.ts";
 
@@ -31,11 +30,15 @@ export interface SourceStream {
   chunks: AsyncIterator<MediaChunk, unknown>;
 }
 
-/** Bytes that a demuxer can take at once. */
+/** What a demuxer can take at once. */
 export interface MediaChunk {
-  /** Valid until the next chunk is asked for. */
-  bytes: Uint8Array;
+  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
+  media: Uint8Array | Mp4File;
   place: SegmentTiming;
+}
+
+export interface Mp4File {
+  path: string;
 }
 
 type FileSource = Extract<Source, { kind: "file" }>;
@@ -76,7 +79,8 @@ async function openSegmentStream(
     yield head;
     yield* chunks;
   }
-  const container = sniffContainer(first.value.bytes);
+  const { media } = first.value;
+  const container = media instanceof Uint8Array ? sniffContainer(media) : "mp4";
   return { name: source.name, container, path: null, chunks: whole(first.value) };
 }
 
@@ -107,7 +111,7 @@ const wholeFile: SegmentTiming = { timeline: 0, offsetS: null };
 
 /** The medium that is all in the file at `path`. */
 export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> {
-  for await (const bytes of bytesIn(path)) yield { bytes, place: wholeFile };
+  for await (const media of mediaIn(path)) yield { media, place: wholeFile };
 }
 
 async function* segmentChunks(
@@ -125,10 +129,12 @@ async function* segmentChunks(
   });
   const read = createReader();
   for await (const piece of pieces) {
-    for await (const bytes of bytesOf(piece, read)) {
+    for await (const media of mediaOf(piece, read)) {
       // What a live stream shows in place of a segment is a gap in the recording, not its end.
-      const isGap = source.liveMemory !== null && sniffContainer(bytes) === null;
-      if (bytes.length > 0 && !isGap) yield { bytes, place: piece.place };
+      const isGap =
+        media instanceof Uint8Array &&
+        (media.length === 0 || (source.liveMemory !== null && sniffContainer(media) === null));
+      if (!isGap) yield { media, place: piece.place };
     }
   }
 }
@@ -136,15 +142,15 @@ async function* segmentChunks(
 /** A bigger piece is not read at once, as one that is encrypted must be. */
 const maxPieceBytes = 128 * 1024 * 1024;
 
-async function* bytesOf(
+async function* mediaOf(
   { path, size, cipher }: FetchedSegment,
   read: ReturnType<typeof createReader>,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Uint8Array | Mp4File> {
   if (size <= maxPieceBytes) {
     const bytes = read(path, size);
     yield cipher === null ? bytes : decipher(bytes, cipher);
   } else if (cipher === null) {
-    yield* bytesIn(path);
+    yield* mediaIn(path);
   } else {
     const rule = `an encrypted segment may have ${maxPieceBytes} bytes, this one has ${size}`;
     throw new ServiceError("upstream_invalid", rule);
@@ -165,8 +171,8 @@ function createReader() {
 
 const chunkBytes = 8 * 1024 * 1024;
 
-/** MP4 comes a fragment at a time; all else can be cut anywhere. */
-async function* bytesIn(path: string): AsyncGenerator<Uint8Array> {
-  if (sniffFile(path) === "mp4") yield* fragmentsOf(path);
+/** All containers but MP4 can be cut anywhere. */
+async function* mediaIn(path: string): AsyncGenerator<Uint8Array | Mp4File> {
+  if (sniffFile(path) === "mp4") yield { path };
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }
