@@ -1,3 +1,5 @@
+import type { Timelines } from "./timelines.ts";
+
 export type TrackKind = "video" | "audio";
 
 /**
@@ -39,6 +41,13 @@ export interface SampleSink {
    */
   setFormat(format: TrackFormat, track?: number): number;
   write(track: number, sample: Sample): void;
+}
+
+export interface DemuxerOptions {
+  sink: SampleSink;
+  timelines: Timelines;
+  /** The first usable track of each of these kinds is read, all others are left out. */
+  kinds: readonly TrackKind[];
 }
 
 /** Reads one stream, segment by segment in order, and writes its samples into a sink. */

@@ -5,7 +5,7 @@ import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, SampleSink, TrackFormat } from "../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, TrackFormat } from "../../remux/samples.ts";
 import type { Container } from "../../remux/sniff.ts";
 import { createTimelines, type Timelines } from "../../remux/timelines.ts";
 
@@ -158,15 +158,9 @@ async function* demux(
   demuxer.flush();
 }
 
-interface DemuxerParts {
-  sink: SampleSink;
-  timelines: Timelines;
-  kinds: readonly TrackFormat["kind"][];
-}
-
-function createDemuxer({ container, name }: SourceStream, parts: DemuxerParts): Demuxer {
-  if (container === "mp4") return createMp4Demuxer(parts);
-  if (container === "mpeg-ts") return createMpegTsDemuxer(parts);
-  if (container === "packed-audio") return createPackedAudioDemuxer(parts);
+function createDemuxer({ container, name }: SourceStream, options: DemuxerOptions): Demuxer {
+  if (container === "mp4") return createMp4Demuxer(options);
+  if (container === "mpeg-ts") return createMpegTsDemuxer(options);
+  if (container === "packed-audio") return createPackedAudioDemuxer(options);
   throw new ServiceError("upstream_invalid", `the ${name} medium is of no known kind`);
 }

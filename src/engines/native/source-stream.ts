@@ -33,11 +33,11 @@ export interface SourceStream {
 /** What a demuxer can take at once. */
 export interface MediaChunk {
   /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
-  media: Uint8Array | Mp4File;
+  media: Uint8Array | MediaFile;
   place: SegmentTiming;
 }
 
-export interface Mp4File {
+export interface MediaFile {
   path: string;
 }
 
@@ -145,7 +145,7 @@ const maxPieceBytes = 128 * 1024 * 1024;
 async function* mediaOf(
   { path, size, cipher }: FetchedSegment,
   read: ReturnType<typeof createReader>,
-): AsyncGenerator<Uint8Array | Mp4File> {
+): AsyncGenerator<Uint8Array | MediaFile> {
   if (size <= maxPieceBytes) {
     const bytes = read(path, size);
     yield cipher === null ? bytes : decipher(bytes, cipher);
@@ -172,7 +172,7 @@ function createReader() {
 const chunkBytes = 8 * 1024 * 1024;
 
 /** All containers but MP4 can be cut anywhere. */
-async function* mediaIn(path: string): AsyncGenerator<Uint8Array | Mp4File> {
+async function* mediaIn(path: string): AsyncGenerator<Uint8Array | MediaFile> {
   if (sniffFile(path) === "mp4") yield { path };
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }

@@ -1,6 +1,6 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
-import { readPixelAspect } from "./pixel-aspect.ts";
+import { readCrop, readPixelAspect } from "./picture-size.ts";
 
 export interface AvcSps {
   id: number;
@@ -40,9 +40,9 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isFrameOnly = bits.read(1) === 1;
   if (!isFrameOnly) bits.skip(1);
   bits.skip(1);
-  const { across, down } = readCrop(bits, format.planes, isFrameOnly);
-  const width = columns * 16 - across;
-  const height = rows * 16 * (isFrameOnly ? 1 : 2) - down;
+  const crop = readCrop(bits, format.planes);
+  const width = columns * 16 - crop.across;
+  const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
   const isValid = id < 32 && width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
   if (bits.isOverrun || !isValid || format.chroma > 3) return null;
   const pixelAspect = readPixelAspect(bits);
@@ -80,14 +80,4 @@ function skipPictureOrder(bits: BitReader): void {
   bits.readSigned();
   const cycle = Math.min(bits.readUnsigned(), 255);
   for (let i = 0; i < cycle; i++) bits.readSigned();
-}
-
-/** Returns the pixels cropped in each direction; `planes`: ChromaArrayType. */
-function readCrop(bits: BitReader, planes: number, isFrameOnly: boolean) {
-  if (bits.read(1) === 0) return { across: 0, down: 0 };
-  const unitX = planes === 1 || planes === 2 ? 2 : 1;
-  const unitY = (planes === 1 ? 2 : 1) * (isFrameOnly ? 1 : 2);
-  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
-  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
-  return { across, down };
 }

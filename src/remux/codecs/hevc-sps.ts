@@ -1,5 +1,6 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
+import { readCrop } from "./picture-size.ts";
 
 export interface HevcSps {
   id: number;
@@ -35,7 +36,7 @@ export function readHevcSps(unit: Uint8Array): HevcSps | null {
   const isSeparate = chroma === 3 && bits.read(1) === 1;
   const codedWidth = bits.readUnsigned();
   const codedHeight = bits.readUnsigned();
-  const crop = readWindow(bits, isSeparate ? 0 : chroma);
+  const crop = readCrop(bits, isSeparate ? 0 : chroma);
   const lumaDepth = bits.readUnsigned() & 7;
   const chromaDepth = bits.readUnsigned() & 7;
   const width = codedWidth - crop.across;
@@ -52,14 +53,4 @@ function skipSubLayers(bits: BitReader, count: number): void {
   const flags = Array.from({ length: count }, () => bits.read(2));
   bits.skip((8 - count) * 2);
   for (const flag of flags) bits.skip((flag & 2 ? 88 : 0) + (flag & 1 ? 8 : 0));
-}
-
-/** Returns the pixels cropped in each direction by the conformance window; `planes`: ChromaArrayType. */
-function readWindow(bits: BitReader, planes: number) {
-  if (bits.read(1) === 0) return { across: 0, down: 0 };
-  const unitX = planes === 1 || planes === 2 ? 2 : 1;
-  const unitY = planes === 1 ? 2 : 1;
-  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
-  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
-  return { across, down };
 }

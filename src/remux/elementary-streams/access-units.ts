@@ -12,22 +12,18 @@ export interface TimedAccessUnit extends AccessUnit {
   isLast: boolean;
 }
 
-/** Splits an elementary stream into access units. */
-export interface AccessUnitReader {
-  /**
-   * Reads the complete access units; with `isLast` also the one at the end.
-   * @throws ServiceError `upstream_invalid` if an access unit has over 16384 NAL units.
-   */
-  read(isLast: boolean): void;
-}
-
 const maxUnits = 16_384;
 
+/**
+ * Splits an elementary stream into access units. The function that is returned reads those that are
+ * complete, with `isLast` also the one at the end.
+ * @throws ServiceError, from that function: `upstream_invalid` if an access unit has over 16384 NAL units.
+ */
 export function createAccessUnitReader(
   stream: ElementaryStream,
   syntax: VideoSyntax,
   onAccessUnit: (unit: TimedAccessUnit) => void,
-): AccessUnitReader {
+): (isLast: boolean) => void {
   let starts: number[] = [];
   let roles: number[] = [];
   let time: PesTime | null = null;
@@ -63,29 +59,27 @@ export function createAccessUnitReader(
     for (let i = 0; i < starts.length; i++) starts[i] = (starts[i] ?? 0) - offset;
   };
 
-  return {
-    read(isLast) {
-      const bytes = stream.view();
-      const reserve = isLast ? 1 : syntax.headerLength;
-      for (;;) {
-        const at = bytes.indexOf(startCode, searched);
-        const start = at + startCode.length;
-        if (at < 0 || start + reserve > bytes.length) {
-          searched = at < 0 ? Math.max(searched, bytes.length - startCode.length + 1) : at;
-          break;
-        }
-        const role = syntax.classify(bytes, start);
-        if (role & nal.start && hasPicture) finish(bytes, at, false);
-        add(start, role);
-        searched = start;
+  return (isLast) => {
+    const bytes = stream.view();
+    const reserve = isLast ? 1 : syntax.headerLength;
+    for (;;) {
+      const at = bytes.indexOf(startCode, searched);
+      const start = at + startCode.length;
+      if (at < 0 || start + reserve > bytes.length) {
+        searched = at < 0 ? Math.max(searched, bytes.length - startCode.length + 1) : at;
+        break;
       }
-      if (isLast) {
-        finish(bytes, bytes.length, true);
-        release(bytes.length);
-      } else {
-        const first = starts[0];
-        release(first === undefined ? searched : first - startCode.length);
-      }
-    },
+      const role = syntax.classify(bytes, start);
+      if (role & nal.start && hasPicture) finish(bytes, at, false);
+      add(start, role);
+      searched = start;
+    }
+    if (isLast) {
+      finish(bytes, bytes.length, true);
+      release(bytes.length);
+    } else {
+      const first = starts[0];
+      release(first === undefined ? searched : first - startCode.length);
+    }
   };
 }

@@ -1,22 +1,13 @@
 import type { AudioFrame, AudioSyntax } from "../codecs/audio-syntax.ts";
-import type { TrackOutput } from "../track-output.ts";
-import { ticksPerSecond, type Clock } from "./clock.ts";
-import type { ElementaryStream, TrackReader } from "./stream.ts";
-
-export interface AudioTrackOptions {
-  stream: ElementaryStream;
-  syntax: AudioSyntax;
-  clock: Clock;
-  output: TrackOutput;
-  language: string | null;
-}
+import { ticksPerSecond } from "./clock.ts";
+import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
 
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
  * stated time on. Counting restarts from a stated time that is off by more than a frame: so rounding
  * does not jitter, and gaps stay.
  */
-export function createAudioTrack(options: AudioTrackOptions): TrackReader {
+export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
   const { stream, syntax, output } = options;
   const counter = createCounter(options);
   let format: string | null = null;
@@ -78,7 +69,7 @@ function isConfirmed(
   return next === "incomplete" ? next : next?.key === frame.key;
 }
 
-function createCounter({ clock, output }: AudioTrackOptions) {
+function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
   /** Where counting started, ticks; `null`: not yet. */
   let origin: number | null = null;
   /** Seconds counted since. */

@@ -29,14 +29,6 @@ export interface PesTime {
   dts: number;
 }
 
-/** Makes samples of one elementary stream. */
-export interface TrackReader {
-  /** Reads what is complete; with `isLast` everything. */
-  read(isLast: boolean): void;
-  /** Bytes were lost: what follows does not continue what is held. */
-  skip(): void;
-}
-
 const maxBytes = 32 * 1024 * 1024;
 
 export function createElementaryStream(): ElementaryStream {

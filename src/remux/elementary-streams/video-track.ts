@@ -1,18 +1,9 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/access-unit.ts";
 import { createParameterSets } from "../codecs/parameter-sets.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
-import type { TrackOutput } from "../track-output.ts";
 import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
-import { ticksPerSecond, type Clock, unwrap } from "./clock.ts";
-import type { ElementaryStream, TrackReader } from "./stream.ts";
-
-export interface VideoTrackOptions {
-  stream: ElementaryStream;
-  syntax: VideoSyntax;
-  clock: Clock;
-  output: TrackOutput;
-  language: string | null;
-}
+import { ticksPerSecond, unwrap } from "./clock.ts";
+import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
 
 /** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
 const maxFormats = 64;
@@ -25,7 +16,7 @@ const maxDelay = 10 * ticksPerSecond;
  * another sample entry and stay in the samples too, for players that read only one of the two. Pictures
  * before the first parameter sets are left out.
  */
-export function createVideoTrack(options: VideoTrackOptions): TrackReader {
+export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): TrackReader {
   const { stream, syntax, clock, output, language } = options;
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
@@ -65,8 +56,8 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
       isSync: isSync(unit, syntax),
     });
   };
-  const units = createAccessUnitReader(stream, syntax, onAccessUnit);
-  return { read: units.read, skip: () => {} };
+  // Nothing to skip: PES packets with missing bytes are removed from the stream.
+  return { read: createAccessUnitReader(stream, syntax, onAccessUnit), skip: () => {} };
 }
 
 function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {

@@ -15,7 +15,7 @@ export interface BoxReader {
 }
 
 /**
- * @param bytes What `box` is in.
+ * @param bytes The buffer that `box` points into.
  * @throws ServiceError `upstream_invalid`, from every read beyond the end of the box.
  */
 export function createBoxReader(bytes: Uint8Array, box: Box): BoxReader {

@@ -6,27 +6,16 @@ import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { createClock, type Clock } from "../elementary-streams/clock.ts";
-import {
-  createElementaryStream,
-  type ElementaryStream,
-  type TrackReader,
-} from "../elementary-streams/stream.ts";
+import { createElementaryStream, type ElementaryStream } from "../elementary-streams/stream.ts";
+import type { TrackReader } from "../elementary-streams/track-reader.ts";
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
-import type { Demuxer, SampleSink, TrackKind } from "../samples.ts";
-import type { Timelines } from "../timelines.ts";
+import type { Demuxer, DemuxerOptions } from "../samples.ts";
 import { createTrackOutput, type TrackOutput } from "../track-output.ts";
 import { createPacketReader } from "./packets.ts";
 import { createPesReader, type PesReader } from "./pes.ts";
 import { createPidTable } from "./pids.ts";
 import { createProgramReader } from "./program.ts";
 import type { ChosenStream } from "./streams.ts";
-
-export interface MpegTsDemuxerOptions {
-  sink: SampleSink;
-  timelines: Timelines;
-  /** The first usable stream of each of these kinds is read, all others are left out. */
-  kinds: readonly TrackKind[];
-}
 
 /** A stream of the program that is being read. */
 interface OpenStream {
@@ -48,8 +37,7 @@ const maxWaitBytes = 2 * 1024 * 1024;
  * counters may restart with a segment.
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer(options: MpegTsDemuxerOptions): Demuxer {
-  const { sink, timelines, kinds } = options;
+export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions): Demuxer {
   const clock = createClock(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   let timeline: number | null = null;

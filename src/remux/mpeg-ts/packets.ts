@@ -36,7 +36,7 @@ export function createPacketReader(
       if (stride === 0 || bytes[at] !== sync) {
         const found = findPackets(bytes, at);
         garbage += found.at - at;
-        if (garbage > maxGarbage) throw noPackets(garbage);
+        if (garbage > maxGarbage) throw noPacketsError(garbage);
         ({ at, stride } = found);
         if (stride === 0) break;
       }
@@ -64,7 +64,7 @@ export function createPacketReader(
       toSkip += Math.max(0, at - bytes.length);
       rest = Uint8Array.from(bytes.subarray(at));
       if (garbage >= minSegmentBytes && garbage + rest.length >= bytes.length)
-        throw noPackets(garbage);
+        throw noPacketsError(garbage);
     },
     reset() {
       stride = 0;
@@ -97,7 +97,7 @@ function arePacketsAt(bytes: Uint8Array, at: number, stride: number): boolean {
   return [2, 3, 4].every((count) => (bytes[at + count * stride] ?? sync) === sync);
 }
 
-function noPackets(length: number): ServiceError {
+function noPacketsError(length: number): ServiceError {
   return new ServiceError(
     "upstream_invalid",
     `reading an MPEG transport stream stopped: ${length} bytes in a row hold no packet`,

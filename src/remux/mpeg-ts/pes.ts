@@ -36,7 +36,7 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     if (isCut) stream.rewind();
     state = "closed";
   };
-  /** Returns where the payload starts in `bytes`; `to` if it does not yet, or the packet is not used. */
+  /** Returns where the payload starts in `bytes`; `to` if the header continues or the packet is left out. */
   const readHeader = (bytes: Uint8Array, from: number, to: number): number => {
     const added = Math.min(to - from, longestHeader - headerLength);
     header.set(bytes.subarray(from, from + added), headerLength);

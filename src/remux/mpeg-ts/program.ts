@@ -56,11 +56,11 @@ export function createProgramReader({
       mapPids.add(pid);
       pids.set(
         pid,
-        readSections((map) => onMap(pid, map)),
+        createSectionReader((map) => onMap(pid, map)),
       );
     }
   };
-  pids.set(associationPid, readSections(onAssociations));
+  pids.set(associationPid, createSectionReader(onAssociations));
   return {
     get hasMap() {
       return hasMap;
@@ -72,9 +72,4 @@ export function createProgramReader({
       latest = "";
     },
   };
-}
-
-function readSections(onSection: (section: Buffer) => void) {
-  const { read, drop } = createSectionReader(onSection);
-  return { read, onLoss: drop };
 }

@@ -1,16 +1,14 @@
-/** Assembles the sections of a table (ISO/IEC 13818-1 §2.4.4). */
-export interface SectionReader {
-  read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
-  /** Drops the incomplete section. */
-  drop(): void;
-}
+import type { PidReader } from "./pids.ts";
 
 const maxLength = 4096;
 const headLength = 3;
 const stuffing = 0xff;
 
-/** @param onSection Gets every section with a correct checksum; it is valid until the call returns. */
-export function createSectionReader(onSection: (section: Buffer) => void): SectionReader {
+/**
+ * Creates a reader that assembles the sections of a table (ISO/IEC 13818-1 §2.4.4).
+ * @param onSection Gets every section with a correct checksum; it is valid until the call returns.
+ */
+export function createSectionReader(onSection: (section: Buffer) => void): PidReader {
   const buffer = Buffer.alloc(maxLength);
   let length = 0;
   let isOpen = false;
@@ -45,7 +43,7 @@ export function createSectionReader(onSection: (section: Buffer) => void): Secti
       isOpen = true;
       append(bytes, start, to);
     },
-    drop() {
+    onLoss() {
       isOpen = false;
       length = 0;
     },

@@ -5,9 +5,9 @@ import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { createClock } from "../elementary-streams/clock.ts";
-import { createElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
-import type { Demuxer, SegmentTiming, SampleSink } from "../samples.ts";
-import type { Timelines } from "../timelines.ts";
+import { createElementaryStream } from "../elementary-streams/stream.ts";
+import type { TrackReader } from "../elementary-streams/track-reader.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { skipId3Tags } from "./id3.ts";
 
@@ -17,12 +17,12 @@ const syntaxes = [adts, mpegAudio, dolby] as const;
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
  * has its time in an ID3 tag before the audio; one without continues where the previous one ended.
  */
-export function createPackedAudioDemuxer(options: {
-  sink: SampleSink;
-  timelines: Timelines;
-}): Demuxer {
-  const clock = createClock(options.timelines);
-  const output = createTrackOutput(options.sink);
+export function createPackedAudioDemuxer({
+  sink,
+  timelines,
+}: Omit<DemuxerOptions, "kinds">): Demuxer {
+  const clock = createClock(timelines);
+  const output = createTrackOutput(sink);
   let stream = createElementaryStream();
   let track: TrackReader | null = null;
   let syntax: AudioSyntax | null = null;

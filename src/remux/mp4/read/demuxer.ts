@@ -7,15 +7,7 @@ import { type InitTrack, readInit } from "./init.ts";
 import { createSampleOutput } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
 import { readWindows } from "./sample-windows.ts";
-import type { Demuxer, SampleSink, TrackKind } from "../../samples.ts";
-import type { Timelines } from "../../timelines.ts";
-
-export interface Mp4DemuxerOptions {
-  sink: SampleSink;
-  timelines: Timelines;
-  /** The first track of each of these kinds is read, all others are left out. */
-  kinds: readonly TrackKind[];
-}
+import type { Demuxer, DemuxerOptions } from "../../samples.ts";
 
 /** As many as the writer takes per track. */
 const maxFileSamples = 1 << 24;
@@ -26,7 +18,7 @@ const maxReadBytes = 256 << 20;
  * samples on as they are, whatever the codec. A segment consists of whole boxes: an init section,
  * fragments with their media data, or both.
  */
-export function createMp4Demuxer({ sink, timelines, kinds }: Mp4DemuxerOptions): Required<Demuxer> {
+export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Required<Demuxer> {
   const output = createSampleOutput(sink, timelines);
   let tracks: InitTrack[] | undefined;
   let nextDts = new Map<InitTrack, number>();

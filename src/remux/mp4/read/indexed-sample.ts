@@ -15,7 +15,7 @@ export interface IndexedSample {
   isSync: boolean;
 }
 
-/** What the samples of one segment or file may add up to: overlapping samples cannot multiply it. */
+/** Limits of the samples of one segment or file. Without them overlapping samples could have any total size. */
 export interface Budget {
   maxSamples: number;
   samples: number;
@@ -30,10 +30,10 @@ export function createBudget(bytes: number, maxSamples = maxSegmentSamples): Bud
   return { maxSamples, samples: maxSamples, bytes };
 }
 
-/** @throws ServiceError `upstream_invalid` if that is more than what is left. */
+/** @throws ServiceError `upstream_invalid` if the budget is exceeded. */
 export function spend(budget: Budget, samples: number, bytes: number): void {
   budget.samples -= samples;
   budget.bytes -= bytes;
   if (budget.samples < 0) throw damagedError(`it has over ${budget.maxSamples} samples`);
-  if (budget.bytes < 0) throw damagedError("its samples are larger than what they are in");
+  if (budget.bytes < 0) throw damagedError("its samples overlap");
 }

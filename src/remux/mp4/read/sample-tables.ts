@@ -7,7 +7,7 @@ import type { InitTrack } from "./init.ts";
  * Yields the samples in the tables of `tracks` (ISO/IEC 14496-12 §8.6, §8.7), those of all tracks
  * together in the order of their decode times; none if all samples are in fragments. Their offsets count
  * from the start of the file. Reads the tables as it goes: memory does not grow with them.
- * @param bytes What the tables of `tracks` are in.
+ * @param bytes The buffer that the boxes in `tracks` point into.
  * @throws ServiceError `upstream_invalid`.
  */
 export function* readSampleTables(

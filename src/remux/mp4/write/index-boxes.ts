@@ -65,22 +65,22 @@ function fileType(tracks: readonly TrackIndex[]): Uint8Array {
   return box("ftyp", ascii(isAudio ? "M4A " : "isom"), u32(0x200), ascii(brands));
 }
 
-function trackBox(placed: MovieTrack, id: number, data: MediaDataRange): Uint8Array {
-  const { format } = placed.track;
-  const wide = placed.end > 0xffffffff;
+function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uint8Array {
+  const { format } = movieTrack.track;
+  const wide = movieTrack.end > 0xffffffff;
   const header = fullBox(
     "tkhd",
     wide ? 1 : 0,
     0b111,
     wide ? u64(0, 0) : u32(0, 0),
     u32(id, 0),
-    wide ? u64(placed.end) : u32(placed.end),
+    wide ? u64(movieTrack.end) : u32(movieTrack.end),
     new Uint8Array(8),
     u16(0, 0, format.kind === "audio" ? 0x100 : 0, 0),
     unityMatrix,
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
-  return box("trak", header, ...editList(placed), mediaBox(placed.track, data));
+  return box("trak", header, ...editList(movieTrack), mediaBox(movieTrack.track, data));
 }
 
 /** Returns no box if the track starts with its first media time at the start of the presentation. */

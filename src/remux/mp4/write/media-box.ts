@@ -56,14 +56,13 @@ function table(type: string, values: Uint32Array, columns: number): Uint8Array {
   return fullBox(type, 0, 0, u32(values.length / columns), u32Table(values));
 }
 
-function chunkOffsets(chunks: Uint32Array, { start, size }: MediaDataRange): Uint8Array {
-  const count = chunks.length / 2;
+function chunkOffsets(chunks: readonly number[], { start, size }: MediaDataRange): Uint8Array {
   const wide = start + size > 0xffffffff;
-  const offsets = new Uint32Array(wide ? chunks.length : count);
-  for (let i = 0; i < count; i++) {
-    const offset = start + chunks[i * 2]! * 2 ** 32 + chunks[i * 2 + 1]!;
+  const offsets = new Uint32Array(wide ? chunks.length * 2 : chunks.length);
+  for (const [i, chunk] of chunks.entries()) {
+    const offset = start + chunk;
     if (wide) offsets.set([Math.floor(offset / 2 ** 32), offset % 2 ** 32], i * 2);
     else offsets[i] = offset;
   }
-  return fullBox(wide ? "co64" : "stco", 0, 0, u32(count), u32Table(offsets));
+  return fullBox(wide ? "co64" : "stco", 0, 0, u32(chunks.length), u32Table(offsets));
 }

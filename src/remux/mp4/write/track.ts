@@ -25,8 +25,8 @@ export interface TrackIndex extends TimesIndex {
   syncs: Uint32Array;
   /** First chunk (from 1), samples per chunk and sample entry (from 1) in turn (`stsc`). */
   chunkRuns: Uint32Array;
-  /** Offsets of the chunks in the media data: high and low 32 bits in turn. */
-  chunks: Uint32Array;
+  /** Offsets of the chunks in the media data. */
+  chunks: readonly number[];
 }
 
 /** 31 hours of 150 samples a second; each takes up to 24 bytes of memory. */
@@ -45,21 +45,17 @@ export function createMp4Track(
   const times = createTrackTimes(first.timescale);
   const sizes = createNumberList();
   const syncs = createNumberList();
-  const chunks = createNumberList();
+  const chunks: number[] = [];
   const chunkRuns = createNumberList();
-  let chunkCount = 0;
   let buffer: Buffer | undefined;
   let open = { bytes: 0, samples: 0, fromTicks: 0 };
   let lastRun = { samples: 0, entry: 0 };
 
   function addChunk(bytes: Uint8Array, samples: number): void {
-    const at = append(bytes);
-    chunks.push(Math.floor(at / 2 ** 32));
-    chunks.push(at % 2 ** 32);
-    chunkCount++;
+    chunks.push(append(bytes));
     if (lastRun.samples === samples && lastRun.entry === entries.current) return;
     lastRun = { samples, entry: entries.current };
-    for (const value of [chunkCount, samples, entries.current]) chunkRuns.push(value);
+    for (const value of [chunks.length, samples, entries.current]) chunkRuns.push(value);
   }
 
   function flush(): void {
@@ -103,7 +99,7 @@ export function createMp4Track(
         sampleEntries: entries.all,
         sizes: sizes.values(),
         syncs: syncs.values(),
-        chunks: chunks.values(),
+        chunks,
         chunkRuns: chunkRuns.values(),
         ...withoutPriming(times.index(), first),
       };
