@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { factsOf, ffmpeg, missing, openFolder, pictures, remux } from "./mp4-media.ts";
+import { factsOf, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -20,9 +20,9 @@ function join(secondOffsetS: number | null) {
 
 describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
   it("continues where the first timeline ended, in another format and timescale", async () => {
-    ffmpeg(`${pictures(2)} -c:v libx264 -bf 2 -g 25 ${fragmented} ${first}`);
+    ffmpeg(`${videoInput(2)} -c:v libx264 -bf 2 -g 25 ${fragmented} ${first}`);
     ffmpeg(
-      `${pictures(2)} -c:v libx264 -pix_fmt yuv420p -profile:v baseline -g 25 -s 320x180 -video_track_timescale 1000 ` +
+      `${videoInput(2)} -c:v libx264 -pix_fmt yuv420p -profile:v baseline -g 25 -s 320x180 -video_track_timescale 1000 ` +
         `-output_ts_offset 777 ${fragmented} ${second}`,
     );
     expect(join(null).durationS).toBeCloseTo(4, 2);
@@ -33,8 +33,8 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
   });
 
   it("puts a timeline where the manifest says it is", async () => {
-    ffmpeg(`${pictures(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${first}`);
-    ffmpeg(`${pictures(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${second}`);
+    ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${first}`);
+    ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${second}`);
     expect(join(10).durationS).toBeCloseTo(12, 2);
     expect((await factsOf(target)).streams).toMatchObject([{ packets: 100 }]);
   });

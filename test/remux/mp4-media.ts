@@ -10,7 +10,7 @@ import { createTimelines } from "../../src/remux/timelines.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
 
-/** Why a test that needs these encoders of ffmpeg cannot run here; `false`: it can. */
+/** Returns why a test that needs these encoders of ffmpeg cannot run; `false` if it can. */
 export function missing(...names: string[]): string | false {
   if (typeof encoders !== "string") return "ffmpeg is not installed";
   const absent = names.filter((name) => !encoders.includes(` ${name} `));
@@ -19,7 +19,7 @@ export function missing(...names: string[]): string | false {
 
 const run = promisify(execFile);
 
-/** A folder for the media of one test file. */
+/** Creates a temporary folder. */
 export function openFolder(): { path: (name: string) => string; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), "unreel-mp4-"));
   return {
@@ -28,23 +28,24 @@ export function openFolder(): { path: (name: string) => string; remove: () => vo
   };
 }
 
-/** Runs ffmpeg with the words of `line`. */
+/** Runs ffmpeg with the space-separated arguments in `line`; returns its output. */
 export function ffmpeg(line: string): string {
   const words = ["-v", "error", "-nostdin", "-y", ...line.split(" ")];
   return execFileSync("ffmpeg", words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 }
 
-export const pictures = (seconds: number) =>
+export const videoInput = (seconds: number) =>
   `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;
-export const sound = (seconds: number) => `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
+export const audioInput = (seconds: number) =>
+  `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
 
-/** What decoders make of a file. */
+/** What ffprobe and ffmpeg report of a file. */
 export interface Facts {
   streams: { codec: string; packets: number; startS: number }[];
   durationS: number;
-  /** MD5 of the decoded pictures, in order. */
-  pictures: string;
-  /** What decoding pictures and sound complains of. */
+  /** MD5 of the decoded video. */
+  videoMd5: string;
+  /** Warnings of the decoders. */
   complaints: string;
 }
 
@@ -68,7 +69,7 @@ export async function factsOf(path: string): Promise<Facts> {
       startS: Number(stream.start_time),
     })),
     durationS: Number(format.duration),
-    pictures: streams.some(({ codec_type }) => codec_type === "video") ? decoded.stdout : "",
+    videoMd5: streams.some(({ codec_type }) => codec_type === "video") ? decoded.stdout : "",
     complaints: decoded.stderr,
   };
 }
@@ -100,7 +101,7 @@ export function remux(sources: readonly Source[], path: string, expectedS: numbe
   return writer.finish();
 }
 
-/** Types of the boxes on a file's top level. */
+/** Returns the types of a file's top-level boxes. */
 export function layoutOf(path: string): string[] {
   const bytes = readFileSync(path);
   const types: string[] = [];

@@ -12,7 +12,7 @@ const folder = openFolder();
 afterAll(folder.remove);
 const path = folder.path("out.mp4");
 
-/** Samples of `bytes` each, one a second tick. */
+/** Yields samples of `bytes` each, 1000 ticks apart. */
 function* samples(count: number, bytes: number, over: Partial<Sample> = {}): Generator<Sample> {
   for (let i = 0; i < count; i++) {
     const data = fillPattern(bytes, i);
@@ -95,8 +95,8 @@ describe("the MP4 writer", () => {
     writer.write(video, at((fromS + 2.5) * 25_000));
     writer.write(audio, at(fromS * 48_000));
     writer.finish();
-    const [[pictures] = [], [sound] = []] = samplesIn(path);
-    expect([pictures?.shownS, sound?.shownS]).toEqual([2.5, 0]);
+    const [[firstVideo] = [], [firstAudio] = []] = samplesIn(path);
+    expect([firstVideo?.shownS, firstAudio?.shownS]).toEqual([2.5, 0]);
   });
 
   it("keeps formats that alternate once each", () => {
