@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { readFileChunks } from "../../src/engines/native/source-stream.ts";
+import { remux } from "../../src/engines/native/remux.ts";
+import { type MediaChunk, readFileChunks } from "../../src/engines/native/source-stream.ts";
+import type { Container } from "../../src/remux/sniff.ts";
 import { createNativeEngine } from "../../src/engines/native.ts";
 import { showEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
@@ -47,6 +49,37 @@ it("an MP4 file is left to the demuxer to read, also without an init section", a
   const read: unknown[] = [];
   for await (const { media } of readFileChunks(path)) read.push(media);
   expect(read).toEqual([{ path }]);
+});
+
+describe("a segment that is read from its file", () => {
+  /** Remuxes a stream of `head` and then the MP4 file of all fragments. */
+  async function remuxFragments(container: Container, head: Uint8Array | null) {
+    const { init, pieces } = readRendition("muxed.m4s");
+    const trial = await showEntry(open, new Map(), "none.m3u8");
+    const path = await trial.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
+    const place = { timeline: 0, offsetS: null };
+    async function* chunks(): AsyncGenerator<MediaChunk> {
+      yield { media: head ?? init!, place };
+      yield { media: { path }, place };
+    }
+    const main = { name: "main", container, path: null, chunks: chunks() } as const;
+    const target = `${trial.job.folder}/result`;
+    const options = { audio: null, openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
+    const { signal } = new AbortController();
+    const done = remux({ main, target, signal, ...options });
+    return { done, target, [Symbol.asyncDispose]: () => trial[Symbol.asyncDispose]() };
+  }
+
+  it("is demuxed with the init section before it", async () => {
+    await using trial = await remuxFragments("mp4", null);
+    await trial.done;
+    expect(await probe(trial.target)).toMatchObject(whole);
+  });
+
+  it("is refused if the segments before it are of another container", async () => {
+    await using trial = await remuxFragments("mpeg-ts", readRendition("high.m2t").pieces[0]!.data);
+    await expect(trial.done).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
 });
 
 describe.concurrent("live HLS", () => {
