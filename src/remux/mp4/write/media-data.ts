@@ -34,7 +34,7 @@ export interface MediaDataOptions {
 const bufferBytes = 4 << 20;
 
 /** Creates or overwrites the file at `path`. */
-export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
+export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
   const fd = openSync(path, "w+");
   const buffer = Buffer.allocUnsafeSlow(bufferBytes);
   let isOpen = true;

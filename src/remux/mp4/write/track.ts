@@ -5,7 +5,7 @@ import { createTrackTimes, type TimesIndex } from "./times.ts";
 import type { Sample, TrackFormat } from "../../samples.ts";
 
 /** A track of a file that is written. */
-export interface Mp4Track {
+export interface TrackWriter {
   readonly format: TrackFormat;
   setFormat(format: TrackFormat): void;
   write(sample: Sample): void;
@@ -37,10 +37,10 @@ const chunkBytes = 1 << 20;
  * Creates a track whose chunks have at most 1 MiB or a second.
  * @param append Appends a chunk to the media data and returns its offset in them.
  */
-export function createMp4Track(
+export function createTrackWriter(
   first: TrackFormat,
   append: (chunk: Uint8Array) => number,
-): Mp4Track {
+): TrackWriter {
   const entries = createSampleEntries(first.sampleEntry);
   const times = createTrackTimes(first.timescale);
   const sizes = createNumberList();

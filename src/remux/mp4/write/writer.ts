@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../errors.ts";
 import { movieDuration, indexBoxes } from "./index-boxes.ts";
-import { createMediaData, type MediaData } from "./media-data.ts";
-import { createMp4Track, type Mp4Track, type TrackIndex } from "./track.ts";
+import { openMediaData, type MediaData } from "./media-data.ts";
+import { createTrackWriter, type TrackWriter, type TrackIndex } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
 /**
@@ -42,14 +42,14 @@ export interface Mp4File {
   height: number | null;
 }
 
-/** @throws the file system's own errors. */
+/** Creates or overwrites the file. @throws the file system's own errors. */
 export function openMp4Writer({
   path,
   expectedS,
   maxBytes = Number.MAX_SAFE_INTEGER,
 }: Mp4WriterOptions): Mp4Writer {
-  const tracks: Mp4Track[] = [];
-  const media = createMediaData({
+  const tracks: TrackWriter[] = [];
+  const media = openMediaData({
     path,
     maxBytes,
     reserveBytes: () => estimateIndexBytes(indexesOf(tracks), expectedS),
@@ -65,7 +65,7 @@ export function openMp4Writer({
     }
   }
 
-  function trackAt(number: number): Mp4Track {
+  function trackAt(number: number): TrackWriter {
     const track = tracks[number];
     if (track === undefined) throw new RangeError(`there is no track ${number}`);
     return track;
@@ -74,7 +74,7 @@ export function openMp4Writer({
   return {
     setFormat: (format, track) =>
       guarded(() => {
-        if (track === undefined) return tracks.push(createMp4Track(format, media.append)) - 1;
+        if (track === undefined) return tracks.push(createTrackWriter(format, media.append)) - 1;
         trackAt(track).setFormat(format);
         return track;
       }),
@@ -84,11 +84,11 @@ export function openMp4Writer({
   };
 }
 
-function indexesOf(tracks: readonly Mp4Track[]): TrackIndex[] {
+function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
   return tracks.map((track) => track.index()).filter((index) => index !== undefined);
 }
 
-function finish(tracks: readonly Mp4Track[], media: MediaData): Mp4File {
+function finish(tracks: readonly TrackWriter[], media: MediaData): Mp4File {
   for (const track of tracks) track.flush();
   const index = indexesOf(tracks);
   if (index.length === 0) {
