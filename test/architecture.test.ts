@@ -11,6 +11,7 @@ const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "
 /** Lower layers first; a file imports from its own layer or from one before it. */
 const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|schema)\.ts$/],
+  [/^remux\//],
   [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],
   [/^format-ranking\.ts$/],
@@ -18,7 +19,6 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^task-changes\.ts$/],
   [/^net\//, /^parsers\//],
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
-  [/^remux\//],
   [/^(stores|resolvers|engines)\//],
   [/^info-cache\.ts$/],
   [/^runner(\.ts|\/)/],

@@ -1,59 +1,73 @@
+import type { Timelines } from "./timelines.ts";
+
+export type TrackKind = "video" | "audio";
+
 /**
- * What demuxers give and the MP4 writer takes. Times are whole ticks of the track's own timescale, on
- * one presentation timeline for all tracks, and may be negative or start late: the writer moves the
- * earliest presentation time of all tracks to 0 and keeps their distances (edit lists). Sound up to a
- * second before time 0 is the decoder's priming: it is kept, but not shown.
+ * What demuxers write and the MP4 writer takes. Times are integers in ticks of the track's own timescale,
+ * on one presentation timeline for all tracks, and may be negative or start late: the writer moves the
+ * earliest presentation time of all tracks to 0 and keeps their distances (edit lists). Audio up to a
+ * second before time 0 is priming of the decoder: it is kept, but not presented.
  */
 export interface TrackFormat {
-  kind: "video" | "audio";
+  kind: TrackKind;
   /** Ticks per second, a positive integer below 2^32. */
   timescale: number;
-  /** One whole SampleEntry box (ISO/IEC 14496-12 §8.5.2): `avc1`, `hvc1`, `av01`, `mp4a` … */
+  /** A whole SampleEntry box (ISO/IEC 14496-12 §8.5.2): `avc1`, `hvc1`, `av01`, `mp4a` … */
   sampleEntry: Uint8Array;
   /** Pixels as shown; 0 for audio. */
   width: number;
   height: number;
-  /** BCP 47, or `null`. */
+  /** BCP 47; `null`: unknown. */
   language: string | null;
 }
 
 export interface Sample {
-  /** One access unit in the form that an MP4 file has (length-prefixed NAL units, raw AAC …). */
+  /** One access unit as an MP4 file has it (length-prefixed NAL units, raw AAC …). */
   data: Uint8Array;
-  /** Ticks. Those of one track rise; where they do not, the writer makes them. */
+  /** Ticks. Within a track they increase; the writer corrects those that do not. */
   dts: number;
   pts: number;
-  /** Ticks; 0: until the next sample of the track. */
+  /** Ticks; 0: until the track's next sample. */
   duration: number;
-  /** A decoder can start here. */
+  /** Decoding can start here. */
   isSync: boolean;
 }
 
-/** Takes one or more tracks' samples; what it is given is copied or written before it returns. */
+/** Takes the samples of one or more tracks; copies or writes their data before it returns. */
 export interface SampleSink {
   /**
-   * Adds a track, or says that the samples of `track` from now on are of this format (another
-   * SampleEntry after a discontinuity; kind and timescale stay). Gives the track's number.
+   * Adds a track, or sets the format of the next samples of `track` (another sample entry after a
+   * discontinuity; kind and timescale stay). Returns the track's number.
    */
   setFormat(format: TrackFormat, track?: number): number;
   write(track: number, sample: Sample): void;
 }
 
-/** A demuxer of one stream of pieces, fed in order; it writes into a sink as it goes. */
+export interface DemuxerOptions {
+  sink: SampleSink;
+  timelines: Timelines;
+  /** The first usable track of each of these kinds is read, all others are left out. */
+  kinds: readonly TrackKind[];
+}
+
+/** Reads one stream, segment by segment in order, and writes its samples into a sink. */
 export interface Demuxer {
   /**
-   * Reads one piece (segment, already decrypted, init sections included as pieces of their own).
-   * @throws ServiceError `upstream_invalid` for what is not of this container or is damaged beyond
-   * reading; `format_unavailable` for a codec that cannot be put into an MP4; `drm_protected`.
+   * Reads a segment, already decrypted (init sections are segments too), or, of a container that can be
+   * cut anywhere, the next bytes of the stream.
+   * @throws ServiceError `upstream_invalid` if it is of another container or damaged beyond reading;
+   * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`.
    */
-  read(piece: Uint8Array, place: SegmentTiming): void;
+  read(segment: Uint8Array, timing: SegmentTiming): void;
+  /** Only of MP4: reads a segment or whole file of any size; each step reads a bounded part of it. */
+  readFile?(path: string, timing: SegmentTiming): Generator<undefined, void>;
   /** Writes what is held back (the last access units). */
   flush(): void;
 }
 
-/** Where a piece stands in the presentation. */
+/** Where a segment is in the presentation. */
 export interface SegmentTiming {
   timeline: number;
-  /** As in `Segment`. */
+  /** Seconds to add to its media times, if the manifest states it; else `null`. */
   offsetS: number | null;
 }

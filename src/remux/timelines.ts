@@ -1,16 +1,16 @@
 /**
- * Lays the timelines of a presentation one after the other. All demuxers of one output share it, so that
- * sound and pictures from different places stay together.
+ * Puts the timelines of a presentation one after the other. All demuxers of one output share it, so that
+ * audio and video from different sources stay in sync.
  */
 export interface Timelines {
   /**
-   * Seconds to be added to the media times of `timeline`: `offsetS` where it is given (it may differ
-   * between the tracks of a timeline). Else the first call for a timeline decides and later ones get the
-   * same: 0 for the first timeline of all, and for the others what puts `firstS` (the timeline's first
-   * presentation time) where the latest sample ended.
+   * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ
+   * between the tracks of a timeline). Otherwise the first call for a timeline decides and later calls
+   * return the same: 0 for the very first timeline; for the others such that `firstS` (the timeline's
+   * first presentation time) is where the latest sample ended.
    */
   offset(timeline: number, offsetS: number | null, firstS: number): number;
-  /** A sample ends at this presentation time, offset included. */
+  /** Notes that a sample ends at this presentation time, offset included. */
   reach(endS: number): void;
 }
 

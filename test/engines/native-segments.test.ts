@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { readFileChunks } from "../../src/engines/native/source-stream.ts";
+import { remux } from "../../src/engines/native/remux.ts";
+import { type MediaChunk, readFileChunks } from "../../src/engines/native/source-stream.ts";
+import type { Container } from "../../src/remux/sniff.ts";
 import { createNativeEngine } from "../../src/engines/native.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
@@ -40,13 +42,47 @@ describe.concurrent("HLS is downloaded completely", () => {
   });
 });
 
-it("fragments of a file without an init section are read one by one", async () => {
+it("an MP4 file is left to the demuxer, even without an init section", async () => {
   const { pieces } = readRendition("muxed.m4s");
   await using harness = await openEntry(open, new Map(), "none.m3u8");
   const path = await harness.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
-  const read: Uint8Array[] = [];
-  for await (const { bytes } of readFileChunks(path)) read.push(bytes);
-  expect(read).toHaveLength(pieces.length);
+  const read: unknown[] = [];
+  for await (const { media } of readFileChunks(path)) read.push(media);
+  expect(read).toEqual([{ path }]);
+});
+
+describe("a segment that is read from its file", () => {
+  /** Remuxes a stream of `head` and then the MP4 file of all fragments. */
+  async function remuxFragments(container: Container, head: Uint8Array | null) {
+    const { init, pieces } = readRendition("muxed.m4s");
+    const harness = await openEntry(open, new Map(), "none.m3u8");
+    const path = await harness.keep("part", Buffer.concat(pieces.map(({ data }) => data)));
+    const timing = { timeline: 0, offsetS: null };
+    async function* chunks(): AsyncGenerator<MediaChunk> {
+      yield { media: head ?? init!, timing };
+      yield { media: { path }, timing };
+    }
+    const main = { name: "main", container, path: null, chunks: chunks() } as const;
+    const target = `${harness.job.folder}/result`;
+    const options = { audio: null, openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
+    const { signal } = new AbortController();
+    const done = remux({ main, target, signal, ...options });
+    return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };
+  }
+
+  it("is demuxed with the init section before it", async () => {
+    await using harness = await remuxFragments("mp4", null);
+    await harness.done;
+    expect(await probe(harness.target)).toMatchObject(whole);
+  });
+
+  it("is refused if the segments before it are of another container", async () => {
+    await using harness = await remuxFragments(
+      "mpeg-ts",
+      readRendition("high.m2t").pieces[0]!.data,
+    );
+    await expect(harness.done).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
 });
 
 describe.concurrent("live HLS", () => {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
-import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/packed-audio.ts";
+import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { type Container, sniffContainer } from "../../src/remux/sniff.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -83,7 +83,7 @@ function damage(bytes: Buffer, { at, length, kind, bytes: foreign }: Change): Bu
 }
 
 function demuxerOf(container: Container | null, parts: Parameters<typeof createMpegTsDemuxer>[0]) {
-  if (container === "mp4") return createFmp4Demuxer(parts);
+  if (container === "mp4") return createMp4Demuxer(parts);
   if (container === "packed-audio") return createPackedAudioDemuxer(parts);
   return createMpegTsDemuxer(parts);
 }

@@ -45,6 +45,7 @@ hls audio-en.m4s fmp4 -i aac.m4a -c copy
 hls audio-de.m4s fmp4 -f lavfi -i "$other_tone" $aac
 hls mp3.m2t mpegts -i low.m2t -i tone.mp3 -map 0:v -map 1:a -c copy
 hls ac3.m2t mpegts -i low.m2t -f lavfi -i "$tone" -map 0:v -map 1:a -c:v copy -c:a ac3 -b:a 64k
+hls eac3.m2t mpegts -i low.m2t -f lavfi -i "$tone" -map 0:v -map 1:a -c:v copy -c:a eac3 -b:a 64k
 hls hevc.m2t mpegts -f lavfi -i "$picture" -i aac.m4a -c:v libx265 -preset fast -crf 36 -pix_fmt yuv420p \
   -x265-params "keyint=25:min-keyint=25:scenecut=0:open-gop=0:bframes=2:info=0:log-level=none" -c:a copy
 encode -i aac.m4a $exact -c copy -f adts tone.aac

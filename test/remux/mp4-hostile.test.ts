@@ -2,35 +2,54 @@ import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
-import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { fragmentsOf } from "../../src/remux/mp4/read/file.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import type { SampleSink } from "../../src/remux/samples.ts";
+import type { Sample, SampleSink } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { openFolder } from "./mp4-media.ts";
-import { audioFormat, fillPattern, videoFormat } from "./mp4-samples.ts";
+import { openFolder, start } from "./mp4-media.ts";
+import {
+  audioFormat,
+  fillPattern,
+  fragmentOf,
+  indexOf,
+  replaceTable,
+  videoFormat,
+} from "./mp4-samples.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
 const path = folder.path("good.mp4");
 
-/** A small file of two tracks with B-frames, and its index and fragments. */
-function makeFile(): Buffer[] {
+/** Writes a small file of two tracks with B-frames; returns its index, and a fragment of its samples. */
+function makeFile(): [index: Buffer, fragment: Buffer] {
   const writer = openMp4Writer({ path, expectedS: 1 });
   const tracks = [writer.setFormat(videoFormat), writer.setFormat(audioFormat)];
+  const samples: [Sample[], Sample[]] = [[], []];
   for (let i = 0; i < 40; i++) {
-    const ticks = Math.floor(i / 2) * 1000;
-    const pts = ticks + (i % 4) * 500;
-    const sample = { data: fillPattern(20, i), dts: ticks, pts, duration: 0, isSync: i % 8 < 2 };
+    const dts = Math.floor(i / 2) * 1000;
+    const pts = dts + (i % 4) * 500;
+    const sample = { data: fillPattern(20, i), dts, pts, duration: 1000, isSync: i % 8 < 2 };
     writer.write(tracks[i % 2]!, sample);
+    samples[i % 2]!.push(sample);
   }
   writer.finish();
-  return [...fragmentsOf(path)].map((piece) => Buffer.from(piece));
+  return [indexOf(path), fragmentOf(samples)];
 }
 
-/** Reads the pieces and counts what comes out; any other error than a ServiceError is thrown. */
-function outcome(pieces: Iterable<Uint8Array>): { code: string; bytes: number; samples: number } {
+function keep(name: string, bytes: Buffer): string {
+  writeFileSync(folder.path(name), bytes);
+  return folder.path(name);
+}
+
+interface Outcome {
+  code: string;
+  bytes: number;
+  samples: number;
+}
+
+/** Reads segments, or the files at paths, and counts the samples; throws errors other than ServiceError. */
+function outcome(segments: Iterable<Uint8Array | string>): Outcome {
   const seen = { code: "none", bytes: 0, samples: 0 };
   const sink: SampleSink = {
     setFormat: (_format, track = 0) => track,
@@ -41,9 +60,12 @@ function outcome(pieces: Iterable<Uint8Array>): { code: string; bytes: number; s
     },
   };
   const kinds = ["video", "audio"] as const;
-  const demuxer = createFmp4Demuxer({ sink, timelines: createTimelines(), kinds });
+  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
   try {
-    for (const piece of pieces) demuxer.read(piece, { timeline: 0, offsetS: null });
+    for (const segment of segments) {
+      if (typeof segment !== "string") demuxer.read(segment, start);
+      else for (const _ of demuxer.readFile(segment, start));
+    }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     seen.code = error.code;
@@ -51,7 +73,7 @@ function outcome(pieces: Iterable<Uint8Array>): { code: string; bytes: number; s
   return seen;
 }
 
-/** A fragment of `count` samples whose sizes are not in the run but once for all. */
+/** Returns a fragment of `count` samples, whose size is stated once for all of them. */
 function fragment(count: number, size: number, data: Uint8Array, runs = 1): Uint8Array {
   const trun = fullBox("trun", 0, 0x1, u32(count, 8));
   const tfhd = fullBox("tfhd", 0, 0x20038, u32(1, 1000, size, 0));
@@ -60,14 +82,16 @@ function fragment(count: number, size: number, data: Uint8Array, runs = 1): Uint
 }
 
 describe("hostile MP4", () => {
-  const [index, piece] = makeFile() as [Buffer, Buffer];
+  const [index, intact] = makeFile();
+  const whole = readFileSync(path);
 
-  it("is read where it is whole", () => {
-    expect(outcome([index, piece])).toEqual({ code: "none", bytes: 800, samples: 40 });
+  it("is read if it is intact", () => {
+    const all = { code: "none", bytes: 800, samples: 40 };
+    expect([[index, intact], [whole], [path]].map(outcome)).toEqual([all, all, all]);
   });
 
   it.each([
-    ["a fragment before its index", [piece]],
+    ["a fragment before its index", [intact]],
     ["four billion samples of no size", [index, fragment(2 ** 32 - 1, 0, Buffer.alloc(10))]],
     ["four billion samples of one byte", [index, fragment(2 ** 32 - 1, 1, Buffer.alloc(10))]],
     ["one sample of four gigabytes", [index, fragment(1, 2 ** 32 - 1, Buffer.alloc(10))]],
@@ -79,48 +103,63 @@ describe("hostile MP4", () => {
     ["the first bytes of a box", [index.subarray(0, 5)]],
     ["an index with nothing in it", [box("moov")]],
     ["text", [Buffer.from("<!doctype html><title>404</title>")]],
-  ])("is refused: %s", (_name, pieces) => {
-    const seen = outcome(pieces);
+  ])("is refused: %s", (_name, segments) => {
+    const seen = outcome(segments);
     expect(seen.code).toBe("upstream_invalid");
     expect(seen.bytes).toBeLessThan(100_000);
   });
 
-  it("ends at a box of no size on the top level, and takes it to the end", () => {
-    const open = Buffer.from(piece);
-    open.writeUInt32BE(0, piece.indexOf("mdat") - 4);
+  it("may end with a top-level box of size 0, which extends to the end", () => {
+    const open = Buffer.from(intact);
+    open.writeUInt32BE(0, intact.indexOf("mdat") - 4);
     expect(outcome([index, open])).toMatchObject({ code: "none", samples: 40 });
   });
 
-  it("does not go deeper than the boxes it knows", () => {
+  it("does not descend into boxes that it does not know", () => {
     let nested = box("traf");
     for (let i = 0; i < 2000; i++) nested = box("moof", nested);
     expect(outcome([index, nested]).samples).toBe(0);
   });
 
-  it("says what is encrypted", () => {
+  it("is drm_protected if it is encrypted", () => {
     const clear = Buffer.from(index);
     clear.write("encv", clear.indexOf("avc1", clear.indexOf("stsd")));
     expect(outcome([clear]).code).toBe("drm_protected");
   });
 
-  it("gives samples or a typed error whatever bytes are changed", () => {
+  it.each([
+    ["an index and a fragment", 4000, [index, intact], (segments: Buffer[]) => segments],
+    ["a file in memory", 2000, [whole], (segments: Buffer[]) => segments],
+    ["a file on the disk", 500, [whole], ([changed]: Buffer[]) => [keep("changed.mp4", changed!)]],
+  ])("results in samples or a typed error whatever changes in %s", (_name, rounds, parts, read) => {
     let seed = 1;
     const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below;
     const codes = new Set<string>();
-    for (let round = 0; round < 4000; round++) {
-      const pieces = [Buffer.from(index), Buffer.from(piece)];
+    const size = Buffer.concat(parts).length;
+    for (let round = 0; round < rounds; round++) {
+      const changed = parts.map((part) => Buffer.from(part));
       for (let change = 0; change <= random(3); change++) {
-        const target = pieces[random(2)]!;
+        const target = changed[random(parts.length)]!;
         const at = random(target.length - 4);
         if (random(2) === 0) target[at] = random(256);
         else target.writeUInt32BE([0, 1, 0xffffffff, 0x7fffffff, 8][random(5)]!, at & ~3);
       }
-      const seen = outcome(pieces);
+      const seen = outcome(read(changed));
       codes.add(seen.code);
-      expect(seen.bytes).toBeLessThanOrEqual(index.length + piece.length);
+      expect(seen.bytes).toBeLessThanOrEqual(size);
     }
     expect([...codes].toSorted()).toEqual(["none", "upstream_invalid"]);
   });
+
+  it.each([0x80000000, 0x001fffff])(
+    "is refused: a sample at the 64-bit offset %i << 32",
+    (high) => {
+      const wide = replaceTable(whole, fullBox("co64", 0, 0, u32(1, high, 0xffffffff)), "stco");
+      for (const segment of [wide, keep("wide.mp4", wide)]) {
+        expect(outcome([segment]).code).toBe("upstream_invalid");
+      }
+    },
+  );
 });
 
 describe("an MP4 file that was cut off", () => {
@@ -128,7 +167,7 @@ describe("an MP4 file that was cut off", () => {
   const whole = readFileSync(path);
   const cut = folder.path("cut.mp4");
 
-  it("is never taken for a whole one, wherever it was cut", () => {
+  it("is never taken for a complete one, wherever it was cut", () => {
     expect(isCompleteMp4(path)).toBe(true);
     writeFileSync(cut, whole);
     for (let length = whole.length - 1; length >= 0; length--) {
@@ -137,16 +176,15 @@ describe("an MP4 file that was cut off", () => {
     }
   });
 
-  it("is refused when it is split into fragments", () => {
+  it("is refused when it is read", () => {
     writeFileSync(cut, whole);
     for (let length = whole.length - 1; length >= 0; length -= 7) {
       truncateSync(cut, length);
-      const code = "upstream_invalid";
-      expect(() => [...fragmentsOf(cut)], `${length}`).toThrow(expect.objectContaining({ code }));
+      expect(outcome([cut]), `${length}`).toMatchObject({ code: "upstream_invalid", samples: 0 });
     }
   });
 
-  it("knows sizes of 64 bits and boxes that go to the end", () => {
+  it("may have sizes of 64 bits and a last box of size 0", () => {
     const tail = Buffer.concat([u32(1), Buffer.from("mdat"), u64(20), u32(0)]);
     writeFileSync(cut, Buffer.concat([whole, tail, u32(0), Buffer.from("mdat"), whole]));
     expect(isCompleteMp4(cut)).toBe(true);
@@ -154,11 +192,9 @@ describe("an MP4 file that was cut off", () => {
     expect(isCompleteMp4(cut)).toBe(false);
   });
 
-  it("is no MP4 without an index", () => {
+  it("is not complete without an index", () => {
     writeFileSync(cut, box("mdat", whole));
     expect(isCompleteMp4(cut)).toBe(false);
-    expect(() => [...fragmentsOf(cut)]).toThrow(
-      expect.objectContaining({ code: "upstream_invalid" }),
-    );
+    expect(outcome([cut])).toMatchObject({ code: "upstream_invalid", samples: 0 });
   });
 });

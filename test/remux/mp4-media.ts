@@ -4,14 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createFmp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { fragmentsOf } from "../../src/remux/mp4/read/file.ts";
-import type { SegmentTiming, TrackFormat } from "../../src/remux/samples.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
 
-/** Why a test that needs these encoders of ffmpeg cannot run here; `false`: it can. */
+/** Returns why a test that needs these encoders of ffmpeg cannot run; `false` if it can. */
 export function missing(...names: string[]): string | false {
   if (typeof encoders !== "string") return "ffmpeg is not installed";
   const absent = names.filter((name) => !encoders.includes(` ${name} `));
@@ -20,7 +19,7 @@ export function missing(...names: string[]): string | false {
 
 const run = promisify(execFile);
 
-/** A folder for the media of one test file. */
+/** Creates a temporary folder. */
 export function openFolder(): { path: (name: string) => string; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), "unreel-mp4-"));
   return {
@@ -29,23 +28,24 @@ export function openFolder(): { path: (name: string) => string; remove: () => vo
   };
 }
 
-/** Runs ffmpeg with the words of `line`. */
+/** Runs ffmpeg with the space-separated arguments in `line`; returns its output. */
 export function ffmpeg(line: string): string {
   const words = ["-v", "error", "-nostdin", "-y", ...line.split(" ")];
   return execFileSync("ffmpeg", words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 }
 
-export const pictures = (seconds: number) =>
+export const videoInput = (seconds: number) =>
   `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;
-export const sound = (seconds: number) => `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
+export const audioInput = (seconds: number) =>
+  `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
 
-/** What decoders make of a file. */
+/** What ffprobe and ffmpeg report of a file. */
 export interface Facts {
   streams: { codec: string; packets: number; startS: number }[];
   durationS: number;
-  /** MD5 of the decoded pictures, in order. */
-  pictures: string;
-  /** What decoding pictures and sound complains of. */
+  /** MD5 of the decoded video. */
+  videoMd5: string;
+  /** Warnings of the decoders. */
   complaints: string;
 }
 
@@ -69,39 +69,39 @@ export async function factsOf(path: string): Promise<Facts> {
       startS: Number(stream.start_time),
     })),
     durationS: Number(format.duration),
-    pictures: streams.some(({ codec_type }) => codec_type === "video") ? decoded.stdout : "",
+    videoMd5: streams.some(({ codec_type }) => codec_type === "video") ? decoded.stdout : "",
     complaints: decoded.stderr,
   };
 }
 
-/** One source of pieces: where they stand may be said for each. */
+/** A source of segments, or of the paths of files. */
 export interface Source {
-  pieces: Iterable<Uint8Array>;
-  kinds?: readonly TrackFormat["kind"][];
-  place?: (index: number) => SegmentTiming;
+  segments: readonly (Uint8Array | string)[];
+  /** Default: both. */
+  kinds?: readonly TrackKind[];
+  /** Default: all are on the first timeline. */
+  timing?: (index: number) => SegmentTiming;
 }
 
-export const fileSource = (path: string): Source => ({ pieces: fragmentsOf(path) });
-export const wholeSource = (path: string): Source => ({ pieces: [readFileSync(path)] });
-
-const bothKinds: readonly TrackFormat["kind"][] = ["video", "audio"];
+const bothKinds: readonly TrackKind[] = ["video", "audio"];
+export const start: SegmentTiming = { timeline: 0, offsetS: null };
 
 /** Demuxes the sources one after the other into one MP4. */
 export function remux(sources: readonly Source[], path: string, expectedS: number | null = 4) {
   const writer = openMp4Writer({ path, expectedS });
   const timelines = createTimelines();
-  for (const { pieces, kinds = bothKinds, place } of sources) {
-    const demuxer = createFmp4Demuxer({ sink: writer, timelines, kinds });
-    let index = 0;
-    for (const piece of pieces) {
-      demuxer.read(piece, place?.(index++) ?? { timeline: 0, offsetS: null });
+  for (const { segments, kinds = bothKinds, timing = () => start } of sources) {
+    const demuxer = createMp4Demuxer({ sink: writer, timelines, kinds });
+    for (const [i, segment] of segments.entries()) {
+      if (typeof segment !== "string") demuxer.read(segment, timing(i));
+      else for (const _ of demuxer.readFile(segment, timing(i)));
     }
     demuxer.flush();
   }
   return writer.finish();
 }
 
-/** Types of the boxes on a file's top level. */
+/** Returns the types of a file's top-level boxes. */
 export function layoutOf(path: string): string[] {
   const bytes = readFileSync(path);
   const types: string[] = [];

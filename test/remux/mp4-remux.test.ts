@@ -1,28 +1,27 @@
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   type Facts,
   factsOf,
   ffmpeg,
-  fileSource,
   layoutOf,
   missing,
   openFolder,
-  pictures,
+  videoInput,
   remux,
-  sound,
-  wholeSource,
+  audioInput,
 } from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
 
-const av = `${pictures(2)} ${sound(2)}`;
+const av = `${videoInput(2)} ${audioInput(2)}`;
 const h264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25";
 const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof";
 
 /**
- * What a file is made with, and the encoders that it takes. `isTogether`: its tracks start at once, where
- * ffmpeg's reading of fragments says otherwise.
+ * What a file is made with, and the encoders that it takes. `isTogether`: its tracks start at the same
+ * time, though ffmpeg reports otherwise for fragments.
  */
 const files: Record<string, { line: string; encoders: string[]; isTogether?: true }> = {
   "H.264 with B-frames and AAC": {
@@ -34,7 +33,7 @@ const files: Record<string, { line: string; encoders: string[]; isTogether?: tru
     encoders: ["libx264", "aac"],
     isTogether: true,
   },
-  "places counted from the start of the file": {
+  "offsets counted from the start of the file": {
     line: `${av} ${h264} -c:a aac -movflags +frag_keyframe`,
     encoders: ["libx264", "aac"],
   },
@@ -60,9 +59,12 @@ const files: Record<string, { line: string; encoders: string[]; isTogether?: tru
     line: `${av} -c:v libaom-av1 -cpu-used 8 -usage realtime -c:a flac -strict -2 ${fragmented}`,
     encoders: ["libaom-av1", "flac"],
   },
-  "E-AC-3 alone": { line: `${sound(2)} -c:a eac3 ${fragmented}+delay_moov`, encoders: ["eac3"] },
+  "E-AC-3 alone": {
+    line: `${audioInput(2)} -c:a eac3 ${fragmented}+delay_moov`,
+    encoders: ["eac3"],
+  },
   "a variable frame rate": {
-    line: `${pictures(2)} ${h264} -vf select='not(eq(mod(n,5),2))' -vsync vfr ${fragmented}`,
+    line: `${videoInput(2)} ${h264} -vf select='not(eq(mod(n,5),2))' -vsync vfr ${fragmented}`,
     encoders: ["libx264"],
   },
   "a file that is not fragmented": {
@@ -71,7 +73,7 @@ const files: Record<string, { line: string; encoders: string[]; isTogether?: tru
   },
 };
 
-/** How much later the second stream starts than the first, seconds. */
+/** Returns how much later the second stream starts than the first, seconds. */
 function delayOf({ streams: [first, second] }: Facts): number {
   return first && second ? second.startS - first.startS : 0;
 }
@@ -84,10 +86,10 @@ describe("remuxing MP4", () => {
       async () => {
         const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
         ffmpeg(`${line} ${source}`);
-        const result = remux([fileSource(source)], target);
+        const result = remux([{ segments: [source] }], target);
         const [expected, actual] = await Promise.all([factsOf(source), factsOf(target)]);
         expect(actual.complaints).toBe("");
-        expect(actual.pictures).toBe(expected.pictures);
+        expect(actual.videoMd5).toBe(expected.videoMd5);
         expect(actual.streams.map(({ codec, packets }) => [codec, packets])).toEqual(
           expected.streams.map(({ codec, packets }) => [codec, packets]),
         );
@@ -100,35 +102,35 @@ describe("remuxing MP4", () => {
   }
 
   it.skipIf(missing("libx264", "aac"))(
-    "decodes to the very same sound where there is priming",
+    "decodes to the same audio if there is priming",
     async () => {
       const [source, target] = [folder.path("primed.mp4"), folder.path("target.mp4")];
       ffmpeg(`${av} ${h264} -c:a aac ${source}`);
-      remux([fileSource(source)], target);
+      remux([{ segments: [source] }], target);
       const heard = (path: string) => ffmpeg(`-i ${path} -map a -f md5 -`);
       expect(heard(target)).toBe(heard(source));
     },
   );
 
-  it.skipIf(missing("libx264", "aac"))("reads a whole file as one piece", async () => {
-    const [source, target] = [folder.path("piece.mp4"), folder.path("target.mp4")];
+  it.skipIf(missing("libx264", "aac"))("reads a whole file as one segment", async () => {
+    const [source, target] = [folder.path("whole.mp4"), folder.path("target.mp4")];
     ffmpeg(`${av} ${h264} -c:a aac -movflags +faststart ${source}`);
-    remux([wholeSource(source)], target);
+    remux([{ segments: [readFileSync(source)] }], target);
     expect(await factsOf(target)).toEqual(await factsOf(source));
   });
 
   it.skipIf(missing("libx264", "aac"))(
-    "joins tracks from two places, a late one keeping its distance",
+    "joins tracks from two sources, and a late one keeps its distance",
     async () => {
       const [video, audio, target] = ["v.mp4", "a.mp4", "target.mp4"].map(folder.path) as [
         string,
         string,
         string,
       ];
-      ffmpeg(`${pictures(2)} ${h264} ${fragmented}+negative_cts_offsets ${video}`);
-      ffmpeg(`${sound(2)} -c:a aac ${fragmented} ${audio}`);
-      const place = () => ({ timeline: 0, offsetS: 1.5 });
-      remux([fileSource(video), { ...fileSource(audio), kinds: ["audio"], place }], target);
+      ffmpeg(`${videoInput(2)} ${h264} ${fragmented}+negative_cts_offsets ${video}`);
+      ffmpeg(`${audioInput(2)} -c:a aac ${fragmented} ${audio}`);
+      const timing = () => ({ timeline: 0, offsetS: 1.5 });
+      remux([{ segments: [video] }, { segments: [audio], kinds: ["audio"], timing }], target);
       const { streams, complaints } = await factsOf(target);
       expect(streams.map(({ codec }) => codec)).toEqual(["h264", "aac"]);
       expect(streams[0]?.startS).toBe(0);
@@ -137,10 +139,10 @@ describe("remuxing MP4", () => {
     },
   );
 
-  it.skipIf(missing("libx264", "aac"))("leaves out the kinds that are not wanted", async () => {
+  it.skipIf(missing("libx264", "aac"))("leaves out kinds that are not wanted", async () => {
     const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
     ffmpeg(`${av} ${h264} -c:a aac ${fragmented} ${source}`);
-    const result = remux([{ ...fileSource(source), kinds: ["audio"] }], target);
+    const result = remux([{ segments: [source], kinds: ["audio"] }], target);
     expect((await factsOf(target)).streams.map(({ codec }) => codec)).toEqual(["aac"]);
     expect(result).toMatchObject({ width: null, height: null });
   });

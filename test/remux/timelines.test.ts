@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { createTimelines } from "../../src/remux/timelines.ts";
 
 describe("timelines", () => {
-  it("leave the first one where it is", () => {
+  it("keep the first timeline where it is", () => {
     expect(createTimelines().offset(7, null, 1_600_000_000)).toBe(0);
   });
 
-  it("put the next one where the latest sample of all tracks ended", () => {
+  it("put the next timeline where the latest sample of all tracks ended", () => {
     const timelines = createTimelines();
     timelines.offset(0, null, 5);
     timelines.reach(9);
@@ -14,7 +14,7 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 2)).toBe(7);
   });
 
-  it("give a timeline's later callers what its first one got", () => {
+  it("return the same offset for later calls of a timeline", () => {
     const timelines = createTimelines();
     timelines.offset(0, null, 0);
     timelines.reach(10);
@@ -23,7 +23,7 @@ describe("timelines", () => {
     expect(timelines.offset(1, null, 100.5)).toBe(-90);
   });
 
-  it("take a stated offset as it is, also where tracks of a timeline have different ones", () => {
+  it("use a stated offset, even if tracks of a timeline have different ones", () => {
     const timelines = createTimelines();
     expect(timelines.offset(0, 30, 4)).toBe(30);
     expect(timelines.offset(0, 29.5, 4)).toBe(29.5);

@@ -6,10 +6,10 @@ import {
   createMediaFolder,
   decodedMd5,
   hasFfmpeg,
-  pictures,
+  videoInput,
   probePackets,
   probeStreams,
-  sound,
+  audioInput,
   x264,
 } from "./ts-media.ts";
 import { demux, start } from "./ts-recorder.ts";
@@ -18,44 +18,47 @@ const x265 = "-c:v libx265 -preset ultrafast -g 25 -x265-params log-level=none".
 const aac = ["-c:a", "aac"];
 const surround = ["-ac", "6", "-ar", "48000"];
 
-/** Arguments of ffmpeg by what they make. */
+/** Arguments of ffmpeg for each kind of stream. */
 const matrix: Record<string, { args: string[]; codecs: string[] }> = {
   "H.264 with B-frames and AAC": {
-    args: [...pictures(), ...sound(), ...x264, ...aac],
+    args: [...videoInput(), ...audioInput(), ...x264, ...aac],
     codecs: ["h264", "aac"],
   },
   "H.264 in several slices with open GOPs": {
-    args: [...pictures(), ...x264, "-x264-params", "slices=4:open-gop=1:keyint=20"],
+    args: [...videoInput(), ...x264, "-x264-params", "slices=4:open-gop=1:keyint=20"],
     codecs: ["h264"],
   },
   "interlaced H.264": {
-    args: [...pictures(), ...x264, "-flags", "+ilme+ildct", "-x264-params", "tff=1"],
+    args: [...videoInput(), ...x264, "-flags", "+ilme+ildct", "-x264-params", "tff=1"],
     codecs: ["h264"],
   },
   "H.264 that refreshes without key frames": {
-    args: [...pictures(), ...x264, "-x264-params", "intra-refresh=1:keyint=25"],
+    args: [...videoInput(), ...x264, "-x264-params", "intra-refresh=1:keyint=25"],
     codecs: ["h264"],
   },
-  "HEVC and AAC": { args: [...pictures(), ...sound(), ...x265, ...aac], codecs: ["hevc", "aac"] },
+  "HEVC and AAC": {
+    args: [...videoInput(), ...audioInput(), ...x265, ...aac],
+    codecs: ["hevc", "aac"],
+  },
   "H.264 and MP3": {
-    args: [...pictures(), ...sound(), ...x264, "-c:a", "libmp3lame"],
+    args: [...videoInput(), ...audioInput(), ...x264, "-c:a", "libmp3lame"],
     codecs: ["h264", "mp3"],
   },
-  "MP3 at a half rate": { args: [...sound(2, 22_050), "-c:a", "libmp3lame"], codecs: ["mp3"] },
-  "AC-3": { args: [...sound(), ...surround, "-c:a", "ac3"], codecs: ["ac3"] },
+  "MP3 at a half rate": { args: [...audioInput(2, 22_050), "-c:a", "libmp3lame"], codecs: ["mp3"] },
+  "AC-3": { args: [...audioInput(), ...surround, "-c:a", "ac3"], codecs: ["ac3"] },
   "AC-3 as in DVB": {
-    args: [...sound(), ...surround, "-c:a", "ac3", "-mpegts_flags", "system_b"],
+    args: [...audioInput(), ...surround, "-c:a", "ac3", "-mpegts_flags", "system_b"],
     codecs: ["ac3"],
   },
-  "AC-3 at 44.1 kHz": { args: [...sound(), "-c:a", "ac3", "-b:a", "96k"], codecs: ["ac3"] },
-  "E-AC-3": { args: [...sound(), ...surround, "-c:a", "eac3"], codecs: ["eac3"] },
-  "AAC in 5.1": { args: [...sound(), ...surround, ...aac], codecs: ["aac"] },
-  "AAC with speakers that it lists itself": {
-    args: [...sound(), "-af", "aformat=channel_layouts=quad", ...aac],
+  "AC-3 at 44.1 kHz": { args: [...audioInput(), "-c:a", "ac3", "-b:a", "96k"], codecs: ["ac3"] },
+  "E-AC-3": { args: [...audioInput(), ...surround, "-c:a", "eac3"], codecs: ["eac3"] },
+  "AAC in 5.1": { args: [...audioInput(), ...surround, ...aac], codecs: ["aac"] },
+  "AAC with a channel layout that it lists itself": {
+    args: [...audioInput(), "-af", "aformat=channel_layouts=quad", ...aac],
     codecs: ["aac"],
   },
   "a stream whose times wrap around": {
-    args: [...pictures(), ...sound(), ...x264, ...aac, "-output_ts_offset", "95440"],
+    args: [...videoInput(), ...audioInput(), ...x264, ...aac, "-output_ts_offset", "95440"],
     codecs: ["h264", "aac"],
   },
 };
@@ -65,7 +68,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
   afterAll(media.remove);
 
   for (const [what, { args, codecs }] of Object.entries(matrix)) {
-    it(`gives of ${what} the packets that ffmpeg sees, in an MP4 that decodes to the same`, () => {
+    it(`reads the packets that ffmpeg sees, into an MP4 that decodes to the same: ${what}`, () => {
       const source = media.make("source.ts", ...args);
       const recorder = demux([source]);
       for (const kind of ["video", "audio"] as const) {
@@ -90,15 +93,21 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
     });
   }
 
-  it("leaves out the kind that is not wanted", () => {
-    const source = media.make("both.ts", ...pictures(1), ...sound(1), ...x264, ...aac);
+  it("leaves out a kind that is not wanted", () => {
+    const source = media.make("both.ts", ...videoInput(1), ...audioInput(1), ...x264, ...aac);
     expect(demux([source], ["audio"]).tracks.map(({ formats }) => formats[0]!.kind)).toEqual([
       "audio",
     ]);
   });
 
-  it("shows pixels that are not square at their width", () => {
-    const source = media.make("wide.ts", ...pictures(1, "720x576"), "-vf", "setsar=64/45", ...x264);
+  it("states the width as shown if pixels are not square", () => {
+    const source = media.make(
+      "wide.ts",
+      ...videoInput(1, "720x576"),
+      "-vf",
+      "setsar=64/45",
+      ...x264,
+    );
     expect(demux([source]).track("video").formats[0]).toMatchObject({ width: 1024, height: 576 });
     writeMp4(source, media.path("wide.mp4"));
     expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual([
@@ -108,14 +117,14 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
     ]);
   });
 
-  it("tells the language of the sound", () => {
+  it("reads the language of the audio", () => {
     const tagged = ["-metadata:s:a:0", "language=deu"];
-    const source = media.make("german.ts", ...sound(1), ...aac, ...tagged);
+    const source = media.make("german.ts", ...audioInput(1), ...aac, ...tagged);
     expect(demux([source]).track("audio").formats[0]?.language).toBe("de");
   });
 });
 
-/** Ticks of 1/90000 s: ffmpeg adds up rounded durations, we count samples. */
+/** Ticks of 1/90000 s: ffmpeg adds up rounded durations, the demuxer counts samples. */
 const maxJitter = 90;
 const noTrack = { samples: [], formats: [] };
 

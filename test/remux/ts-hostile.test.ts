@@ -13,16 +13,16 @@ import { cut, demux, type Recorder } from "./ts-recorder.ts";
 const avc = { pid: videoPid, streamType: 0x1b };
 const aac = { pid: audioPid, streamType: 0x0f };
 
-describe("an MPEG-TS demuxer of streams made by hand", () => {
-  it("reads pictures and sound", () => {
+describe("an MPEG-TS demuxer of synthetic streams", () => {
+  it("reads video and audio", () => {
     const { tables, pes } = createPacketMaker();
-    const pieces = [
+    const segments = [
       tables([avc, aac]),
       pes(videoPid, 90_000, avcPicture(true)),
       pes(audioPid, 90_000, adtsFrames(3)),
       pes(videoPid, 93_600, avcPicture(false)),
     ];
-    const result = demux([Buffer.concat(pieces)]);
+    const result = demux([Buffer.concat(segments)]);
     expect(result.track("video").samples).toMatchObject([
       { dts: 90_000, isSync: true },
       { dts: 93_600, isSync: false, duration: 3600 },
@@ -39,44 +39,44 @@ describe("an MPEG-TS demuxer of streams made by hand", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([7200, 10_800]);
   });
 
-  it("leaves a gap in the sound as it is, and counts over jitter", () => {
+  it("keeps a gap in the audio and removes jitter", () => {
     const { tables, pes } = createPacketMaker();
     const stamps = [0, 1925, 3835, 90_000, 91_920];
-    const sound = stamps.map((stamp) => pes(audioPid, stamp, adtsFrames(1)));
-    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    const audio = stamps.map((stamp) => pes(audioPid, stamp, adtsFrames(1)));
+    const { samples } = demux([tables([aac]), ...audio]).track("audio");
     expect(samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 48_000, 49_024]);
   });
 
-  it("goes on counting where packets of sound have no time", () => {
+  it("continues counting if packets of audio have no time", () => {
     const { tables, pes } = createPacketMaker();
-    const sound = [pes(audioPid, 0, adtsFrames(2)), pes(audioPid, null, adtsFrames(2))];
-    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    const audio = [pes(audioPid, 0, adtsFrames(2)), pes(audioPid, null, adtsFrames(2))];
+    const { samples } = demux([tables([aac]), ...audio]).track("audio");
     expect(samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
   });
 
-  it("puts sound frames together that lie in two packets", () => {
+  it("assembles audio frames that are split between two packets", () => {
     const { tables, pes } = createPacketMaker();
     const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = cut(adtsFrames(4), () => 250);
-    const sound = [pes(audioPid, 0, first), pes(audioPid, 3 * 1920, second)];
-    const { samples } = demux([tables([aac]), ...sound]).track("audio");
+    const audio = [pes(audioPid, 0, first), pes(audioPid, 3 * 1920, second)];
+    const { samples } = demux([tables([aac]), ...audio]).track("audio");
     expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual(
       [0, 1024, 2048, 3072].map((dts) => [dts, 93]),
     );
   });
 
-  it("leaves out a packet that is shorter than it says", () => {
+  it("leaves out a packet that is shorter than it states", () => {
     const { tables, pes } = createPacketMaker();
-    const pieces = [
+    const segments = [
       tables([avc]),
       pes(videoPid, 0, avcPicture(true)),
       pes(videoPid, 3600, avcPicture(false), 5000),
       pes(videoPid, 7200, avcPicture(false)),
     ];
-    const { samples } = demux(pieces).track("video");
+    const { samples } = demux(segments).track("video");
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
 
-  it("says which streams it cannot take", () => {
+  it("refuses streams that it cannot read, with the reason as code", () => {
     const codeOf = (streamType: number, descriptors = Buffer.alloc(0)) => {
       const { tables } = createPacketMaker();
       return codeFrom(() => demux([tables([{ pid: videoPid, streamType, descriptors }])]));
@@ -91,14 +91,14 @@ describe("an MPEG-TS demuxer of streams made by hand", () => {
     expect(codeOf(0x15)).toBe("format_unavailable");
   });
 
-  it("takes the second sound where the first cannot be taken", () => {
+  it("reads the second audio stream if the first cannot be read", () => {
     const { tables, pes } = createPacketMaker();
     const streams = [{ pid: videoPid, streamType: 0x11 }, aac];
     const { samples } = demux([tables(streams), pes(audioPid, 0, adtsFrames(3))]).track("audio");
     expect(samples.length).toBe(3);
   });
 
-  it("says drm_protected where packets are scrambled, but not for a damaged one", () => {
+  it("is drm_protected if many packets in a row are scrambled, not if a single one is damaged", () => {
     const { tables, pes } = createPacketMaker();
     const map = tables([avc]);
     const pictures = Array.from({ length: 40 }, (_, i) =>
@@ -113,7 +113,7 @@ describe("an MPEG-TS demuxer of streams made by hand", () => {
     expect(samples.length).toBe(37);
   });
 
-  it("refuses what is no transport stream", () => {
+  it("refuses bytes that are no transport stream", () => {
     const page = Buffer.from("<!doctype html>".repeat(200));
     expect(codeFrom(() => demux([page]))).toBe("upstream_invalid");
     expect(codeFrom(() => demux([Buffer.alloc(0)]))).toBe("upstream_invalid");
@@ -145,7 +145,7 @@ describe("an MPEG-TS demuxer of streams made by hand", () => {
     expect(demux([stream]).tracks).toEqual([]);
   });
 
-  it("keeps to the format it has where every picture brings another", () => {
+  it("keeps its format if every picture has another", () => {
     const { tables, pes } = createPacketMaker();
     const pictures = Array.from({ length: 3000 }, (_, i) => {
       const picture = avcPicture(true);
@@ -157,13 +157,13 @@ describe("an MPEG-TS demuxer of streams made by hand", () => {
     expect(formats.length).toBeLessThan(70);
   });
 
-  it("lives through a map of a thousand streams", () => {
+  it("refuses a program map of a thousand streams", () => {
     const { tables } = createPacketMaker();
     const streams = Array.from({ length: 1000 }, (_, i) => ({ pid: 300 + i, streamType: 0x1b }));
     expect(codeFrom(() => demux([tables(streams)]))).toBe("upstream_invalid");
   });
 
-  it("ends with samples or a ServiceError whatever bytes are changed", () => {
+  it("results in samples or a ServiceError whatever bytes change", () => {
     const { tables, pes } = createPacketMaker();
     const pictures = Array.from({ length: 20 }, (_, i) => [
       pes(videoPid, i * 3600, avcPicture(i % 5 === 0, 400)),
@@ -196,19 +196,19 @@ function codeFrom(call: () => unknown): string {
   return "no error";
 }
 
-/** "done" where all samples have whole times and data. */
+/** Returns "done" if all samples have data and integer times. */
 function outcome(call: () => Recorder): string {
   try {
     const samples = call().tracks.flatMap((track) => track.samples);
-    const isSound = ({ dts, pts, duration, data }: Sample) =>
+    const isValid = ({ dts, pts, duration, data }: Sample) =>
       [dts, pts, duration].every(Number.isSafeInteger) && duration >= 0 && data.length > 0;
-    return samples.every(isSound) ? "done" : "unsound samples";
+    return samples.every(isValid) ? "done" : "invalid samples";
   } catch (error) {
     return error instanceof Error ? error.name : "unknown";
   }
 }
 
-/** Whole numbers below `limit`, the same ones for the same seed. */
+/** Returns a generator of integers below `limit`, which depend only on the seed. */
 function createRandom(seed: number): (limit: number) => number {
   let state = seed;
   return (limit) => {

@@ -5,13 +5,13 @@ import { join } from "node:path";
 
 export const hasFfmpeg = spawnSync("ffmpeg", ["-version"]).status === 0;
 
-export const pictures = (seconds = 2, size = "160x120"): string[] =>
+export const videoInput = (seconds = 2, size = "160x120"): string[] =>
   `-f lavfi -i testsrc2=size=${size}:rate=25:duration=${seconds}`.split(" ");
-export const sound = (seconds = 2, rate = 44_100): string[] =>
+export const audioInput = (seconds = 2, rate = 44_100): string[] =>
   `-f lavfi -i sine=frequency=440:sample_rate=${rate}:duration=${seconds}`.split(" ");
 export const x264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25".split(" ");
 
-/** A folder for media that are made with ffmpeg. */
+/** A temporary folder of media made with ffmpeg. */
 export interface MediaFolder {
   path(name: string): string;
   make(name: string, ...args: readonly string[]): Buffer;
@@ -45,7 +45,7 @@ export function probePackets(path: string, kind: "video" | "audio"): ProbedPacke
   return packets.filter((packet) => packet.codec_type === kind);
 }
 
-/** The values of `fields` of every stream. */
+/** Returns the values of `fields` of every stream. */
 export function probeStreams(path: string, fields: string): string[] {
   const entries = ["-show_entries", `stream=${fields}`];
   const values = ["-of", "default=noprint_wrappers=1:nokey=1"];
@@ -54,7 +54,7 @@ export function probeStreams(path: string, fields: string): string[] {
     .split(/\s+/);
 }
 
-/** Of the decoded pictures or sound; fails where the decoder complains. */
+/** Returns the MD5 of the decoded video or audio. Throws if the decoder reports a problem. */
 export function decodedMd5(path: string, kind: "video" | "audio"): string {
   const stream = kind === "video" ? "0:v" : "0:a";
   const passed = kind === "video" ? ["-vsync", "passthrough"] : [];

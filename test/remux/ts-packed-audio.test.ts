@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/packed-audio.ts";
+import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { createMediaFolder, decodedMd5, hasFfmpeg, sound } from "./ts-media.ts";
+import { createMediaFolder, decodedMd5, hasFfmpeg, audioInput } from "./ts-media.ts";
 import { adtsFrames } from "./ts-packet-maker.ts";
 import { createRecorder, cut, start } from "./ts-recorder.ts";
 
@@ -10,22 +10,22 @@ describe("a demuxer of packed audio", () => {
   const media = createMediaFolder();
   afterAll(media.remove);
 
-  it("takes the time from the tag in front", () => {
+  it("takes the time from the leading tag", () => {
     const samples = read([[tag(900_000), adtsFrames(3)]]);
     expect(samples.map(({ dts }) => dts)).toEqual([480_000, 481_024, 482_048]);
     expect(samples[0]?.data.length).toBe(93);
   });
 
-  it("goes on counting in a piece without a tag", () => {
+  it("continues counting in a segment without a tag", () => {
     const samples = read([[tag(90_000), adtsFrames(2)], [adtsFrames(2)]]);
     expect(samples.map(({ dts }) => dts)).toEqual([48_000, 49_024, 50_048, 51_072]);
   });
 
-  it("begins at 0 without any tag", () => {
+  it("starts at 0 without any tag", () => {
     expect(read([[adtsFrames(2)]]).map(({ dts }) => dts)).toEqual([0, 1024]);
   });
 
-  it("reads a last piece with one single frame", () => {
+  it("reads a last segment of a single frame", () => {
     const samples = read([
       [tag(0), adtsFrames(2)],
       [tag(3840), adtsFrames(1)],
@@ -42,7 +42,7 @@ describe("a demuxer of packed audio", () => {
     expect(samples[1]!.dts - samples[0]!.dts).toBe(1024);
   });
 
-  it("joins another timeline to the one before", () => {
+  it("continues with another timeline where the first ended", () => {
     const recorder = createRecorder();
     const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
     demuxer.read(Buffer.concat([tag(90_000), adtsFrames(2)]), start);
@@ -52,7 +52,7 @@ describe("a demuxer of packed audio", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([48_000, 49_024, 50_048, 51_072]);
   });
 
-  it("refuses what is no audio", () => {
+  it("refuses bytes that are no audio", () => {
     expect(() => read([[Buffer.from("<!doctype html><title>no</title>")]])).toThrow(
       expect.objectContaining({ code: "upstream_invalid" }),
     );
@@ -64,16 +64,16 @@ describe("a demuxer of packed audio", () => {
     ["ac3", "ac3", 48_000],
     ["eac3", "eac3", 48_000],
   ] as const) {
-    it.skipIf(!hasFfmpeg)(`makes of ${ext} in pieces an MP4 that decodes to the same`, () => {
+    it.skipIf(!hasFfmpeg)(`makes an MP4 that decodes to the same of segments of ${ext}`, () => {
       const name = `source.${ext}`;
       const plain = ["-write_xing", "0", "-id3v2_version", "0"];
-      const args = [...sound(3, rate), "-c:a", codec, ...(ext === "mp3" ? plain : [])];
+      const args = [...audioInput(3, rate), "-c:a", codec, ...(ext === "mp3" ? plain : [])];
       const source = media.make(name, ...args);
       const sink = openMp4Writer({ path: media.path("result.mp4"), expectedS: null });
       const demuxer = createPackedAudioDemuxer({ sink, timelines: createTimelines() });
       const [first = source, ...others] = cut(source, () => 10_000);
       demuxer.read(Buffer.concat([tag(126_000), first]), start);
-      for (const piece of others) demuxer.read(piece, start);
+      for (const segment of others) demuxer.read(segment, start);
       demuxer.flush();
       expect(sink.finish().durationS).toBeCloseTo(3, 0);
       const decoded = decodedMd5(media.path("result.mp4"), "audio");
@@ -82,15 +82,15 @@ describe("a demuxer of packed audio", () => {
   }
 });
 
-function read(pieces: readonly (readonly Uint8Array[])[]) {
+function read(segments: readonly (readonly Uint8Array[])[]) {
   const recorder = createRecorder();
   const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
-  for (const parts of pieces) demuxer.read(Buffer.concat(parts), start);
+  for (const parts of segments) demuxer.read(Buffer.concat(parts), start);
   demuxer.flush();
   return recorder.track("audio").samples;
 }
 
-/** An ID3 tag with the time of the first sample (RFC 8216 §3.4). */
+/** Returns an ID3 tag with the time of the first sample (RFC 8216 §3.4). */
 function tag(timestamp: number): Buffer {
   const owner = Buffer.from("com.apple.streaming.transportStreamTimestamp\0");
   const time = Buffer.alloc(8);

@@ -1,4 +1,4 @@
-/** Transport streams made by hand, packet by packet. */
+/** A stream in the program map of a synthetic transport stream. */
 export interface StreamDescription {
   pid: number;
   streamType: number;
@@ -9,7 +9,7 @@ export const videoPid = 256;
 export const audioPid = 257;
 const mapPid = 4096;
 
-/** Makes packets whose counters go on from call to call. */
+/** Creates a maker of packets; continuity counters continue from call to call. */
 export function createPacketMaker() {
   const counters = new Map<number, number>();
   const packet = (pid: number, payload: Uint8Array, isStart: boolean): Buffer => {
@@ -40,7 +40,7 @@ export function createPacketMaker() {
     check.writeUInt32BE(crc32(body));
     return spread(pid, Buffer.concat([Buffer.from([0]), body, check]));
   };
-  /** A program association and the maps of programs that have these streams. */
+  /** Returns a program association and the maps of programs with these streams. */
   const programs = (maps: readonly (readonly StreamDescription[])[]): Buffer => {
     const association = maps.flatMap((_, i) => [0, i + 1, 0xe0 | (mapPid >> 8), i]);
     const sections = maps.map((streams, i) => section(mapPid + i, 2, mapOf(streams)));
@@ -49,9 +49,9 @@ export function createPacketMaker() {
   return {
     packet,
     programs,
-    /** A program association and a program map. */
+    /** Returns a program association and a program map. */
     tables: (streams: readonly StreamDescription[]): Buffer => programs([streams]),
-    /** One PES packet; `length`: what it says of its length, unbounded where nothing is given. */
+    /** Returns a PES packet; `length`: its stated length, 0: unbounded. */
     pes(pid: number, pts: number | null, payload: Uint8Array, length = 0): Buffer {
       const id = pid === videoPid ? 0xe0 : 0xc0;
       const head = Buffer.from([0, 0, 1, id, 0, 0, 0x80, pts === null ? 0 : 0x80, 0]);
@@ -89,7 +89,7 @@ function crc32(bytes: Uint8Array): number {
   return crc >>> 0;
 }
 
-/** `count` AAC frames in ADTS (48 kHz, stereo) of `size` bytes. */
+/** Returns `count` AAC frames in ADTS (48 kHz, stereo) of `size` bytes. */
 export function adtsFrames(count: number, size = 100): Buffer {
   const frame = Buffer.alloc(size, 0x21);
   frame.set([0xff, 0xf1, 0x4c, 0x80 | (size >> 11), (size >> 3) & 0xff, ((size & 7) << 5) | 0x1f]);
@@ -101,7 +101,7 @@ const sps = Buffer.from("6742c00a95a0505a100000030010000003032", "hex");
 const pps = Buffer.from("68ce3c80", "hex");
 const startCode = Buffer.from([0, 0, 0, 1]);
 
-/** A coded picture of H.264 with `size` bytes of made-up slice data; a key frame brings its sets. */
+/** Returns a coded picture of H.264 with `size` bytes of slice data; a key frame has parameter sets. */
 export function avcPicture(isKey: boolean, size = 50): Buffer {
   const slice = Buffer.alloc(size, 0x55);
   slice[0] = isKey ? 0x65 : 0x41;

@@ -15,18 +15,18 @@ const aac = { pid: audioPid, streamType: 0x0f };
 const otherPid = 300;
 
 describe("the program of a transport stream", () => {
-  it("is followed where its map changes", () => {
+  it("is followed when its map changes", () => {
     const { tables, pes } = createPacketMaker();
     const moved = { pid: otherPid, streamType: 0x0f };
-    const sound = demux([
+    const audio = demux([
       tables([aac]),
       pes(audioPid, 0, adtsFrames(2)),
       tables([moved]),
       pes(otherPid, 3840, adtsFrames(2)),
       pes(audioPid, 0, adtsFrames(2)),
     ]).track("audio");
-    expect(sound.samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
-    expect(sound.formats.length).toBe(1);
+    expect(audio.samples.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072]);
+    expect(audio.formats.length).toBe(1);
   });
 
   it("is the first one that has media", () => {
@@ -45,40 +45,40 @@ describe("the program of a transport stream", () => {
     const recorder = createRecorder();
     const timelines = createTimelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds: ["video", "audio"] });
-    const first = [tables([avc, aac]), pes(videoPid, 0, avcPicture(true)), sound(audioPid)];
+    const first = [tables([avc, aac]), pes(videoPid, 0, avcPicture(true)), audio(audioPid)];
     const other = [
       { ...aac, pid: videoPid },
       { ...avc, pid: audioPid },
     ];
-    const second = [tables(other), sound(videoPid), pes(audioPid, 0, avcPicture(true))];
-    function sound(pid: number): Buffer {
+    const second = [tables(other), audio(videoPid), pes(audioPid, 0, avcPicture(true))];
+    function audio(pid: number): Buffer {
       return pes(pid, 0, adtsFrames(2));
     }
     demuxer.read(Buffer.concat(first), { timeline: 0, offsetS: null });
     demuxer.read(Buffer.concat(second), { timeline: 1, offsetS: null });
     demuxer.flush();
     const times = recorder.tracks.map(({ samples }) => samples.map(({ dts }) => dts));
-    const endOfSound = 3840;
+    const endOfAudio = 3840;
     expect(times).toEqual([
-      [0, endOfSound],
+      [0, endOfAudio],
       [0, 1024, 2048, 3072],
     ]);
   });
 
-  it("may begin while its times wrap around", () => {
+  it("may start while its times wrap around", () => {
     const { tables, pes } = createPacketMaker();
     const wrap = 2 ** 33;
-    const pieces = [
+    const segments = [
       pes(videoPid, 0, avcPicture(true)),
       pes(audioPid, wrap - 1920, adtsFrames(2)),
       pes(videoPid, 3600, avcPicture(false)),
     ];
-    const result = demux([tables([avc, aac]), ...pieces]);
+    const result = demux([tables([avc, aac]), ...segments]);
     expect(result.track("video").samples.map(({ pts }) => pts)).toEqual([wrap, wrap + 3600]);
     expect(result.track("audio").samples[0]!.pts / 48_000).toBeCloseTo((wrap - 1920) / 90_000, 3);
   });
 
-  it("does not lose the packet behind one that is cut off at the end of a piece", () => {
+  it("does not lose the packet after one that is cut off at the end of a segment", () => {
     const { tables, pes } = createPacketMaker();
     const whole = [tables([avc]), pes(videoPid, 0, avcPicture(true))];
     const cutOff = createPacketMaker().pes(videoPid, 3600, avcPicture(false)).subarray(0, 100);
@@ -87,7 +87,7 @@ describe("the program of a transport stream", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
 
-  it("gives its video pictures without a time the distance of those before", () => {
+  it("may have pictures without a time, which keep the distance of those before", () => {
     const { tables, pes } = createPacketMaker();
     const times = [0, 3000, null, null, 12_000];
     const pictures = times.map((pts, i) => pes(videoPid, pts, avcPicture(i === 0)));
@@ -95,7 +95,7 @@ describe("the program of a transport stream", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([0, 3000, 6000, 9000, 12_000]);
   });
 
-  it("has pictures that lie several in one packet, or one in several packets", () => {
+  it("may have several pictures in one packet, or one in several packets", () => {
     const { tables, pes } = createPacketMaker();
     const two = Buffer.concat([avcPicture(true), avcPicture(false)]);
     const long = avcPicture(false, 1000);

@@ -1,8 +1,12 @@
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import type { SegmentTiming, Sample, SampleSink } from "../../src/remux/samples.ts";
-import type { TrackFormat } from "../../src/remux/samples.ts";
+import type {
+  Sample,
+  SampleSink,
+  SegmentTiming,
+  TrackFormat,
+  TrackKind,
+} from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import type { Kind } from "../../src/remux/mpeg-ts/streams.ts";
 
 export interface RecordedTrack {
   formats: TrackFormat[];
@@ -11,11 +15,11 @@ export interface RecordedTrack {
 
 export interface Recorder extends SampleSink {
   tracks: RecordedTrack[];
-  /** The one track of a kind. */
-  track(kind: Kind): RecordedTrack;
+  /** Returns the only track of a kind. */
+  track(kind: TrackKind): RecordedTrack;
 }
 
-/** A sink that keeps what it is given. */
+/** Creates a sink that keeps formats and samples. */
 export function createRecorder(): Recorder {
   const tracks: RecordedTrack[] = [];
   return {
@@ -38,23 +42,23 @@ export function createRecorder(): Recorder {
 
 export const start: SegmentTiming = { timeline: 0, offsetS: null };
 
-/** What comes out of pieces of one timeline. */
+/** Demuxes segments of one timeline. */
 export function demux(
-  pieces: readonly Uint8Array[],
-  kinds: readonly Kind[] = ["video", "audio"],
+  segments: readonly Uint8Array[],
+  kinds: readonly TrackKind[] = ["video", "audio"],
 ): Recorder {
   const recorder = createRecorder();
   const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: createTimelines(), kinds });
-  for (const piece of pieces) demuxer.read(piece, start);
+  for (const segment of segments) demuxer.read(segment, start);
   demuxer.flush();
   return recorder;
 }
 
-/** `bytes` in pieces of lengths that `lengthAt` says. */
+/** Cuts `bytes` into segments of the lengths that `lengthAt` returns. */
 export function cut(bytes: Uint8Array, lengthAt: (index: number) => number): Uint8Array[] {
-  const pieces: Uint8Array[] = [];
-  for (let at = 0; at < bytes.length; at += pieces.at(-1)!.length) {
-    pieces.push(bytes.subarray(at, at + lengthAt(pieces.length)));
+  const segments: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += segments.at(-1)!.length) {
+    segments.push(bytes.subarray(at, at + lengthAt(segments.length)));
   }
-  return pieces;
+  return segments;
 }

@@ -10,23 +10,23 @@ const stream = Buffer.concat([
 const emptyTag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]);
 
 describe("the container of a segment", () => {
-  for (const [what, piece, container] of [
+  for (const [what, segment, container] of [
     ["a transport stream", stream, "mpeg-ts"],
-    ["one that starts late", Buffer.concat([Buffer.alloc(300), stream]), "mpeg-ts"],
-    ["one behind a tag", Buffer.concat([emptyTag, stream]), "mpeg-ts"],
+    ["a transport stream after garbage", Buffer.concat([Buffer.alloc(300), stream]), "mpeg-ts"],
+    ["a transport stream after a tag", Buffer.concat([emptyTag, stream]), "mpeg-ts"],
     ["a fragment", Buffer.from("\0\0\0\x18stypmsdh"), "mp4"],
-    ["an initialization section", Buffer.from("\0\0\0\x18ftypiso5"), "mp4"],
+    ["an init section", Buffer.from("\0\0\0\x18ftypiso5"), "mp4"],
     ["WebM", Buffer.from("1a45dfa39f428681", "hex"), "webm"],
     ["a cluster of WebM", Buffer.from("1f43b67501ffffff", "hex"), "webm"],
     ["AAC", adtsFrames(2), "packed-audio"],
-    ["a single frame behind a tag", Buffer.concat([emptyTag, adtsFrames(1)]), "packed-audio"],
+    ["a single frame after a tag", Buffer.concat([emptyTag, adtsFrames(1)]), "packed-audio"],
     ["subtitles", Buffer.from("\uFEFFWEBVTT\n\n"), "webvtt"],
     ["a page", Buffer.from("<!doctype html><p>Good Game in HTML</p>".repeat(50)), null],
     ["nothing", Buffer.alloc(0), null],
     ["zeros", Buffer.alloc(5000), null],
   ] as const) {
-    it(`is told for ${what}`, () => {
-      expect(sniffContainer(piece)).toBe(container);
+    it(`is recognised: ${what}`, () => {
+      expect(sniffContainer(segment)).toBe(container);
     });
   }
 });

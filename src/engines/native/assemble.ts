@@ -1,4 +1,4 @@
-import { createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -77,8 +77,10 @@ async function saveStream(
   const path = join(folder, `${name}.whole`);
   async function* bytes() {
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      // Copied: the chunk is reused before the write stream has written it.
-      yield Uint8Array.from(next.value.bytes);
+      const { media } = next.value;
+      // Copied: the bytes are valid only until the next chunk is requested.
+      if (media instanceof Uint8Array) yield Uint8Array.from(media);
+      else yield* createReadStream(media.path);
     }
   }
   await pipeline(bytes, createWriteStream(path), { signal });

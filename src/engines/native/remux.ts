@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
-import type { MediaChunk, SourceStream } from "./source-stream.ts";
-import { createFmp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
+import type { SourceStream } from "./source-stream.ts";
+import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
-import { createPackedAudioDemuxer } from "../../remux/packed-audio/packed-audio.ts";
-import type { Demuxer, SampleSink, TrackFormat } from "../../remux/samples.ts";
+import { createPackedAudioDemuxer } from "../../remux/packed-audio/demuxer.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, TrackFormat } from "../../remux/samples.ts";
 import type { Container } from "../../remux/sniff.ts";
 import { createTimelines, type Timelines } from "../../remux/timelines.ts";
 
@@ -44,6 +44,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
   const streams = [main, audio].filter((stream) => stream !== null);
+  const sessions: DemuxSession[] = [];
   const start = (stream: SourceStream, kinds: readonly TrackFormat["kind"][]) =>
     startSession(stream, kinds, writer, timelines);
   try {
@@ -51,7 +52,8 @@ export async function remux(options: RemuxOptions): Promise<void> {
       main,
       audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
     );
-    const sessions = audio === null ? [first] : [first, start(audio, ["audio"])];
+    sessions.push(first);
+    if (audio !== null) sessions.push(start(audio, ["audio"]));
     let mayNeedAudio = openAudio !== null && audio === null;
     for (;;) {
       const session = leastAdvanced(sessions);
@@ -76,7 +78,8 @@ export async function remux(options: RemuxOptions): Promise<void> {
     writer.discard();
     throw error;
   } finally {
-    // Closes the files that the streams read.
+    // Closes the files that are read.
+    for (const { close } of sessions) await close();
     for (const { chunks } of streams) await chunks.return?.();
   }
 }
@@ -88,7 +91,10 @@ interface DemuxSession {
   readonly hasEnded: boolean;
   /** Kinds of the tracks found so far. */
   readonly kinds: ReadonlySet<TrackFormat["kind"]>;
+  /** Reads one chunk, of a file a bounded part. */
   step(): Promise<void>;
+  /** Stops reading; closes a file that is read. */
+  close(): Promise<void>;
 }
 
 function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefined {
@@ -117,7 +123,7 @@ function startSession(
       writer.write(track, sample);
     },
   };
-  const demuxer = createDemuxer(stream, { sink, timelines, kinds: wanted });
+  const steps = demux(stream, createDemuxer(stream, { sink, timelines, kinds: wanted }));
   return {
     get timeS() {
       return timeS;
@@ -127,23 +133,36 @@ function startSession(
     },
     kinds,
     async step() {
-      const next: IteratorResult<MediaChunk> = await stream.chunks.next();
-      hasEnded = next.done === true;
-      if (next.done === true) demuxer.flush();
-      else demuxer.read(next.value.bytes, next.value.timing);
+      hasEnded = (await steps.next()).done === true;
+    },
+    async close() {
+      await steps.return();
     },
   };
 }
 
-interface DemuxerDeps {
-  sink: SampleSink;
-  timelines: Timelines;
-  kinds: readonly TrackFormat["kind"][];
+async function* demux(
+  { name, chunks }: SourceStream,
+  demuxer: Demuxer,
+): AsyncGenerator<undefined, void, undefined> {
+  for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+    const { media, timing } = next.value;
+    if (media instanceof Uint8Array) {
+      demuxer.read(media, timing);
+      yield;
+    } else if (demuxer.readFile !== undefined) {
+      yield* demuxer.readFile(media.path, timing);
+    } else {
+      const message = `the segments of the ${name} stream are in different containers`;
+      throw new ServiceError("upstream_invalid", message);
+    }
+  }
+  demuxer.flush();
 }
 
-function createDemuxer({ container, name }: SourceStream, deps: DemuxerDeps): Demuxer {
-  if (container === "mp4") return createFmp4Demuxer(deps);
-  if (container === "mpeg-ts") return createMpegTsDemuxer(deps);
-  if (container === "packed-audio") return createPackedAudioDemuxer(deps);
+function createDemuxer({ container, name }: SourceStream, options: DemuxerOptions): Demuxer {
+  if (container === "mp4") return createMp4Demuxer(options);
+  if (container === "mpeg-ts") return createMpegTsDemuxer(options);
+  if (container === "packed-audio") return createPackedAudioDemuxer(options);
   throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
 }

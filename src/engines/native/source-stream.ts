@@ -1,6 +1,5 @@
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../errors.ts";
-import { fragmentsOf } from "../../remux/mp4/read/file.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { type Container, sniffContainer } from "../../remux/sniff.ts";
 import { decrypt, type FetchedSegment } from "./fetch-segments.ts";
@@ -17,11 +16,15 @@ export interface SourceStream {
   chunks: AsyncIterator<MediaChunk, unknown>;
 }
 
-/** Bytes that a demuxer can read at once. */
+/** Media that a demuxer can read at once. */
 export interface MediaChunk {
-  /** Valid until the next chunk is requested. */
-  bytes: Uint8Array;
+  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
+  media: Uint8Array | MediaFile;
   timing: SegmentTiming;
+}
+
+export interface MediaFile {
+  path: string;
 }
 
 /** Streams a complete file. */
@@ -49,14 +52,15 @@ export async function openSegmentStream(
     yield head;
     yield* chunks;
   }
-  return { name, container: sniffContainer(head.bytes), path: null, chunks: all() };
+  const container = head.media instanceof Uint8Array ? sniffContainer(head.media) : "mp4";
+  return { name, container, path: null, chunks: all() };
 }
 
 const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };
 
-/** Reads a file as chunks: an MP4 file by fragment, any other at arbitrary positions. */
+/** Reads a file as chunks: an MP4 file as one, any other cut at arbitrary positions. */
 export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> {
-  for await (const bytes of bytesIn(path)) yield { bytes, timing: fileTiming };
+  for await (const media of mediaIn(path)) yield { media, timing: fileTiming };
 }
 
 async function* readSegmentChunks(
@@ -65,10 +69,12 @@ async function* readSegmentChunks(
 ): AsyncGenerator<MediaChunk> {
   const read = createFileReader();
   for await (const segment of segments) {
-    for await (const bytes of bytesOf(segment, read)) {
+    for await (const media of mediaOf(segment, read)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
-      const isGap = isLive && sniffContainer(bytes) === null;
-      if (bytes.length > 0 && !isGap) yield { bytes, timing: segment.timing };
+      const isGap =
+        media instanceof Uint8Array &&
+        (media.length === 0 || (isLive && sniffContainer(media) === null));
+      if (!isGap) yield { media, timing: segment.timing };
     }
   }
 }
@@ -76,15 +82,15 @@ async function* readSegmentChunks(
 /** Larger segments are streamed; encrypted ones, which cannot be, are refused. */
 const maxSegmentBytes = 128 * 1024 * 1024;
 
-async function* bytesOf(
+async function* mediaOf(
   { path, size, key }: FetchedSegment,
   read: ReturnType<typeof createFileReader>,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Uint8Array | MediaFile> {
   if (size <= maxSegmentBytes) {
     const bytes = read(path, size);
     yield key === null ? bytes : decrypt(bytes, key);
   } else if (key === null) {
-    yield* bytesIn(path);
+    yield* mediaIn(path);
   } else {
     const rule = `an encrypted segment has ${size} bytes, the limit is ${maxSegmentBytes}`;
     throw new ServiceError("upstream_invalid", rule);
@@ -105,8 +111,8 @@ function createFileReader() {
 
 const chunkBytes = 8 * 1024 * 1024;
 
-async function* bytesIn(path: string): AsyncGenerator<Uint8Array> {
-  if (sniffFile(path) === "mp4") yield* fragmentsOf(path);
+async function* mediaIn(path: string): AsyncGenerator<Uint8Array | MediaFile> {
+  if (sniffFile(path) === "mp4") yield { path };
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }
 

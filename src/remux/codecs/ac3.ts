@@ -1,16 +1,19 @@
 import type { AudioFrame } from "./audio-syntax.ts";
 import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
-import { dolbyChannels, dolbySampleRates } from "./dolby-tables.ts";
 import { makeAudioEntry } from "./sample-entry.ts";
 
-/** Bit rates by half of frmsizecod, kbit/s (ETSI TS 102 366 table 4.13). */
+/** Sampling rates of AC-3 and E-AC-3 by fscod (ETSI TS 102 366 table 4.1). */
+export const dolbySampleRates: readonly number[] = [48_000, 44_100, 32_000];
+/** Full-range channels of AC-3 and E-AC-3 by acmod (table 4.3). */
+export const dolbyChannels: readonly number[] = [2, 1, 2, 3, 3, 4, 4, 5];
+/** Bit rates by half of frmsizecod, kbit/s (table 4.13). */
 const bitRates: readonly number[] = [
   32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640,
 ];
 const samplesPerFrame = 1536;
 
-/** Reads syncinfo and the beginning of bsi (ETSI TS 102 366 §4.4) from eight bytes. */
+/** Reads syncinfo and the start of bsi (ETSI TS 102 366 §4.4) from eight bytes; `null` if they are invalid. */
 export function readAc3Frame(header: Uint8Array): AudioFrame | null {
   const bits = createBitReader(header.subarray(4));
   const rateCode = bits.read(2);

@@ -1,14 +1,14 @@
-/** Byte stream format of H.264 and HEVC (Annex B of both): NAL units behind start codes. */
+/** Byte stream format of H.264 and HEVC (Annex B of both): a start code before each NAL unit. */
 export const startCode = Buffer.from([0, 0, 1]);
 
-/** Where the NAL unit that ends before `end` really ends: zeros at its end belong to the start code. */
+/** Returns the end of the NAL unit without zeros at its end: these are part of the next start code. */
 export function trimZeros(bytes: Uint8Array, start: number, end: number): number {
   let last = end;
   while (last > start && bytes[last - 1] === 0) last--;
   return last;
 }
 
-/** The payload of a NAL unit: emulation prevention bytes (00 00 *03*) left out. */
+/** Returns the payload of a NAL unit, without emulation prevention bytes (00 00 *03*). */
 export function unescapeNal(unit: Uint8Array): Buffer {
   const payload = Buffer.allocUnsafe(unit.length);
   let length = 0;

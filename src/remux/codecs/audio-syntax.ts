@@ -1,12 +1,12 @@
-/** What an audio codec of self-contained frames (ADTS, MPEG audio, AC-3) tells about its stream. */
+/** Parses the stream of an audio codec with self-contained frames (ADTS, MPEG audio, AC-3). */
 export interface AudioSyntax {
   /** First byte of every frame. */
   readonly firstByte: number;
-  /** Bytes that tell whether a frame begins. */
+  /** Bytes that tell whether a frame starts. */
   readonly headerLength: number;
   /**
-   * The frame at `at`; `null`: none begins there; `"incomplete"`: the bytes do not tell yet (not with
-   * `isLast`: then nothing follows them).
+   * Returns the frame at `at`; `null` if none starts there; `"incomplete"` if `bytes` is too short to
+   * tell (not with `isLast`: then no more bytes follow).
    */
   frameAt(bytes: Uint8Array, at: number, isLast: boolean): AudioFrame | "incomplete" | null;
 }
@@ -14,7 +14,7 @@ export interface AudioSyntax {
 export interface AudioFrame {
   /** Bytes, header included. */
   size: number;
-  /** Of these, what an MP4 leaves out. */
+  /** Bytes of the header, if an MP4 leaves it out; else 0. */
   headerSize: number;
   sampleRate: number;
   /** Samples per channel. */

@@ -1,13 +1,14 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
-import { readPixelAspect } from "./pixel-aspect.ts";
+import { readCrop, readPixelAspect } from "./picture-size.ts";
 
 export interface AvcSps {
   id: number;
   /** profile_idc, constraint flags, level_idc. */
   profile: Uint8Array;
-  /** avcC ends with chroma format and bit depths. */
+  /** The profile is one whose `avcC` ends with chroma format and bit depths. */
   isHigh: boolean;
+  /** chroma_format_idc. */
   chroma: number;
   /** Bits beyond 8. */
   lumaDepth: number;
@@ -15,13 +16,14 @@ export interface AvcSps {
   /** Pixels as coded, cropped. */
   width: number;
   height: number;
+  /** Width : height of a pixel. */
   pixelAspect: readonly [number, number];
 }
 
 const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 const maxPixels = 65_535;
 
-/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` where it is damaged. */
+/** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` if it is damaged. */
 export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const payload = unescapeNal(unit.subarray(1, 1024));
   const profile = payload.subarray(0, 3);
@@ -38,9 +40,9 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isFrameOnly = bits.read(1) === 1;
   if (!isFrameOnly) bits.skip(1);
   bits.skip(1);
-  const { across, down } = readCrop(bits, format.planes, isFrameOnly);
-  const width = columns * 16 - across;
-  const height = rows * 16 * (isFrameOnly ? 1 : 2) - down;
+  const crop = readCrop(bits, format.planes);
+  const width = columns * 16 - crop.across;
+  const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
   const isValid = id < 32 && width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
   if (bits.isOverrun || !isValid || format.chroma > 3) return null;
   const pixelAspect = readPixelAspect(bits);
@@ -78,14 +80,4 @@ function skipPictureOrder(bits: BitReader): void {
   bits.readSigned();
   const cycle = Math.min(bits.readUnsigned(), 255);
   for (let i = 0; i < cycle; i++) bits.readSigned();
-}
-
-/** Pixels cut off on both sides; `planes` is ChromaArrayType. */
-function readCrop(bits: BitReader, planes: number, isFrameOnly: boolean) {
-  if (bits.read(1) === 0) return { across: 0, down: 0 };
-  const unitX = planes === 1 || planes === 2 ? 2 : 1;
-  const unitY = (planes === 1 ? 2 : 1) * (isFrameOnly ? 1 : 2);
-  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
-  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
-  return { across, down };
 }

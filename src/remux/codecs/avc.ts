@@ -3,7 +3,6 @@ import { readAvcSps } from "./avc-sps.ts";
 import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
 import { makeVideoEntry } from "./sample-entry.ts";
-import { holdsMessage } from "./sei.ts";
 import { nal, type VideoSyntax } from "./video-syntax.ts";
 
 const type = { idr: 5, sei: 6, sps: 7, pps: 8 } as const;
@@ -24,7 +23,7 @@ const roles: readonly number[] = [
   0, // end of stream
   nal.filler,
   0,
-  0, // prefix: in front of every slice of a scalable stream
+  0, // prefix: before every slice of a scalable stream
   nal.start,
   nal.start,
   nal.start,
@@ -41,7 +40,8 @@ export const avc: VideoSyntax = {
     return isFirstOfPicture ? role | nal.start : role;
   },
   isRecoveryPoint(unit) {
-    return holdsMessage(unescapeNal(unit.subarray(1)), 6);
+    const recoveryPoint = 6;
+    return hasMessage(unescapeNal(unit.subarray(1)), recoveryPoint);
   },
   identify(unit) {
     const unitType = (unit[0] ?? 0) & 0x1f;
@@ -79,4 +79,25 @@ export const avc: VideoSyntax = {
 
 function withLength(unit: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
+}
+
+/** Returns whether an SEI payload (ISO/IEC 14496-10 §7.3.2.3) has a message of type `wanted`. */
+function hasMessage(payload: Uint8Array, wanted: number): boolean {
+  let at = 0;
+  const readNumber = (): number => {
+    let value = 0;
+    while (payload[at] === 0xff) {
+      value += 0xff;
+      at++;
+    }
+    return value + (payload[at++] ?? 0);
+  };
+  const stopBit = 1;
+  while (at + stopBit < payload.length) {
+    const payloadType = readNumber();
+    const payloadSize = readNumber();
+    if (payloadType === wanted) return true;
+    at += payloadSize;
+  }
+  return false;
 }

@@ -1,15 +1,15 @@
-/** Reads fields of a codec's header bit by bit, most significant first. */
+/** Reads fields of bits, most significant bit first. */
 export interface BitReader {
-  /** The next `count` bits (at most 32) as an unsigned number. */
+  /** Reads `count` bits (at most 32) as an unsigned integer. */
   read(count: number): number;
   skip(count: number): void;
-  /** An Exp-Golomb code `ue(v)` (ISO/IEC 14496-10 §9.1), at most 2^32 − 2. */
+  /** Reads an Exp-Golomb code `ue(v)` (ISO/IEC 14496-10 §9.1), at most 2^32 − 2. */
   readUnsigned(): number;
-  /** An Exp-Golomb code `se(v)`. */
+  /** Reads an Exp-Golomb code `se(v)`. */
   readSigned(): number;
   /** Bits read or skipped so far. */
   readonly position: number;
-  /** More was asked for than there is; what is missing reads as 0. */
+  /** More bits were read than there are; the missing ones read as 0. */
   readonly isOverrun: boolean;
 }
 

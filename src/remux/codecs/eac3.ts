@@ -1,10 +1,10 @@
+import { dolbyChannels, dolbySampleRates } from "./ac3.ts";
 import type { AudioFrame } from "./audio-syntax.ts";
 import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
-import { dolbyChannels, dolbySampleRates } from "./dolby-tables.ts";
 import { makeAudioEntry } from "./sample-entry.ts";
 
-/** One syncframe of E-AC-3 (ETSI TS 102 366 §E.1.2). */
+/** A syncframe of E-AC-3 (ETSI TS 102 366 §E.1.2). */
 interface Syncframe {
   size: number;
   isDependent: boolean;
@@ -15,7 +15,7 @@ interface Syncframe {
   acmod: number;
   lfe: number;
   bsid: number;
-  /** Where a dependent substream's channels are; 0: not said. */
+  /** chanmap of a dependent substream; 0: not stated. */
   channelMap: number;
 }
 
@@ -25,7 +25,10 @@ const blocksPerSample = 6;
 const samplesPerBlock = 256;
 const maxSyncframes = 64;
 
-/** Six audio blocks of all substreams, which make one sample of an MP4 (§F.2). */
+/**
+ * Returns the frame at `at`: six audio blocks of all substreams, which are one sample of an MP4 (§F.2).
+ * For the other results see `AudioSyntax.frameAt`.
+ */
 export function readEac3Frame(
   bytes: Uint8Array,
   at: number,
@@ -73,8 +76,8 @@ function readSyncframe(bytes: Uint8Array, at: number): Syncframe | null {
   const channelMap = isDependent && bits.read(1) === 1 ? bits.read(16) : 0;
   const sampleRate = isReduced ? fullRate / 2 : fullRate;
   const blocks = isReduced ? blocksPerSample : ([1, 2, 3, 6][second] ?? 6);
-  const place = { size, isDependent, substream, channelMap };
-  return { ...place, rateCode, sampleRate, blocks, acmod, lfe, bsid };
+  const substreamFields = { isDependent, substream, channelMap };
+  return { size, ...substreamFields, rateCode, sampleRate, blocks, acmod, lfe, bsid };
 }
 
 function describe(frames: readonly Syncframe[], size: number, blocks: number): AudioFrame | null {
@@ -83,13 +86,13 @@ function describe(frames: readonly Syncframe[], size: number, blocks: number): A
   const samples = blocks * samplesPerBlock;
   const program = frames.filter(({ isDependent, substream }) => isDependent || substream === 0);
   const dependents = program.filter(({ isDependent }) => isDependent);
-  const places = dependents.reduce((all, { channelMap }) => all | placesOf(channelMap), 0);
+  const locations = dependents.reduce((all, { channelMap }) => all | toChanLoc(channelMap), 0);
   const { rateCode, sampleRate, acmod, lfe, bsid } = first;
   const makeSampleEntry = (): Uint8Array => {
     const count = new Set(dependents.map(({ substream }) => substream)).size;
     const dataRate = Math.min(0x1fff, Math.round((size * 8 * sampleRate) / samples / 1000));
     const head = [(rateCode << 6) | (bsid << 1), (acmod << 1) | lfe];
-    const tail = count === 0 ? [0] : [(count << 1) | (places >> 8), places & 0xff];
+    const tail = count === 0 ? [0] : [(count << 1) | (locations >> 8), locations & 0xff];
     const fields = Buffer.from([dataRate >> 5, (dataRate & 31) << 3, ...head, ...tail]);
     const channels = (dolbyChannels[acmod] ?? 0) + lfe;
     return makeAudioEntry({
@@ -99,12 +102,12 @@ function describe(frames: readonly Syncframe[], size: number, blocks: number): A
       sampleRate,
     });
   };
-  const key = `ec-3 ${rateCode} ${sampleRate} ${bsid} ${acmod} ${lfe} ${dependents.length} ${places}`;
+  const key = `ec-3 ${rateCode} ${sampleRate} ${bsid} ${acmod} ${lfe} ${dependents.length} ${locations}`;
   return { size, headerSize: 0, sampleRate, samples, key, makeSampleEntry };
 }
 
-/** chan_loc of `dec3` (§F.6.2.12): the places of chanmap (§E.1.3.1.8) that are beyond the first five. */
-function placesOf(channelMap: number): number {
+/** Converts chanmap (§E.1.3.1.8) to chan_loc of `dec3` (§F.6.2.12), which has no bits for the first five. */
+function toChanLoc(channelMap: number): number {
   const pairs = (channelMap >> 3) & 0xff;
   const secondLfe = (channelMap >> 1) & 1;
   return (pairs << 1) | secondLfe;

@@ -1,5 +1,6 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
+import { readCrop } from "./picture-size.ts";
 
 export interface HevcSps {
   id: number;
@@ -8,6 +9,7 @@ export interface HevcSps {
   subLayers: number;
   /** sps_temporal_id_nesting_flag. */
   isNested: boolean;
+  /** chroma_format_idc. */
   chroma: number;
   /** Bits beyond 8. */
   lumaDepth: number;
@@ -21,7 +23,7 @@ const headBytes = 3;
 const profileBytes = 12;
 const maxPixels = 65_535;
 
-/** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` where it is damaged. */
+/** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
 export function readHevcSps(unit: Uint8Array): HevcSps | null {
   const payload = unescapeNal(unit.subarray(0, 1024));
   const head = payload[headBytes - 1] ?? 0;
@@ -34,7 +36,7 @@ export function readHevcSps(unit: Uint8Array): HevcSps | null {
   const isSeparate = chroma === 3 && bits.read(1) === 1;
   const codedWidth = bits.readUnsigned();
   const codedHeight = bits.readUnsigned();
-  const crop = readWindow(bits, isSeparate ? 0 : chroma);
+  const crop = readCrop(bits, isSeparate ? 0 : chroma);
   const lumaDepth = bits.readUnsigned() & 7;
   const chromaDepth = bits.readUnsigned() & 7;
   const width = codedWidth - crop.across;
@@ -45,20 +47,10 @@ export function readHevcSps(unit: Uint8Array): HevcSps | null {
   return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height };
 }
 
-/** The sub-layers' part of profile_tier_level (§7.3.3). */
+/** Skips the sub-layers in profile_tier_level (§7.3.3). */
 function skipSubLayers(bits: BitReader, count: number): void {
   if (count === 0) return;
   const flags = Array.from({ length: count }, () => bits.read(2));
   bits.skip((8 - count) * 2);
   for (const flag of flags) bits.skip((flag & 2 ? 88 : 0) + (flag & 1 ? 8 : 0));
-}
-
-/** Pixels cut off on both sides by the conformance window. */
-function readWindow(bits: BitReader, planes: number) {
-  if (bits.read(1) === 0) return { across: 0, down: 0 };
-  const unitX = planes === 1 || planes === 2 ? 2 : 1;
-  const unitY = planes === 1 ? 2 : 1;
-  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
-  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
-  return { across, down };
 }

@@ -52,7 +52,7 @@ export const hevc: VideoSyntax = {
   },
 };
 
-/** ISO/IEC 23008-2 table 7-1 and §7.4.2.4.4. */
+/** Returns the role by nal_unit_type (ISO/IEC 23008-2 table 7-1, §7.4.2.4.4). */
 function roleOf(unitType: number): number {
   if (unitType < 32) return unitType >= 16 && unitType < 24 ? nal.picture | nal.sync : nal.picture;
   if (unitType <= type.pps) return nal.start | nal.parameters;
@@ -63,7 +63,7 @@ function roleOf(unitType: number): number {
   return isPrefixSei || isReservedStart ? nal.start : 0;
 }
 
-/** One array of an HEVCDecoderConfigurationRecord (ISO/IEC 14496-15 §8.3.3.1). */
+/** Returns an array of an HEVCDecoderConfigurationRecord (ISO/IEC 14496-15 §8.3.3.1). */
 function makeArray(sets: readonly ParameterSet[]): Buffer {
   const isComplete = 0x80;
   const head = Buffer.alloc(3);

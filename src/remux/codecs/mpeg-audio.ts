@@ -14,7 +14,7 @@ const rates2: readonly (readonly number[])[] = [
 ];
 const sampleRates: readonly number[] = [44_100, 48_000, 32_000];
 
-/** MP3 and its older layers (ISO/IEC 11172-3 §2.4.1.3, 13818-3, and the usual half rates below it). */
+/** MPEG audio, layers I to III (ISO/IEC 11172-3 §2.4.1.3, 13818-3, and MPEG-2.5 at half its rates). */
 export const mpegAudio: AudioSyntax = {
   firstByte: 0xff,
   headerLength: 4,

@@ -1,14 +1,14 @@
 import type { ParameterSet, VideoSyntax } from "./video-syntax.ts";
 
-/** The parameter sets that hold at this place of a stream. */
+/** The current parameter sets of a stream. */
 export interface ParameterSets {
-  /** Those that were sent last are last. */
+  /** Returns them in the order in which they were sent. */
   list(): readonly ParameterSet[];
-  /** Takes those of one access unit; whether anything is another than before. */
+  /** Takes the parameter sets of one access unit; returns whether any has changed. */
   take(units: readonly Buffer[]): boolean;
 }
 
-/** What a decoder's configuration can hold of one set: its length has 16 bits. */
+/** A decoder configuration has 16 bits for the length of a set. */
 const maxBytes = 65_535;
 
 export function createParameterSets(syntax: VideoSyntax): ParameterSets {
@@ -18,7 +18,7 @@ export function createParameterSets(syntax: VideoSyntax): ParameterSets {
     contents.delete(sets.get(name)?.content ?? "");
     sets.delete(name);
   };
-  /** Sets of pictures mean nothing without the sequence that they were made for. */
+  /** Picture sets depend on their sequence set: another one makes them invalid. */
   const removePicturesBut = (sent: ReadonlySet<string>): void => {
     for (const [name, { level, content }] of sets) {
       if (level === "picture" && !sent.has(content)) remove(name);

@@ -1,9 +1,9 @@
 import { createBitReader } from "./bits.ts";
 
-/** Speakers that no number stands for, as the stream itself lists them. */
+/** A channel layout that the stream itself lists, since it has no number in the standard. */
 export interface ProgramConfig {
   channels: number;
-  /** The element's fields as binary digits, from element_instance_tag up to its byte alignment. */
+  /** The element's fields as binary digits, from element_instance_tag to before its byte alignment. */
   digits: string;
 }
 
@@ -11,8 +11,8 @@ const elementId = 5;
 const longest = 128;
 
 /**
- * The program_config_element (ISO/IEC 14496-3 §4.4.1.1, table 4.2) that an AAC frame begins with; `null`
- * where it begins with something else.
+ * Returns the program_config_element (ISO/IEC 14496-3 §4.4.1.1, table 4.2) at the start of an AAC frame;
+ * `null` if the frame starts with something else.
  */
 export function readProgramConfig(frame: Uint8Array): ProgramConfig | null {
   const bits = createBitReader(frame.subarray(0, longest));
@@ -32,7 +32,7 @@ export function readProgramConfig(frame: Uint8Array): ProgramConfig | null {
   return { channels, digits: digitsOf(frame, start, bits.position) };
 }
 
-/** Bytes of binary digits; zeros fill up the last one. */
+/** Converts binary digits to bytes, with zeros at the end of the last one. */
 export function packDigits(digits: string): Buffer {
   const bytes = digits.match(/.{1,8}/g) ?? [];
   return Buffer.from(bytes.map((byte) => Number.parseInt(byte.padEnd(8, "0"), 2)));

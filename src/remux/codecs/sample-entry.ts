@@ -3,7 +3,7 @@ import { box, fullBox } from "../mp4/boxes.ts";
 export interface VideoEntry {
   /** `avc1`, `hvc1`. */
   type: string;
-  /** The decoder's configuration: `avcC`, `hvcC`. */
+  /** The box of the decoder configuration: `avcC`, `hvcC`. */
   configuration: Uint8Array;
   /** Pixels as coded, cropped. */
   width: number;
@@ -12,7 +12,7 @@ export interface VideoEntry {
   pixelAspect: readonly [number, number];
 }
 
-/** A VisualSampleEntry (ISO/IEC 14496-12 §12.1.3), with `pasp` where pixels are not square. */
+/** Returns a VisualSampleEntry (ISO/IEC 14496-12 §12.1.3), with `pasp` if pixels are not square. */
 export function makeVideoEntry(entry: VideoEntry): Uint8Array {
   const fields = Buffer.alloc(78);
   fields.writeUInt16BE(1, 6);
@@ -34,13 +34,13 @@ export function makeVideoEntry(entry: VideoEntry): Uint8Array {
 export interface AudioEntry {
   /** `mp4a`, `ac-3`, `ec-3`. */
   type: string;
-  /** `esds`, `dac3`, `dec3`. */
+  /** The box of the decoder configuration: `esds`, `dac3`, `dec3`. */
   configuration: Uint8Array;
   channels: number;
   sampleRate: number;
 }
 
-/** An AudioSampleEntry (ISO/IEC 14496-12 §12.2.3). */
+/** Returns an AudioSampleEntry (ISO/IEC 14496-12 §12.2.3). */
 export function makeAudioEntry(entry: AudioEntry): Uint8Array {
   const fields = Buffer.alloc(28);
   fields.writeUInt16BE(1, 6);
@@ -51,8 +51,9 @@ export function makeAudioEntry(entry: AudioEntry): Uint8Array {
 }
 
 /**
- * An `esds` box (ISO/IEC 14496-14 §6.7.2). `objectType` as in ISO/IEC 14496-1 §7.2.6.6; `specific`: the
- * AudioSpecificConfig, empty where the codec has none.
+ * Returns an `esds` box (ISO/IEC 14496-14 §6.7.2).
+ * @param objectType See ISO/IEC 14496-1 §7.2.6.6.
+ * @param specific The AudioSpecificConfig; empty if the codec has none.
  */
 export function makeEsds(objectType: number, specific: Uint8Array): Uint8Array {
   const audioStream = 0x15;

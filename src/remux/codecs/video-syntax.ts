@@ -1,14 +1,14 @@
-/** What a codec of NAL units (H.264, HEVC) tells about its byte stream. */
+/** Parses the NAL units of a video codec (H.264, HEVC). */
 export interface VideoSyntax {
-  /** Bytes of a NAL unit that `classify` looks at. */
+  /** Bytes of a NAL unit that `classify` reads. */
   readonly headerLength: number;
-  /** What the NAL unit with its header at `at` is: bits of `nal`; what is not there counts as 0. */
+  /** Returns the roles of the NAL unit with its header at `at`: bits of `nal`. Missing bytes count as 0. */
   classify(bytes: Uint8Array, at: number): number;
-  /** Whether an SEI message says that a decoder can start here. */
+  /** Returns whether an SEI NAL unit has a recovery point: decoding can start here. */
   isRecoveryPoint(unit: Uint8Array): boolean;
-  /** Which parameter set this is; `null` where it cannot be read. */
+  /** Returns level and id of a parameter set; `null` if it is damaged. */
   identify(unit: Uint8Array): ParameterSetName | null;
-  /** `null` while sets are missing or cannot be read. */
+  /** Returns `null` while sets are missing or if they are damaged. */
   describe(sets: readonly ParameterSet[]): VideoDescription | null;
 }
 
@@ -30,14 +30,14 @@ export interface VideoDescription {
   height: number;
 }
 
-/** Roles of a NAL unit in an access unit; several may hold at once. */
+/** Roles of a NAL unit in an access unit; it may have several. */
 export const nal = {
-  /** The first of a new access unit, if the one before already has a picture. */
+  /** Starts a new access unit, if the current one already has a picture. */
   start: 1,
   picture: 2,
   sync: 4,
   parameters: 8,
-  /** Means nothing in an MP4: delimiters and filler. */
+  /** Is not needed in an MP4: delimiters and filler. */
   filler: 16,
   message: 32,
 } as const;

@@ -1,15 +1,15 @@
 import { ServiceError } from "../../errors.ts";
 
-/** A box (ISO/IEC 14496-12 §4.2) in a piece of a file; the numbers are byte positions in it. */
+/** A box (ISO/IEC 14496-12 §4.2); all numbers are byte offsets in the buffer or file that has it. */
 export interface Box {
   type: string;
   start: number;
-  /** Where its content starts. */
+  /** Start of the content, after the header. */
   body: number;
   end: number;
 }
 
-/** A box of `type` around `parts`, below 4 GiB. */
+/** Returns a box of `type` with `parts` as its content, below 4 GiB. */
 export function box(type: string, ...parts: readonly Uint8Array[]): Uint8Array {
   const size = parts.reduce((sum, part) => sum + part.length, 8);
   const bytes = Buffer.allocUnsafe(size);
@@ -23,7 +23,7 @@ export function box(type: string, ...parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** A box with version and flags (§4.2.2). */
+/** Returns a box with version and flags (§4.2.2). */
 export function fullBox(
   type: string,
   version: number,
@@ -43,7 +43,7 @@ export function u32(...values: number[]): Uint8Array {
   return u32Table(Uint32Array.from(values));
 }
 
-/** The numbers, most significant byte first. */
+/** Returns the numbers in big-endian order. */
 export function u32Table(values: Uint32Array): Uint8Array {
   const bytes = new Uint8Array(values.length * 4);
   const view = viewOf(bytes);
@@ -51,7 +51,7 @@ export function u32Table(values: Uint32Array): Uint8Array {
   return bytes;
 }
 
-/** Whole numbers of 0 or more, up to 2^53. */
+/** @param values Integers from 0 to 2^53. */
 export function u64(...values: number[]): Uint8Array {
   return u32(...values.flatMap((value) => [Math.floor(value / 2 ** 32), value]));
 }
@@ -63,53 +63,71 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * The boxes from `start` to `end`, in order.
- * @throws ServiceError `upstream_invalid` where one is cut off or smaller than its own header.
+ * Yields the boxes from `start` to `end`, in order.
+ * @throws ServiceError `upstream_invalid` if a box ends after `end` or is smaller than its own header.
  */
 export function* boxesIn(view: DataView, start: number, end: number): Generator<Box> {
   for (let at = start; at < end;) {
-    const found = boxAt(view, at, end);
-    yield found;
-    at = found.end;
+    const { type, headerBytes, size } = readBoxHeader(view, at, end - at);
+    yield { type, start: at, body: at + headerBytes, end: at + size };
+    at += size;
   }
 }
 
-/** The first box of `type` right in `parent`, whose children start at `from`. */
-export function childOf(
-  view: DataView,
-  parent: Box,
-  type: string,
-  from = parent.body,
-): Box | undefined {
-  for (const found of boxesIn(view, from, parent.end)) if (found.type === type) return found;
+/** Returns the first child of `parent` with this type; undefined if there is none. */
+export function findChild(view: DataView, parent: Box, type: string): Box | undefined {
+  for (const found of boxesIn(view, parent.body, parent.end)) {
+    if (found.type === type) return found;
+  }
   return undefined;
 }
 
-function boxAt(view: DataView, start: number, limit: number): Box {
-  if (limit - start < 8) throw damaged(`${limit - start} bytes are too few for a box`);
-  const type = typeAt(view, start + 4);
-  const size = view.getUint32(start);
-  if (size === 1 && limit - start < 16) throw damaged(`the box "${type}" is cut off in its size`);
-  const body = start + (size === 1 ? 16 : 8);
-  const whole = size === 1 ? sizeAt(view, start + 8) : size === 0 ? limit - start : size;
-  if (whole < body - start || whole > limit - start) {
-    throw damaged(
-      `the box "${type}" says it has ${whole} bytes where ${body - start} to ${limit - start} can be`,
+/**
+ * Returns the first child of `parent` with this type.
+ * @throws ServiceError `upstream_invalid` if there is none.
+ */
+export function getChild(view: DataView, parent: Box, type: string): Box {
+  const found = findChild(view, parent, type);
+  if (found === undefined) throw damagedError(`"${parent.type}" has no "${type}" in it`);
+  return found;
+}
+
+/**
+ * Reads the header of the box at `at`, which must end within the next `left` bytes.
+ * @throws ServiceError `upstream_invalid` if it does not, or is smaller than its own header.
+ */
+export function readBoxHeader(
+  view: DataView,
+  at: number,
+  left: number,
+): { type: string; headerBytes: number; size: number } {
+  if (left < 8) throw damagedError(`${left} bytes are too few for a box`);
+  const type = typeAt(view, at + 4);
+  const stated = view.getUint32(at);
+  const headerBytes = stated === 1 ? 16 : 8;
+  if (left < headerBytes) throw damagedError(`the box "${type}" ends in the middle of its size`);
+  // 1: the size follows in 64 bits; 0: the box extends to the end.
+  const size =
+    stated === 1
+      ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12)
+      : stated === 0
+        ? left
+        : stated;
+  if (size < headerBytes || size > left) {
+    throw damagedError(
+      `the box "${type}" has a size of ${size} bytes, possible are ${headerBytes} to ${left}`,
     );
   }
-  return { type, start, body, end: start + whole };
+  return { type, headerBytes, size };
 }
 
-export function sizeAt(view: DataView, at: number): number {
-  return view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4);
-}
-
-/** A four-character code, what is not printable ASCII as "?". */
+/** Returns the four-character code at `at`, with "?" for what is not printable ASCII. */
 export function typeAt(view: DataView, at: number): string {
   const codes = [0, 1, 2, 3].map((i) => view.getUint8(at + i));
   return String.fromCharCode(...codes.map((code) => (code < 32 || code > 126 ? 63 : code)));
 }
 
-export function damaged(what: string, cause?: unknown): ServiceError {
-  return new ServiceError("upstream_invalid", `the MP4 cannot be read: ${what}`, { cause });
+/** Returns an `upstream_invalid` error for an MP4 that cannot be read. */
+export function damagedError(what: string): ServiceError {
+  return new ServiceError("upstream_invalid", `the MP4 cannot be read: ${what}`);
 }

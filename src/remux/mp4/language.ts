@@ -1,4 +1,4 @@
-/** ISO 639-1 codes and their ISO 639-2/T ones, of the languages that video is published in. */
+/** ISO 639-1 codes and their ISO 639-2/T codes, of the languages that video is published in. */
 const alpha3 = new Map(
   (
     "af:afr am:amh ar:ara as:asm az:aze be:bel bg:bul bn:ben bo:bod bs:bos ca:cat cs:ces cy:cym da:dan " +
@@ -15,14 +15,14 @@ const alpha3 = new Map(
     .map((pair): [string, string] => [pair.slice(0, 2), pair.slice(3)]),
 );
 
-/** The language of a media header: three letters of five bits (ISO/IEC 14496-12 §8.4.2); else `und`. */
+/** Returns the language field of a media header: three letters of five bits (ISO/IEC 14496-12 §8.4.2). */
 export function bcp47ToMp4(tag: string | null): number {
   const primary = (tag?.split("-")[0] ?? "").toLowerCase();
   const code = alpha3.get(primary) ?? (/^[a-z]{3}$/.test(primary) ? primary : "und");
   return Buffer.from(code).reduce((packed, letter) => packed * 32 + letter - 0x60, 0);
 }
 
-/** The shortest BCP 47 tag for the language of a media header; `null` where none is said. */
+/** Returns the shortest BCP 47 tag for the language field of a media header; `null` if it has none. */
 export function mp4ToBcp47(packed: number): string | null {
   const letters = [10, 5, 0].map((shift) => ((packed >> shift) & 31) + 0x60);
   const code = String.fromCharCode(...letters);

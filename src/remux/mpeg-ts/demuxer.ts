@@ -1,28 +1,21 @@
 import { ServiceError } from "../../errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { createAudioTrack } from "./audio-track.ts";
 import { avc } from "../codecs/avc.ts";
-import { dolbyAudio } from "../codecs/dolby-audio.ts";
-import { createElementaryStream, type ElementaryStream } from "./elementary-stream.ts";
+import { dolby } from "../codecs/dolby.ts";
 import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
-import type { Demuxer, SampleSink } from "../samples.ts";
-import type { Timelines } from "../timelines.ts";
-import { createTrackOutput, type TrackOutput } from "./track-output.ts";
-import { createClock, type Clock } from "./clock.ts";
+import { createAudioTrack } from "../elementary-streams/audio-track.ts";
+import { createClock, type Clock } from "../elementary-streams/clock.ts";
+import { createElementaryStream, type ElementaryStream } from "../elementary-streams/stream.ts";
+import type { TrackReader } from "../elementary-streams/track-reader.ts";
+import { createVideoTrack } from "../elementary-streams/video-track.ts";
+import type { Demuxer, DemuxerOptions } from "../samples.ts";
+import { createTrackOutput, type TrackOutput } from "../track-output.ts";
 import { createPacketReader } from "./packets.ts";
 import { createPesReader, type PesReader } from "./pes.ts";
 import { createPidTable } from "./pids.ts";
 import { createProgramReader } from "./program.ts";
-import type { ChosenStream, Kind } from "./streams.ts";
-import { createVideoTrack, type TrackReader } from "./video-track.ts";
-
-export interface MpegTsDemuxerOptions {
-  sink: SampleSink;
-  timelines: Timelines;
-  /** What is wanted of the stream; a kind that it does not have is left out. */
-  kinds: readonly Kind[];
-}
+import type { ChosenStream } from "./streams.ts";
 
 /** A stream of the program that is being read. */
 interface OpenStream {
@@ -33,29 +26,29 @@ interface OpenStream {
 }
 
 const videoSyntaxes = { avc, hevc };
-const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby: dolbyAudio };
+const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby };
 
-/** So much is read until all streams of a timeline must have begun, bytes. */
-const maxWait = 2 * 1024 * 1024;
+/** How much to read until the first timestamps of all streams of a timeline are known. */
+const maxWaitBytes = 2 * 1024 * 1024;
 
 /**
- * MPEG-2 transport streams (ISO/IEC 13818-1): the first program with media, of it the first usable
- * stream of each wanted kind. PES packets with missing packets are left out. Pieces may be cut
- * anywhere; a packet counter may begin anew with a piece.
+ * Creates a demuxer of MPEG-2 transport streams (ISO/IEC 13818-1). It reads the first program with media,
+ * and leaves out PES packets of which packets are missing. Segments may be cut anywhere; continuity
+ * counters may restart with a segment.
+ * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer(options: MpegTsDemuxerOptions): Demuxer {
-  const { sink, timelines, kinds } = options;
+export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions): Demuxer {
   const clock = createClock(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   let timeline: number | null = null;
   let open: OpenStream[] = [];
 
-  /** The streams of a timeline are read once it is known when each begins. */
+  /** Starts the clock once the first timestamp of each stream is known; returns whether it runs. */
   const tryStart = (isLast: boolean): boolean => {
     if (clock.isStarted) return true;
     const firsts = open.flatMap(({ stream }) => stream.peekTime()?.pts ?? []);
     const held = open.reduce((total, { stream }) => total + stream.length, 0);
-    if (firsts.length < open.length && held < maxWait && !isLast) return false;
+    if (firsts.length < open.length && held < maxWaitBytes && !isLast) return false;
     if (held > 0) clock.start(firsts);
     return clock.isStarted;
   };
@@ -94,16 +87,16 @@ export function createMpegTsDemuxer(options: MpegTsDemuxerOptions): Demuxer {
   const packets = createPacketReader(pids.read);
 
   return {
-    read(piece, place) {
-      if (place.timeline !== timeline) {
+    read(segment, timing) {
+      if (timing.timeline !== timeline) {
         if (timeline !== null) finish();
-        ({ timeline } = place);
-        clock.reset(place);
+        ({ timeline } = timing);
+        clock.reset(timing);
         packets.reset();
         program.reset();
       }
-      pids.startPiece();
-      packets.read(piece);
+      pids.startSegment();
+      packets.read(segment);
     },
     flush() {
       finish();

@@ -1,42 +1,42 @@
 import { ServiceError } from "../../errors.ts";
 
-/** Finds the packets of a transport stream in pieces of any length (ISO/IEC 13818-1 §2.4.3.2). */
+/** Finds the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2). */
 export interface PacketReader {
-  /** @throws ServiceError `upstream_invalid` where a piece or 1 MiB hold no packet at all. */
-  read(piece: Uint8Array): void;
-  /** What follows does not go on from what was read. */
+  /** @throws ServiceError `upstream_invalid` if a segment of 1 KiB or more, or 1 MiB in a row, has no packet. */
+  read(segment: Uint8Array): void;
+  /** Forgets what was read: the next segment does not continue it. */
   reset(): void;
 }
 
 export const packetLength = 188;
 const sync = 0x47;
-/** Plain packets; with a time stamp in front (BDAV); with parity behind (DVB). */
+/** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
 const strides = [packetLength, 192, 204] as const;
 const longestStride = 204;
 const maxGarbage = 1024 * 1024;
-/** A shorter piece may well lie between two packets. */
-const minPiece = 1024;
+/** A shorter segment may lie within the garbage between two packets. */
+const minSegmentBytes = 1024;
 
-/** `onPacket` gets the place of the sync byte in `bytes`, where 188 bytes lie. */
+/** @param onPacket Gets the offset of a sync byte in `bytes`, which is followed by a whole packet. */
 export function createPacketReader(
   onPacket: (bytes: Uint8Array, at: number) => void,
 ): PacketReader {
-  /** Distance of the packets; 0: not known. */
+  /** Bytes from one packet to the next; 0: unknown. */
   let stride = 0;
   let rest: Uint8Array = new Uint8Array();
-  /** Bytes behind the last packet that are still to come. */
-  let behind = 0;
-  /** Bytes since the last packet that belong to none. */
+  /** Bytes to skip before the next packet, which the last segment did not have. */
+  let toSkip = 0;
+  /** Bytes since the last packet that are part of none. */
   let garbage = 0;
 
-  /** Gives the packets that are whole; where the next one begins. */
+  /** Passes the complete packets on; returns where the next one starts. */
   const walk = (bytes: Uint8Array): number => {
     let at = 0;
     while (at < bytes.length) {
       if (stride === 0 || bytes[at] !== sync) {
         const found = findPackets(bytes, at);
         garbage += found.at - at;
-        if (garbage > maxGarbage) throw noPackets(garbage);
+        if (garbage > maxGarbage) throw noPacketsError(garbage);
         ({ at, stride } = found);
         if (stride === 0) break;
       }
@@ -47,39 +47,43 @@ export function createPacketReader(
     }
     return at;
   };
-  const isCutOff = (piece: Uint8Array): boolean =>
-    stride > 0 && piece[0] === sync && (piece[stride - rest.length] ?? sync) !== sync;
+  /** Returns whether `segment` starts with a packet of its own: the rest of the last one is missing. */
+  const isRestCutOff = (segment: Uint8Array): boolean =>
+    stride > 0 && segment[0] === sync && (segment[stride - rest.length] ?? sync) !== sync;
 
   return {
-    read(piece) {
-      const skipped = Math.min(behind, piece.length);
-      behind -= skipped;
-      if (rest.length > 0 && isCutOff(piece)) rest = new Uint8Array();
+    read(segment) {
+      const skipped = Math.min(toSkip, segment.length);
+      toSkip -= skipped;
+      if (rest.length > 0 && isRestCutOff(segment)) rest = new Uint8Array();
       const bytes =
-        rest.length > 0 ? Buffer.concat([rest, piece.subarray(skipped)]) : piece.subarray(skipped);
+        rest.length > 0
+          ? Buffer.concat([rest, segment.subarray(skipped)])
+          : segment.subarray(skipped);
       const at = walk(bytes);
-      behind += Math.max(0, at - bytes.length);
+      toSkip += Math.max(0, at - bytes.length);
       rest = Uint8Array.from(bytes.subarray(at));
-      if (garbage >= minPiece && garbage + rest.length >= bytes.length) throw noPackets(garbage);
+      if (garbage >= minSegmentBytes && garbage + rest.length >= bytes.length)
+        throw noPacketsError(garbage);
     },
     reset() {
       stride = 0;
       rest = new Uint8Array();
-      behind = 0;
+      toSkip = 0;
       garbage = 0;
     },
   };
 }
 
 /**
- * The first place from `from` on where packets follow each other, and their distance; 0 where the end
- * of `bytes` leaves it open.
+ * Returns the first offset, from `from` on, at which packets follow each other, and their stride; the
+ * stride is 0 if `bytes` ends before that is certain.
  */
 export function findPackets(bytes: Uint8Array, from: number): { at: number; stride: number } {
   let at = bytes.indexOf(sync, from);
   while (at >= 0 && at + longestStride < bytes.length) {
-    const place = at;
-    const stride = strides.find((distance) => arePacketsAt(bytes, place, distance));
+    const candidate = at;
+    const stride = strides.find((distance) => arePacketsAt(bytes, candidate, distance));
     if (stride !== undefined) return { at, stride };
     at = bytes.indexOf(sync, at + 1);
   }
@@ -87,13 +91,13 @@ export function findPackets(bytes: Uint8Array, from: number): { at: number; stri
   return { at, stride: bytes[at + packetLength] === sync ? packetLength : 0 };
 }
 
-/** One more packet follows `at` for certain, and three more as far as `bytes` reach. */
+/** Returns whether one more packet follows the one at `at`, and three more as far as `bytes` reaches. */
 function arePacketsAt(bytes: Uint8Array, at: number, stride: number): boolean {
   if (bytes[at + stride] !== sync) return false;
   return [2, 3, 4].every((count) => (bytes[at + count * stride] ?? sync) === sync);
 }
 
-function noPackets(length: number): ServiceError {
+function noPacketsError(length: number): ServiceError {
   return new ServiceError(
     "upstream_invalid",
     `reading an MPEG transport stream stopped: ${length} bytes in a row hold no packet`,

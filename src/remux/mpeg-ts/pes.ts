@@ -1,34 +1,34 @@
 import { ServiceError } from "../../errors.ts";
-import type { ElementaryStream, PesTime } from "./elementary-stream.ts";
+import type { ElementaryStream, PesTime } from "../elementary-streams/stream.ts";
 
-/** Puts the packetized elementary stream of one PID together (ISO/IEC 13818-1 §2.4.3.6). */
+/** Assembles the PES packets of one PID into an elementary stream (ISO/IEC 13818-1 §2.4.3.6). */
 export interface PesReader {
-  /** Payload of a packet; `isStart`: a PES packet begins with it. */
+  /**
+   * Reads the payload of a transport packet; `isStart`: a PES packet starts with it.
+   * @throws ServiceError `drm_protected` if 8 PES packets in a row are scrambled.
+   */
   read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
-  /** Takes the open PES packet back, up to the next start. */
+  /** Removes the open PES packet from the stream and ignores the rest of it. */
   drop(): void;
-  /** Takes it back if it is shorter than it said. */
+  /** Ends the open PES packet; removes it from the stream if it is shorter than it stated. */
   finish(): void;
 }
 
 const fixedLength = 9;
-/** Fewer in a row are damaged ones. */
+/** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 8;
 const longestHeader = fixedLength + 255;
-/** Stream ids whose packets have no header of this form (table 2-21). */
+/** Stream ids whose packets have no such header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
-/**
- * `onStart` is called before a PES packet begins in `stream`.
- * @throws ServiceError from `read`: `drm_protected` where the payload of 8 packets in a row is scrambled.
- */
+/** @param onStart Called before a PES packet is appended to `stream`. */
 export function createPesReader(stream: ElementaryStream, onStart: () => void): PesReader {
   const header = Buffer.alloc(longestHeader);
   let headerLength = 0;
   let state: "closed" | "header" | "payload" = "closed";
-  /** Bytes to come; Infinity where that is not said. */
+  /** Bytes left of the payload; Infinity if the packet does not state its length. */
   let remaining = 0;
-  /** Packets in a row. */
+  /** Scrambled packets in a row. */
   let scrambled = 0;
 
   const finish = (): void => {
@@ -36,7 +36,7 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     if (isCut) stream.rewind();
     state = "closed";
   };
-  /** Where the payload begins in `bytes`; `to` while the header is not whole. */
+  /** Returns where the payload starts in `bytes`; `to` if the header continues or the packet is left out. */
   const readHeader = (bytes: Uint8Array, from: number, to: number): number => {
     const added = Math.min(to - from, longestHeader - headerLength);
     header.set(bytes.subarray(from, from + added), headerLength);
@@ -46,8 +46,8 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     const length = fixedLength + (header[8] ?? 0);
     if (headerLength < length) return to;
     const packetLength = header.readUInt16BE(4);
-    const isOfForm = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
-    if (header.readUIntBE(0, 3) !== 1 || !isOfForm) {
+    const isValid = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
+    if (header.readUIntBE(0, 3) !== 1 || !isValid) {
       state = "closed";
       return to;
     }
@@ -89,7 +89,7 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
   };
 }
 
-/** PTS and DTS; `null` where neither is stated. */
+/** Returns PTS and DTS; `null` if the header states neither. */
 function readTime(header: Buffer): PesTime | null {
   const flags = (header[7] ?? 0) >> 6;
   const length = header[8] ?? 0;

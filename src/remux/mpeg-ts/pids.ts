@@ -1,19 +1,22 @@
 import { ServiceError } from "../../errors.ts";
 import { packetLength } from "./packets.ts";
 
-/** Gives the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
+/** Passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
 export interface PidTable {
   set(pid: number, reader: PidReader): void;
   delete(pid: number): void;
   has(pid: number): boolean;
-  /** Reads the packet that begins at `at`. */
+  /**
+   * Reads the packet that starts at `at`.
+   * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
+   */
   read(bytes: Uint8Array, at: number): void;
-  /** Packets may be counted anew from here on, where a unit begins with them. */
-  startPiece(): void;
+  /** From here on a continuity counter may restart with a packet that starts a payload unit. */
+  startSegment(): void;
 }
 
 export interface PidReader {
-  /** Payload; `isStart`: payload_unit_start_indicator. */
+  /** Reads the payload of a packet; `isStart`: payload_unit_start_indicator. */
   read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
   /** Packets are missing before the next payload. */
   onLoss(): void;
@@ -21,34 +24,30 @@ export interface PidReader {
 
 interface Pid {
   reader: PidReader;
-  /** continuity_counter of the packet before; −1: none. */
+  /** continuity_counter of the last packet; −1: none yet. */
   counter: number;
-  /** Number of the piece it came from. */
-  piece: number;
+  /** Number of the segment it came from. */
+  segment: number;
   /** Scrambled packets in a row. */
   scrambled: number;
 }
 
-/** Fewer scrambled packets in a row than these are damaged ones. */
+/** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 32;
 
-/**
- * @throws ServiceError from `read`: `drm_protected` where 32 packets in a row that are wanted are
- * scrambled.
- */
 export function createPidTable(): PidTable {
   const pids: (Pid | undefined)[] = Array.from({ length: 8192 });
-  let piece = 0;
+  let segment = 0;
   return {
     set(pid, reader) {
-      pids[pid] = { reader, counter: -1, piece, scrambled: 0 };
+      pids[pid] = { reader, counter: -1, segment, scrambled: 0 };
     },
     delete(pid) {
       pids[pid] = undefined;
     },
     has: (pid) => pids[pid] !== undefined,
-    startPiece() {
-      piece++;
+    startSegment() {
+      segment++;
     },
     read(bytes, at) {
       const second = bytes[at + 1] ?? 0;
@@ -72,13 +71,13 @@ export function createPidTable(): PidTable {
       pid.scrambled = 0;
       const isStart = (second & 0x40) !== 0;
       const counter = control & 0x0f;
-      const isDuplicate = counter === pid.counter && !isRestart && pid.piece === piece;
+      const isDuplicate = counter === pid.counter && !isRestart && pid.segment === segment;
       if (isDuplicate) return;
       const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
-      const isNewCount = isStart && (isRestart || pid.piece !== piece);
+      const isCountRestart = isStart && (isRestart || pid.segment !== segment);
       pid.counter = counter;
-      pid.piece = piece;
-      if (!isFollowing && !isNewCount) pid.reader.onLoss();
+      pid.segment = segment;
+      if (!isFollowing && !isCountRestart) pid.reader.onLoss();
       const to = at + packetLength;
       if (from < to) pid.reader.read(bytes, from, to, isStart);
     },

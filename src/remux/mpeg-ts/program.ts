@@ -1,20 +1,21 @@
+import type { TrackKind } from "../samples.ts";
 import type { PidTable } from "./pids.ts";
 import { createSectionReader } from "./sections.ts";
-import { type ChosenStream, chooseStreams, type Kind } from "./streams.ts";
+import { type ChosenStream, chooseStreams } from "./streams.ts";
 import { readAssociations, readProgramMap } from "./tables.ts";
 
 export interface ProgramReaderOptions {
   pids: PidTable;
-  kinds: readonly Kind[];
-  /** The program's streams are these from now on. */
+  kinds: readonly TrackKind[];
+  /** Called with the streams to read, first and whenever the program map changes. */
   onProgram(streams: readonly ChosenStream[]): void;
 }
 
-/** Reads the tables that tell where a stream's media are (ISO/IEC 13818-1 §2.4.4). */
+/** Reads program association and program map (ISO/IEC 13818-1 §2.4.4). */
 export interface ProgramReader {
-  /** A program map was there, of whatever streams. */
+  /** A program map has been read, whatever streams it has. */
   readonly hasMap: boolean;
-  /** Looks for a program anew; what was found stays until then. */
+  /** Looks for a program again; the last one stays in use until another is found. */
   reset(): void;
 }
 
@@ -27,9 +28,9 @@ export function createProgramReader({
   onProgram,
 }: ProgramReaderOptions): ProgramReader {
   let mapPids = new Set<number>();
-  /** PID of the map of the program that is read. */
+  /** PID of the chosen program's map. */
   let chosenPid: number | null = null;
-  /** The map as it was last. */
+  /** The last map. */
   let latest = "";
   let hasMap = false;
 
@@ -55,11 +56,11 @@ export function createProgramReader({
       mapPids.add(pid);
       pids.set(
         pid,
-        readSections((map) => onMap(pid, map)),
+        createSectionReader((map) => onMap(pid, map)),
       );
     }
   };
-  pids.set(associationPid, readSections(onAssociations));
+  pids.set(associationPid, createSectionReader(onAssociations));
   return {
     get hasMap() {
       return hasMap;
@@ -71,9 +72,4 @@ export function createProgramReader({
       latest = "";
     },
   };
-}
-
-function readSections(onSection: (section: Buffer) => void) {
-  const { read, drop } = createSectionReader(onSection);
-  return { read, onLoss: drop };
 }

@@ -1,16 +1,14 @@
-/** Puts the sections of a table together (ISO/IEC 13818-1 §2.4.4). */
-export interface SectionReader {
-  read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
-  /** Forgets the section that is begun. */
-  drop(): void;
-}
+import type { PidReader } from "./pids.ts";
 
 const maxLength = 4096;
 const headLength = 3;
 const stuffing = 0xff;
 
-/** `onSection` gets every section whose check sum is right; good until it returns. */
-export function createSectionReader(onSection: (section: Buffer) => void): SectionReader {
+/**
+ * Creates a reader that assembles the sections of a table (ISO/IEC 13818-1 §2.4.4).
+ * @param onSection Gets every section with a correct checksum; it is valid until the call returns.
+ */
+export function createSectionReader(onSection: (section: Buffer) => void): PidReader {
   const buffer = Buffer.alloc(maxLength);
   let length = 0;
   let isOpen = false;
@@ -39,13 +37,13 @@ export function createSectionReader(onSection: (section: Buffer) => void): Secti
         append(bytes, from, to);
         return;
       }
-      const begin = Math.min(to, from + 1 + (bytes[from] ?? 0));
-      append(bytes, from + 1, begin);
+      const start = Math.min(to, from + 1 + (bytes[from] ?? 0));
+      append(bytes, from + 1, start);
       length = 0;
       isOpen = true;
-      append(bytes, begin, to);
+      append(bytes, start, to);
     },
-    drop() {
+    onLoss() {
       isOpen = false;
       length = 0;
     },
@@ -62,7 +60,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** Annex A: 0 over a whole section with its check sum. */
+/** CRC of Annex A: 0 for a whole section with its checksum. */
 function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (crc << 8) ^ (crcTable[((crc >>> 24) ^ byte) & 0xff] ?? 0);

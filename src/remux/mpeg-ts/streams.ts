@@ -1,21 +1,20 @@
 import { ServiceError } from "../../errors.ts";
-import type { TrackFormat } from "../samples.ts";
+import type { TrackKind } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
-export type Kind = TrackFormat["kind"];
 export type TsCodec = "avc" | "hevc" | "adts" | "mpeg-audio" | "dolby";
 
 export interface ChosenStream {
   pid: number;
-  kind: Kind;
+  kind: TrackKind;
   codec: TsCodec;
-  /** BCP 47. */
+  /** BCP 47; `null`: not stated. */
   language: string | null;
 }
 
-/** What a stream is: `codec` is a `TsCodec`, or why it cannot be taken. */
+/** Type of a stream; `codec` is a `TsCodec`, or why the stream cannot be read. */
 interface StreamType {
-  kind: Kind;
+  kind: TrackKind;
   codec: TsCodec | "encrypted" | "unsupported";
   name: string;
 }
@@ -49,7 +48,7 @@ const byType = new Map<number, StreamType>([
   [0xea, { kind: "video", codec: "unsupported", name: "VC-1" }],
 ]);
 
-/** By the format_identifier of a registration descriptor, for private stream types. */
+/** By format_identifier of the registration descriptor, for private stream types. */
 const byRegistration = new Map<string, StreamType>([
   ["HEVC", { kind: "video", codec: "hevc", name: "HEVC" }],
   ["AC-3", { kind: "audio", codec: "dolby", name: "AC-3" }],
@@ -65,14 +64,13 @@ const byRegistration = new Map<string, StreamType>([
 ]);
 
 /**
- * The first stream that can be taken of every kind in `kinds`; empty where the program has no media.
- *
- * @throws ServiceError where all streams of a wanted kind cannot be taken: `drm_protected` or
- * `format_unavailable`.
+ * Returns the first readable stream of each kind in `kinds`; none of a kind that the program does not have.
+ * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is
+ * readable.
  */
 export function chooseStreams(
   program: readonly ProgramStream[],
-  kinds: readonly Kind[],
+  kinds: readonly TrackKind[],
 ): ChosenStream[] {
   return kinds.flatMap((kind) => {
     const candidates = program
@@ -84,7 +82,7 @@ export function chooseStreams(
       return [{ pid, kind, codec, language: readLanguage(descriptors.get(tags.language)) }];
     }
     const [refused] = candidates;
-    if (refused?.type) throw refusal(refused.type);
+    if (refused?.type) throw unreadableError(refused.type);
     return [];
   });
 }
@@ -103,13 +101,13 @@ function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
   return null;
 }
 
-function refusal({ codec, kind, name }: StreamType): ServiceError {
+function unreadableError({ codec, kind, name }: StreamType): ServiceError {
   return codec === "encrypted"
     ? new ServiceError("drm_protected", `the ${kind} of the stream is encrypted (${name})`)
     : new ServiceError("format_unavailable", `${name} cannot be put into an MP4`);
 }
 
-/** From an ISO 639-2 code. */
+/** Converts the ISO 639-2 code of a language descriptor to BCP 47. */
 function readLanguage(descriptor: Uint8Array | undefined): string | null {
   const code = Buffer.from(descriptor?.subarray(0, 3) ?? []).toString("latin1");
   if (!/^[a-z]{3}$/i.test(code) || code.toLowerCase() === "und") return null;

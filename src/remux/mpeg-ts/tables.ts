@@ -1,30 +1,31 @@
-/** What a program map says about one stream (ISO/IEC 13818-1 §2.4.4.9). */
+/** A stream in a program map (ISO/IEC 13818-1 §2.4.4.9). */
 export interface ProgramStream {
   pid: number;
   streamType: number;
+  /** Content by tag; the first of each tag. */
   descriptors: ReadonlyMap<number, Uint8Array>;
 }
 
 const associationTable = 0;
 const mapTable = 2;
-const checkLength = 4;
+const checksumLength = 4;
 
-/** PIDs of the program maps of a program association section; `null`: it is not one that holds now. */
+/** Returns the PIDs of the program maps; `null` if `section` is no current program association. */
 export function readAssociations(section: Uint8Array): number[] | null {
   if (section[0] !== associationTable || !isCurrent(section)) return null;
   const pids: number[] = [];
-  for (let at = 8; at + 4 <= section.length - checkLength; at += 4) {
+  for (let at = 8; at + 4 <= section.length - checksumLength; at += 4) {
     const program = ((section[at] ?? 0) << 8) | (section[at + 1] ?? 0);
     if (program !== 0) pids.push(readLow(section, at + 2, 0x1f));
   }
   return pids;
 }
 
-/** Streams of a program map section; `null`: it is not one that holds now. */
+/** Returns the program's streams; `null` if `section` is no current program map. */
 export function readProgramMap(section: Uint8Array): ProgramStream[] | null {
   if (section[0] !== mapTable || section.length < 16 || !isCurrent(section)) return null;
   const streams: ProgramStream[] = [];
-  const end = section.length - checkLength;
+  const end = section.length - checksumLength;
   let at = 12 + readLow(section, 10, 0x0f);
   while (at + 5 <= end) {
     const next = Math.min(end, at + 5 + readLow(section, at + 3, 0x0f));
@@ -44,7 +45,6 @@ function readLow(bytes: Uint8Array, at: number, mask: number): number {
   return (((bytes[at] ?? 0) & mask) << 8) | (bytes[at + 1] ?? 0);
 }
 
-/** Content by tag; of several with one tag the first. */
 function readDescriptors(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
   const found = new Map<number, Uint8Array>();
   for (let at = 0; at + 2 <= bytes.length; at += 2 + (bytes[at + 1] ?? 0)) {

@@ -26,6 +26,7 @@ function transportStreams(): MediaFixture[] {
     one("HLS in MPEG-TS without sound", "silent.m2t"),
     one("HLS of HEVC in MPEG-TS", "hevc.m2t"),
     one("HLS in MPEG-TS with AC-3", "ac3.m2t"),
+    one("HLS in MPEG-TS with E-AC-3", "eac3.m2t"),
     one("HLS in MPEG-TS with MP3", "mp3.m2t"),
     single(
       "HLS in byte ranges of one MPEG-TS file",

@@ -1,13 +1,13 @@
 import { createBoxReader } from "../box-reader.ts";
-import { type Box, childOf, damaged, viewOf } from "../boxes.ts";
+import { type Box, damagedError, findChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../language.ts";
 
-/** Id and size in pixels as shown, of a `tkhd` (ISO/IEC 14496-12 §8.3.2). */
+/** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown. */
 export function readTrackHeader(
-  piece: Uint8Array,
+  bytes: Uint8Array,
   tkhd: Box,
 ): { id: number; width: number; height: number } {
-  const reader = createBoxReader(piece, tkhd);
+  const reader = createBoxReader(bytes, tkhd);
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);
   const id = reader.u32();
@@ -15,34 +15,34 @@ export function readTrackHeader(
   return { id, width: Math.round(reader.u32() / 65536), height: Math.round(reader.u32() / 65536) };
 }
 
-/** Timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of the latter. */
+/** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
 export function readMediaHeader(
-  piece: Uint8Array,
+  bytes: Uint8Array,
   header: Box,
 ): { timescale: number; language: string | null } {
-  const reader = createBoxReader(piece, header);
+  const reader = createBoxReader(bytes, header);
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);
   const timescale = reader.u32();
-  if (timescale === 0) throw damaged(`"${header.type}" says that a second has no ticks`);
+  if (timescale === 0) throw damagedError(`"${header.type}" has the timescale 0`);
   reader.skip(version === 1 ? 8 : 4);
   return { timescale, language: header.type === "mdhd" ? mp4ToBcp47(reader.u16()) : null };
 }
 
 /**
- * How much later media times are than presentation times, ticks: the first edit that shows something,
- * less the empty ones before it (§8.6.6).
+ * Returns how much later media times are than presentation times, in ticks: the media time of the first
+ * edit that is not empty, less the empty edits before it (§8.6.6).
  */
 export function readEditShift(
-  piece: Uint8Array,
+  bytes: Uint8Array,
   trak: Box,
   { timescale, movieTimescale }: { timescale: number; movieTimescale: number },
 ): number {
-  const view = viewOf(piece);
-  const edts = childOf(view, trak, "edts");
-  const elst = edts && childOf(view, edts, "elst");
+  const view = viewOf(bytes);
+  const edts = findChild(view, trak, "edts");
+  const elst = edts && findChild(view, edts, "elst");
   if (elst === undefined) return 0;
-  const reader = createBoxReader(piece, elst);
+  const reader = createBoxReader(bytes, elst);
   const { version } = reader.versionAndFlags();
   let emptyTicks = 0;
   for (let left = reader.u32(); left > 0; left--) {

@@ -1,120 +1,154 @@
 import { type BoxReader, createBoxReader } from "../box-reader.ts";
-import { childOf, damaged, viewOf } from "../boxes.ts";
+import { damagedError, findChild, viewOf } from "../boxes.ts";
+import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
 import type { InitTrack } from "./init.ts";
-import { type Budget, type PlacedSample, spend } from "./trun.ts";
 
 /**
- * The samples that the tables in `moov` name (ISO/IEC 14496-12 §8.6, §8.7), track by track; none where
- * all are in fragments. Their places are those in the whole file.
+ * Yields the samples in the tables of `tracks` (ISO/IEC 14496-12 §8.6, §8.7), those of all tracks
+ * together in the order of their decode times; none if all samples are in fragments. Their offsets count
+ * from the start of the file. Reads the tables as it goes: memory does not grow with them.
+ * @param bytes The buffer that the boxes in `tracks` point into.
+ * @throws ServiceError `upstream_invalid`.
  */
-export function readTables(
-  moovPiece: Uint8Array,
+export function* readSampleTables(
+  bytes: Uint8Array,
   tracks: readonly InitTrack[],
   budget: Budget,
-): PlacedSample[] {
-  return tracks.flatMap((track) => readTrackTables(moovPiece, track, budget));
+): Generator<IndexedSample, undefined> {
+  const queues = tracks.map((track) => {
+    const samples = readTrackTables(bytes, track, budget);
+    return { samples, next: samples.next().value };
+  });
+  for (;;) {
+    let first: { queue: (typeof queues)[number]; sample: IndexedSample } | undefined;
+    for (const queue of queues) {
+      const { next: sample } = queue;
+      if (sample === undefined) continue;
+      if (first === undefined || decodeS(sample) < decodeS(first.sample)) first = { queue, sample };
+    }
+    if (first === undefined) return;
+    yield first.sample;
+    first.queue.next = first.queue.samples.next().value;
+  }
 }
 
-function readTrackTables(piece: Uint8Array, track: InitTrack, budget: Budget): PlacedSample[] {
-  const table = (...types: string[]): Table | undefined => openTable(piece, track, types);
-  const sizes = readSizes(table("stsz"), budget);
-  if (sizes.length === 0) return [];
-  const durations = expand(table("stts"), sizes.length);
-  const compositions = expand(table("ctts"), sizes.length);
-  const syncs = readSyncs(table("stss"));
-  const samples: PlacedSample[] = [];
+function decodeS({ track, dts }: IndexedSample): number {
+  return (dts - track.shiftTicks) / track.formats[0]!.timescale;
+}
+
+function* readTrackTables(
+  bytes: Uint8Array,
+  track: InitTrack,
+  budget: Budget,
+): Generator<IndexedSample, undefined> {
+  const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
+  const { count, nextSize } = openSizes(table("stsz"));
+  if (count === 0) return;
+  spend(budget, count, 0);
+  const nextDuration = openRunLengths(table("stts"));
+  const nextComposition = openRunLengths(table("ctts"));
+  const syncs = readSyncs(table("stss"), count);
+  let number = 0;
   let dts = 0;
-  for (const { start, entry, count } of chunksOf(table("stsc"), table("stco", "co64"))) {
-    let at = start;
-    for (let left = count; left > 0 && samples.length < sizes.length; left--) {
-      const i = samples.length;
-      const [size, duration] = [sizes[i]!, durations[i]!];
-      const pts = dts + (compositions[i]! | 0);
-      const isSync = syncs === null || syncs.has(i + 1);
-      samples.push({ track, entry, start: at, size, dts, pts, duration, isSync });
-      at += size;
+  for (const chunk of readChunks(table("stsc"), table("stco", "co64"))) {
+    let { offset } = chunk;
+    for (let left = chunk.samples; left > 0 && number < count; left--) {
+      const size = nextSize();
+      const duration = nextDuration();
+      const pts = dts + (nextComposition() | 0);
+      const isSync = syncs === null || syncs[number] === 1;
+      spend(budget, 0, size);
+      yield { track, entry: chunk.entry, offset, size, dts, pts, duration, isSync };
+      offset += size;
       dts += duration;
+      number++;
     }
+    if (number === count) return;
   }
-  if (samples.length < sizes.length) throw damaged(`only ${samples.length} samples are in chunks`);
-  return samples;
+  throw damagedError(`only ${number} of ${count} samples are in chunks`);
 }
 
 interface Table {
   type: string;
+  /** Right after version and flags. */
   reader: BoxReader;
 }
 
-/** The first box of one of these types among the track's tables. */
-function openTable(piece: Uint8Array, { tables }: InitTrack, types: string[]): Table | undefined {
+/** Returns the first box of one of these types among the track's tables. */
+function openTable(bytes: Uint8Array, { tables }: InitTrack, types: string[]): Table | undefined {
   for (const type of types) {
-    const found = childOf(viewOf(piece), tables, type);
+    const found = findChild(viewOf(bytes), tables, type);
     if (found === undefined) continue;
-    const reader = createBoxReader(piece, found);
+    const reader = createBoxReader(bytes, found);
     reader.versionAndFlags();
     return { type, reader };
   }
   return undefined;
 }
 
-function readSizes(table: Table | undefined, budget: Budget): Uint32Array {
-  if (table === undefined) return new Uint32Array(0);
+/** `stsz` (§8.7.3.2): one size for all samples, or one each. */
+function openSizes(table: Table | undefined): { count: number; nextSize: () => number } {
+  if (table === undefined) return { count: 0, nextSize: () => 0 };
   const { reader } = table;
   const size = reader.u32();
   const count = reader.u32();
-  if (size === 0 && count * 4 > reader.left)
-    throw damaged(`"stsz" is too short for ${count} sizes`);
-  spend(budget, count, size * count);
-  const sizes = new Uint32Array(count).fill(size);
-  if (size === 0) for (let i = 0; i < count; i++) sizes[i] = reader.u32();
-  if (size === 0) for (const one of sizes) spend(budget, 0, one);
-  return sizes;
-}
-
-/** Pairs of count and number, number by number; 0 where they end. */
-function expand(table: Table | undefined, count: number): Uint32Array {
-  const numbers = new Uint32Array(count);
-  if (table === undefined) return numbers;
-  const { reader } = table;
-  let at = 0;
-  for (let left = reader.u32(); left > 0 && at < count; left--) {
-    const end = Math.min(count, at + reader.u32());
-    numbers.fill(reader.u32(), at, end);
-    at = end;
+  if (size === 0 && count * 4 > reader.left) {
+    throw damagedError(`"stsz" is too short for ${count} sizes`);
   }
-  return numbers;
+  return { count, nextSize: size === 0 ? reader.u32 : () => size };
 }
 
-/** `null`: every sample is one. */
-function readSyncs(table: Table | undefined): ReadonlySet<number> | null {
+/** Returns a reader of the next number in pairs of count and number; it returns 0 after the last. */
+function openRunLengths(table: Table | undefined): () => number {
+  if (table === undefined) return () => 0;
+  const { reader } = table;
+  let pairs = reader.u32();
+  let count = 0;
+  let value = 0;
+  return () => {
+    while (count === 0) {
+      if (pairs === 0) return 0;
+      pairs--;
+      count = reader.u32();
+      value = reader.u32();
+    }
+    count--;
+    return value;
+  };
+}
+
+/** Reads `stss`: 1 for each sync sample; `null`: all are. */
+function readSyncs(table: Table | undefined, samples: number): Uint8Array | null {
   if (table === undefined) return null;
-  const syncs = new Set<number>();
+  const syncs = new Uint8Array(samples);
   const count = table.reader.u32();
-  if (count * 4 > table.reader.left) throw damaged(`"stss" is too short for ${count} numbers`);
-  for (let left = count; left > 0; left--) syncs.add(table.reader.u32());
+  if (count * 4 > table.reader.left) {
+    throw damagedError(`"stss" is too short for ${count} numbers`);
+  }
+  for (let left = count; left > 0; left--) syncs[table.reader.u32() - 1] = 1;
   return syncs;
 }
 
 interface Chunk {
-  start: number;
+  offset: number;
+  /** Number of the sample entry, from 1. */
   entry: number;
-  /** Samples in it. */
-  count: number;
+  samples: number;
 }
 
-function* chunksOf(runs: Table | undefined, places: Table | undefined): Generator<Chunk> {
-  if (runs === undefined || places === undefined) throw damaged("samples have no chunks");
+/** Yields the chunks of a track from `stsc` and `stco` or `co64` (§8.7.4, §8.7.5). */
+function* readChunks(runs: Table | undefined, offsets: Table | undefined): Generator<Chunk> {
+  if (runs === undefined || offsets === undefined) throw damagedError("samples have no chunks");
   let runsLeft = runs.reader.u32();
-  let chunk = { start: 0, entry: 1, count: 0 };
+  let run = { samples: 0, entry: 1 };
   let nextRun = runsLeft > 0 ? runs.reader.u32() : Infinity;
-  const chunks = places.reader.u32();
+  const chunks = offsets.reader.u32();
   for (let number = 1; number <= chunks; number++) {
     while (number >= nextRun) {
-      const [count, entry] = [runs.reader.u32(), runs.reader.u32()];
-      chunk = { ...chunk, count, entry };
+      run = { samples: runs.reader.u32(), entry: runs.reader.u32() };
       nextRun = --runsLeft > 0 ? runs.reader.u32() : Infinity;
     }
-    const start = places.type === "co64" ? places.reader.i64() : places.reader.u32();
-    yield { ...chunk, start };
+    const offset = offsets.type === "co64" ? offsets.reader.i64() : offsets.reader.u32();
+    yield { offset, ...run };
   }
 }

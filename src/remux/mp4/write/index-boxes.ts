@@ -1,15 +1,15 @@
 import { ascii, box, fullBox, u16, u32, u64, u8 } from "../boxes.ts";
-import { mediaBox, type MediaPlace } from "./media-box.ts";
+import { mediaBox, type MediaDataRange } from "./media-box.ts";
 import type { TrackIndex } from "./track.ts";
 
-/** Ticks per second of the movie header and of edit lists. */
+/** Ticks per second in the movie header and in edit lists. */
 const movieTimescale = 90_000;
 
-/** What stands in front of the media data: `ftyp` and `moov` (ISO/IEC 14496-12 §4.3, §8.2). */
-export function indexBoxes(tracks: readonly TrackIndex[], at: MediaPlace): Uint8Array {
+/** Returns the boxes before the media data: `ftyp` and `moov` (ISO/IEC 14496-12 §4.3, §8.2). */
+export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange): Uint8Array {
   const originS = Math.min(...tracks.map(startS));
-  const placed = tracks.map((track) => placeTrack(track, originS));
-  const duration = Math.max(...placed.map(({ end }) => end));
+  const movieTracks = tracks.map((track) => toMovieTrack(track, originS));
+  const duration = Math.max(...movieTracks.map(({ end }) => end));
   const wide = duration > 0xffffffff;
   return Buffer.concat([
     fileType(tracks),
@@ -29,12 +29,12 @@ export function indexBoxes(tracks: readonly TrackIndex[], at: MediaPlace): Uint8
         new Uint8Array(24),
         u32(tracks.length + 1),
       ),
-      ...placed.map((track, i) => trackBox(track, i + 1, at)),
+      ...movieTracks.map((track, i) => trackBox(track, i + 1, data)),
     ),
   ]);
 }
 
-/** Seconds from the first sample shown of all tracks to the end of the last one. */
+/** Returns the seconds from the start of the first sample of all tracks to the end of the last. */
 export function movieDuration(tracks: readonly TrackIndex[]): number {
   const ends = tracks.map(({ endTicks, format }) => endTicks / format.timescale);
   return Math.max(...ends) - Math.min(...tracks.map(startS));
@@ -46,14 +46,14 @@ function startS({ startTicks, format }: TrackIndex): number {
   return startTicks / format.timescale;
 }
 
-/** In movie ticks from the start of the presentation. */
-interface PlacedTrack {
+/** A track in the movie; times are movie ticks from the start of the presentation. */
+interface MovieTrack {
   track: TrackIndex;
   start: number;
   end: number;
 }
 
-function placeTrack(track: TrackIndex, originS: number): PlacedTrack {
+function toMovieTrack(track: TrackIndex, originS: number): MovieTrack {
   const start = Math.round((startS(track) - originS) * movieTimescale);
   const shownS = (track.endTicks - track.startTicks) / track.format.timescale;
   return { track, start, end: start + Math.ceil(shownS * movieTimescale) };
@@ -65,26 +65,26 @@ function fileType(tracks: readonly TrackIndex[]): Uint8Array {
   return box("ftyp", ascii(isAudio ? "M4A " : "isom"), u32(0x200), ascii(brands));
 }
 
-function trackBox(placed: PlacedTrack, id: number, at: MediaPlace): Uint8Array {
-  const { format } = placed.track;
-  const wide = placed.end > 0xffffffff;
+function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uint8Array {
+  const { format } = movieTrack.track;
+  const wide = movieTrack.end > 0xffffffff;
   const header = fullBox(
     "tkhd",
     wide ? 1 : 0,
     0b111,
     wide ? u64(0, 0) : u32(0, 0),
     u32(id, 0),
-    wide ? u64(placed.end) : u32(placed.end),
+    wide ? u64(movieTrack.end) : u32(movieTrack.end),
     new Uint8Array(8),
     u16(0, 0, format.kind === "audio" ? 0x100 : 0, 0),
     unityMatrix,
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
-  return box("trak", header, ...editList(placed), mediaBox(placed.track, at));
+  return box("trak", header, ...editList(movieTrack), mediaBox(movieTrack.track, data));
 }
 
-/** Nothing where the track is shown from its first media time at the start of the presentation. */
-function editList({ track, start, end }: PlacedTrack): Uint8Array[] {
+/** Returns no box if the track starts with its first media time at the start of the presentation. */
+function editList({ track, start, end }: MovieTrack): Uint8Array[] {
   if (start === 0 && track.shownFromTicks === 0) return [];
   const edits = [{ duration: end - start, mediaTime: u64(track.shownFromTicks) }];
   if (start > 0) edits.unshift({ duration: start, mediaTime: u8(...Array(8).fill(255)) });

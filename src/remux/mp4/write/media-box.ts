@@ -3,13 +3,13 @@ import { bcp47ToMp4 } from "../language.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Where the media data are in the file, bytes. */
-export interface MediaPlace {
+export interface MediaDataRange {
   start: number;
   size: number;
 }
 
-/** The `mdia` box: the track's format, and the tables of its samples (ISO/IEC 14496-12 §8.4 to §8.7). */
-export function mediaBox(track: TrackIndex, at: MediaPlace): Uint8Array {
+/** Returns a `mdia` box: the track's format and its sample tables (ISO/IEC 14496-12 §8.4 to §8.7). */
+export function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
   const { kind, timescale, language } = track.format;
   const isVideo = kind === "video";
   const wide = track.mediaTicks > 0xffffffff;
@@ -29,12 +29,12 @@ export function mediaBox(track: TrackIndex, at: MediaPlace): Uint8Array {
       "minf",
       isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
       box("dinf", fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, 1))),
-      sampleTable(track, at),
+      sampleTable(track, data),
     ),
   );
 }
 
-function sampleTable(track: TrackIndex, at: MediaPlace): Uint8Array {
+function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {
   const { sampleEntries, sizes, syncs, compositions, durations, chunkRuns } = track;
   const parts = [
     fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries),
@@ -47,7 +47,7 @@ function sampleTable(track: TrackIndex, at: MediaPlace): Uint8Array {
   parts.push(
     table("stsc", chunkRuns, 3),
     fullBox("stsz", 0, 0, u32(0, sizes.length), u32Table(sizes)),
-    chunkOffsets(track.chunks, at),
+    chunkOffsets(track.chunks, data),
   );
   return box("stbl", ...parts);
 }
@@ -56,14 +56,13 @@ function table(type: string, values: Uint32Array, columns: number): Uint8Array {
   return fullBox(type, 0, 0, u32(values.length / columns), u32Table(values));
 }
 
-function chunkOffsets(chunks: Uint32Array, { start, size }: MediaPlace): Uint8Array {
-  const count = chunks.length / 2;
+function chunkOffsets(chunks: readonly number[], { start, size }: MediaDataRange): Uint8Array {
   const wide = start + size > 0xffffffff;
-  const offsets = new Uint32Array(wide ? chunks.length : count);
-  for (let i = 0; i < count; i++) {
-    const offset = start + chunks[i * 2]! * 2 ** 32 + chunks[i * 2 + 1]!;
+  const offsets = new Uint32Array(wide ? chunks.length * 2 : chunks.length);
+  for (const [i, chunk] of chunks.entries()) {
+    const offset = start + chunk;
     if (wide) offsets.set([Math.floor(offset / 2 ** 32), offset % 2 ** 32], i * 2);
     else offsets[i] = offset;
   }
-  return fullBox(wide ? "co64" : "stco", 0, 0, u32(count), u32Table(offsets));
+  return fullBox(wide ? "co64" : "stco", 0, 0, u32(chunks.length), u32Table(offsets));
 }

@@ -2,18 +2,24 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { ServiceError } from "../../../errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
 
-/** An MP4 file on the disk: the media data (`mdat`), and room for the index in front of it. */
+/**
+ * The media data (`mdat`) of an MP4 file while it is written, with space for the index in front. All
+ * functions throw the file system's own errors.
+ */
 export interface MediaData {
   /** Bytes so far. */
   readonly size: number;
-  /** Puts `bytes` behind what is there; gives their place in the media data. */
+  /**
+   * Appends `bytes` and returns their offset in the media data.
+   * @throws ServiceError `too_large` beyond `maxBytes`.
+   */
   append(bytes: Uint8Array): number;
   /**
-   * Writes what `headAt` gives for media data that start at that byte, flushes to the disk and closes.
-   * Gives the size of the file.
+   * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
+   * the file. Returns its size.
    */
   finish(headAt: (start: number) => Uint8Array): number;
-  /** Closes and removes the file; does nothing once it is finished or gone. */
+  /** Closes and removes the file; does nothing after `finish` or an earlier call. */
   discard(): void;
 }
 
@@ -21,16 +27,14 @@ export interface MediaDataOptions {
   path: string;
   /** Limit of the media data, bytes. */
   maxBytes: number;
-  /** How many bytes to leave in front; asked once, when the first 4 MiB are there. */
+  /** Returns how many bytes to reserve in front; called once, when the first 4 MiB have been appended. */
   reserveBytes: () => number;
 }
 
 const bufferBytes = 4 << 20;
 
-/**
- * @throws ServiceError `too_large`, from `append`; everything throws the file system's own errors.
- */
-export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
+/** Creates or overwrites the file at `path`. */
+export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
   const fd = openSync(path, "w+");
   const buffer = Buffer.allocUnsafeSlow(bufferBytes);
   let isOpen = true;
@@ -39,7 +43,7 @@ export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptio
   let size = 0;
   let buffered = 0;
 
-  /** Writes to the disk what is in the buffer. */
+  /** Writes the buffer to the file; returns where the media data start. */
   function flush(): number {
     start ??= reserveBytes();
     writeAt(fd, buffer.subarray(0, buffered), start + size - buffered);
@@ -47,7 +51,7 @@ export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptio
     return start;
   }
 
-  /** Closed, its number may be another file's by now. */
+  /** The number of a closed file may be another file's by now. */
   function checkOpen(): void {
     if (!isOpen) throw new Error(`${path} is closed`);
   }
@@ -72,16 +76,16 @@ export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptio
   function finish(headAt: (start: number) => Uint8Array): number {
     checkOpen();
     const header = mediaDataHeader(size);
-    const place = placeBehind(headAt, header.length, start ?? 0);
-    start ??= place.start;
+    const layout = layOut(headAt, header.length, start ?? 0);
+    start ??= layout.start;
     const from = flush();
-    if (place.start > from) moveUp(fd, buffer, { from, to: place.start, size });
-    writeAt(fd, Buffer.concat([place.head, freeHeader(place.gap)]), 0);
-    writeAt(fd, header, place.start - header.length);
+    if (layout.start > from) moveUp(fd, buffer, { from, to: layout.start, size });
+    writeAt(fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
+    writeAt(fd, header, layout.start - header.length);
     isOpen = false;
     closeSync(fd);
     isKept = true;
-    return place.start + size;
+    return layout.start + size;
   }
 
   function discard(): void {
@@ -106,11 +110,11 @@ export function createMediaData({ path, maxBytes, reserveBytes }: MediaDataOptio
 }
 
 /**
- * Where the media data can start so that the head fits in front of it: at `start`, else right behind
- * the head. Between them is nothing or a `free` box of `gap` bytes. (The head may grow with the start:
- * 64-bit places.)
+ * Returns where the media data start so that the head fits in front of them: at `start` if possible,
+ * else right after the head. Between them is nothing or a `free` box of `gap` bytes. (The head can grow
+ * with the start: 64-bit offsets.)
  */
-function placeBehind(
+function layOut(
   headAt: (start: number) => Uint8Array,
   headerBytes: number,
   start: number,
@@ -118,10 +122,10 @@ function placeBehind(
   const head = headAt(start);
   const gap = start - headerBytes - head.length;
   if (gap === 0 || gap >= 8) return { head, start, gap };
-  return placeBehind(headAt, headerBytes, head.length + headerBytes);
+  return layOut(headAt, headerBytes, head.length + headerBytes);
 }
 
-/** The file is made longer by `to - from` bytes; what comes last is moved first. */
+/** Moves the media data up by `to - from` bytes, the last block first. */
 function moveUp(
   fd: number,
   buffer: Buffer,

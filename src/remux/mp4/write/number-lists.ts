@@ -1,15 +1,15 @@
-/** A list of whole numbers below 2^32 that grows by doubling: 4 to 8 bytes a number. */
+/** A growing list of unsigned 32-bit integers: 4 to 8 bytes per number. */
 export interface NumberList {
   readonly length: number;
   push(value: number): void;
-  /** What is in it now; the next push may end its validity. */
+  /** Returns the numbers; valid until the next `push`. */
   values(): Uint32Array;
 }
 
-/** Equal numbers in a row as one pair of count and number. */
+/** A list that keeps equal numbers in a row as one pair of count and number. */
 export interface RunLengths {
   push(value: number): void;
-  /** Counts and numbers in turn, as if `next` had been pushed as well. */
+  /** Returns counts and numbers in turn, as if `next` had been pushed too. */
   pairs(next?: number): Uint32Array;
 }
 
@@ -32,7 +32,7 @@ export function createNumberList(): NumberList {
   };
 }
 
-/** Numbers that may be negative come back modulo 2^32. */
+/** Negative numbers are kept modulo 2^32. */
 export function createRunLengths(): RunLengths {
   const pairs = createNumberList();
   let current = 0;

@@ -1,17 +1,17 @@
 import { ServiceError } from "../../../errors.ts";
 
-/** The sample entries of one track, each once. */
+/** The distinct sample entries of a track. */
 export interface SampleEntries {
   readonly all: readonly Uint8Array[];
-  /** Number of the one in force, from 1. */
+  /** Number of the one that was chosen last, from 1. */
   readonly current: number;
+  /** @throws ServiceError `upstream_invalid` beyond 1024 entries or 1 MiB. */
   choose(entry: Uint8Array): void;
 }
 
 const maxEntries = 1024;
 const maxBytes = 1 << 20;
 
-/** @throws ServiceError `upstream_invalid`, also from `choose`, beyond 1024 entries or 1 MiB. */
 export function createSampleEntries(first: Uint8Array): SampleEntries {
   const all: Buffer[] = [];
   let bytes = 0;
@@ -19,7 +19,7 @@ export function createSampleEntries(first: Uint8Array): SampleEntries {
 
   function choose(entry: Uint8Array): void {
     const copy = Buffer.from(entry);
-    // Wherever it came from, its data is in this file: data_reference_index 1 (§8.5.2).
+    // data_reference_index 1 (ISO/IEC 14496-12 §8.5.2): the media data are in this file.
     if (copy.length >= 16) copy.writeUInt16BE(1, 14);
     const known = all.findIndex((other) => other.equals(copy));
     current = known === -1 ? all.push(copy) : known + 1;
@@ -27,8 +27,8 @@ export function createSampleEntries(first: Uint8Array): SampleEntries {
     if (all.length > maxEntries || bytes > maxBytes) {
       throw new ServiceError(
         "upstream_invalid",
-        `a track changes its format too often: ${all.length} sample entries of ${bytes} bytes, ` +
-          `at most ${maxEntries} of ${maxBytes} can be kept`,
+        `a track changes its format too often: it has ${all.length} sample entries of ${bytes} bytes, ` +
+          `the limit is ${maxEntries} entries of ${maxBytes} bytes`,
       );
     }
   }

@@ -2,34 +2,33 @@ import { ServiceError } from "../../../errors.ts";
 import { createRunLengths } from "./number-lists.ts";
 import type { Sample } from "../../samples.ts";
 
-/** Times of a track in its ticks, as its index must say them. */
+/** Times of a track in its ticks, as its index states them. */
 export interface TimesIndex {
-  /** Counts and decode durations in turn. */
+  /** Counts and decode durations in turn (`stts`). */
   durations: Uint32Array;
-  /** Counts and distances from decode to presentation time in turn, the least of them being 0. */
+  /** Counts and composition offsets in turn (`ctts`); the least offset is 0. */
   compositions: Uint32Array;
   /** Sum of the decode durations. */
   mediaTicks: number;
-  /** Presentation times, as they were given: of the first sample shown, and the end of the last one. */
+  /** Start of the first sample and end of the last in presentation order. */
   startTicks: number;
   endTicks: number;
-  /** Media time (ISO/IEC 14496-12 §8.6.6) of the first sample shown. */
+  /** Media time (ISO/IEC 14496-12 §8.6.6) of the first sample in presentation order. */
   shownFromTicks: number;
 }
 
 export interface TrackTimes {
-  /** Gives the decode time that the sample gets: its own where that rises, else the next possible. */
+  /**
+   * Returns the decode time that the sample gets: its own if it increases, else the next possible.
+   * @throws ServiceError `upstream_invalid` for times too far apart for an MP4: 2^32 ticks between
+   * samples, 2^31 between decode and presentation time.
+   */
   add(sample: Sample): number;
-  /** After at least one sample. */
+  /** To be called after at least one sample. */
   index(): TimesIndex;
 }
 
-/**
- * A sample lasts until the next one is decoded; the last one as long as it says, else as the one
- * before it.
- * @throws ServiceError `upstream_invalid`, from `add`, for times too far apart for an MP4 (2^32 ticks
- * between samples, 2^31 between decoding and showing).
- */
+/** A sample lasts until the next is decoded; the last has its own duration, or that of the one before. */
 export function createTrackTimes(timescale: number): TrackTimes {
   const durations = createRunLengths();
   const compositions = createRunLengths();
@@ -50,12 +49,12 @@ export function createTrackTimes(timescale: number): TrackTimes {
       if (first === undefined) {
         first = dts;
       } else {
-        step = within(dts - last.dts, 0, 2 ** 32 - 1, "lie between two samples", timescale);
+        step = within(dts - last.dts, 0, 2 ** 32 - 1, "between two samples", timescale);
         durations.push(step);
         endTicks = Math.max(endTicks, last.pts + step);
       }
       const composition = pts - dts;
-      within(composition, -(2 ** 31), 2 ** 31 - 1, "lie between decoding and showing", timescale);
+      within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation", timescale);
       compositions.push(composition);
       leastComposition = Math.min(leastComposition, composition);
       startTicks = Math.min(startTicks, pts);
@@ -83,7 +82,7 @@ function within(
   if (ticks >= least && ticks <= most) return ticks;
   throw new ServiceError(
     "upstream_invalid",
-    `the times of the media are damaged: ${Math.round(ticks / timescale)} s ${what}`,
+    `the media times are damaged: ${Math.round(ticks / timescale)} s ${what}`,
   );
 }
 

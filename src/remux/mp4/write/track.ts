@@ -4,77 +4,74 @@ import { createSampleEntries } from "./sample-entries.ts";
 import { createTrackTimes, type TimesIndex } from "./times.ts";
 import type { Sample, TrackFormat } from "../../samples.ts";
 
-/** One track while it is written. */
-export interface Mp4Track {
+/** A track of a file that is written. */
+export interface TrackWriter {
   readonly format: TrackFormat;
   setFormat(format: TrackFormat): void;
   write(sample: Sample): void;
-  /** Writes the samples that are still held back. */
+  /** Appends the samples of the open chunk to the media data. */
   flush(): void;
-  /** What its index must say, the samples held back left out. `undefined`: it has no samples. */
+  /** Returns what the index states, without the open chunk; undefined if the track has no samples. */
   index(): TrackIndex | undefined;
 }
 
-/** The tables of ISO/IEC 14496-12 §8.6 and §8.7. */
+/** Contents of the sample tables (ISO/IEC 14496-12 §8.6, §8.7). */
 export interface TrackIndex extends TimesIndex {
   format: TrackFormat;
   sampleEntries: readonly Uint8Array[];
-  /** Bytes of each sample. */
+  /** Size of each sample in bytes. */
   sizes: Uint32Array;
-  /** Numbers of the samples at which a decoder can start, from 1. */
+  /** Numbers of the sync samples, from 1. */
   syncs: Uint32Array;
-  /** First chunk (from 1), samples a chunk and sample entry (from 1) in turn. */
+  /** First chunk (from 1), samples per chunk and sample entry (from 1) in turn (`stsc`). */
   chunkRuns: Uint32Array;
-  /** Where chunks start in the media data: high and low 32 bits in turn. */
-  chunks: Uint32Array;
+  /** Offsets of the chunks in the media data. */
+  chunks: readonly number[];
 }
 
-/** 31 hours of 150 samples a second: what is more is no video, and takes up to 24 bytes each. */
+/** 31 hours of 150 samples a second; each takes up to 24 bytes of memory. */
 const maxSamples = 1 << 24;
 const chunkBytes = 1 << 20;
 
 /**
- * @param append Puts a chunk behind the media data that is there and gives its place in it.
+ * Creates a track whose chunks have at most 1 MiB or a second.
+ * @param append Appends a chunk to the media data and returns its offset in them.
  */
-export function createMp4Track(
+export function createTrackWriter(
   first: TrackFormat,
   append: (chunk: Uint8Array) => number,
-): Mp4Track {
+): TrackWriter {
   const entries = createSampleEntries(first.sampleEntry);
   const times = createTrackTimes(first.timescale);
   const sizes = createNumberList();
   const syncs = createNumberList();
-  const chunks = createNumberList();
+  const chunks: number[] = [];
   const chunkRuns = createNumberList();
-  let chunkCount = 0;
-  let chunk: Buffer | undefined;
-  let held = { bytes: 0, samples: 0, fromTicks: 0 };
+  let buffer: Buffer | undefined;
+  let open = { bytes: 0, samples: 0, fromTicks: 0 };
   let lastRun = { samples: 0, entry: 0 };
 
-  function close(bytes: Uint8Array, samples: number): void {
-    const at = append(bytes);
-    chunks.push(Math.floor(at / 2 ** 32));
-    chunks.push(at % 2 ** 32);
-    chunkCount++;
+  function addChunk(bytes: Uint8Array, samples: number): void {
+    chunks.push(append(bytes));
     if (lastRun.samples === samples && lastRun.entry === entries.current) return;
     lastRun = { samples, entry: entries.current };
-    for (const value of [chunkCount, samples, entries.current]) chunkRuns.push(value);
+    for (const value of [chunks.length, samples, entries.current]) chunkRuns.push(value);
   }
 
   function flush(): void {
-    if (held.samples > 0) close(chunk!.subarray(0, held.bytes), held.samples);
-    held = { bytes: 0, samples: 0, fromTicks: 0 };
+    if (open.samples > 0) addChunk(buffer!.subarray(0, open.bytes), open.samples);
+    open = { bytes: 0, samples: 0, fromTicks: 0 };
   }
 
-  function hold(data: Uint8Array, dts: number): void {
-    const isFull = held.bytes + data.length > chunkBytes;
-    if (isFull || dts - held.fromTicks >= first.timescale) flush();
-    if (data.length > chunkBytes) return close(data, 1);
-    chunk ??= Buffer.allocUnsafeSlow(chunkBytes);
-    chunk.set(data, held.bytes);
-    if (held.samples === 0) held.fromTicks = dts;
-    held.bytes += data.length;
-    held.samples++;
+  function addToChunk(data: Uint8Array, dts: number): void {
+    const isFull = open.bytes + data.length > chunkBytes;
+    if (isFull || dts - open.fromTicks >= first.timescale) flush();
+    if (data.length > chunkBytes) return addChunk(data, 1);
+    buffer ??= Buffer.allocUnsafeSlow(chunkBytes);
+    buffer.set(data, open.bytes);
+    if (open.samples === 0) open.fromTicks = dts;
+    open.bytes += data.length;
+    open.samples++;
   }
 
   return {
@@ -90,7 +87,7 @@ export function createMp4Track(
       if (sizes.length >= maxSamples) {
         throw new ServiceError("upstream_invalid", `a track has more than ${maxSamples} samples`);
       }
-      hold(sample.data, times.add(sample));
+      addToChunk(sample.data, times.add(sample));
       sizes.push(sample.data.length);
       if (sample.isSync) syncs.push(sizes.length);
     },
@@ -102,7 +99,7 @@ export function createMp4Track(
         sampleEntries: entries.all,
         sizes: sizes.values(),
         syncs: syncs.values(),
-        chunks: chunks.values(),
+        chunks,
         chunkRuns: chunkRuns.values(),
         ...withoutPriming(times.index(), first),
       };
@@ -110,7 +107,7 @@ export function createMp4Track(
   };
 }
 
-/** What a decoder of sound needs to swing in is at most a second, and belongs before time 0. */
+/** Audio of at most a second before time 0 is priming: the track starts at 0 then. */
 function withoutPriming(times: TimesIndex, { kind, timescale }: TrackFormat): TimesIndex {
   const { startTicks, endTicks, shownFromTicks } = times;
   const isPriming = startTicks < 0 && startTicks >= -timescale && endTicks > 0;

@@ -1,30 +1,35 @@
 import { ServiceError } from "../../../errors.ts";
-import { diskError } from "../../../files/disk-error.ts";
 import { movieDuration, indexBoxes } from "./index-boxes.ts";
-import { createMediaData, type MediaData, type MediaDataOptions } from "./media-data.ts";
-import { createMp4Track, type Mp4Track, type TrackIndex } from "./track.ts";
+import { openMediaData, type MediaData } from "./media-data.ts";
+import { createTrackWriter, type TrackWriter, type TrackIndex } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
 /**
- * Writes one MP4 (ISO/IEC 14496-12) with its index in front, as the samples come: some 10 MiB of memory
- * and 24 bytes a sample at most, whatever the size of the file. All of it is synchronous.
+ * Writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of
+ * memory plus at most 24 bytes per sample. All functions are synchronous. After an error of any of them
+ * the file is removed, and the writer cannot be used any more.
+ * @throws ServiceError `too_large` beyond `maxBytes`; `upstream_invalid` for samples that no MP4 can hold;
+ * the file system's own errors.
  */
 export interface Mp4Writer extends SampleSink {
   /**
-   * Completes the file; that it is on the disk is left to the caller (fsync).
-   * @throws ServiceError `upstream_invalid` where no sample was written.
+   * Completes and closes the file; flushing it to the disk is left to the caller.
+   * @throws ServiceError `upstream_invalid` if no sample was written.
    */
   finish(): Mp4File;
-  /** Closes and removes the file; does nothing once it is finished or gone. */
+  /** Closes and removes the file; does nothing after `finish` or an error. */
   discard(): void;
 }
 
 export interface Mp4WriterOptions {
-  /** Is made, or replaced where it is there. */
+  /** Is created or overwritten. */
   path: string;
-  /** How long the presentation will be, seconds; `null`: unknown. A guess that is too short costs a copy. */
+  /**
+   * Estimated duration of the presentation, seconds; `null`: unknown. Space for the index is reserved by
+   * it; if that is too little, the media data are copied once.
+   */
   expectedS: number | null;
-  /** Limit of the media data, bytes; none where it is left out. */
+  /** Limit of the media data, bytes; default: none. */
   maxBytes?: number;
 }
 
@@ -32,44 +37,35 @@ export interface Mp4File {
   /** Bytes. */
   size: number;
   durationS: number;
-  /** Pixels as shown; `null` without pictures. */
+  /** Pixels as shown; `null` without video. */
   width: number | null;
   height: number | null;
 }
 
-/**
- * After an error of any of its functions the file is gone, and the writer is of no more use.
- * @throws ServiceError `disk_full`, else `unavailable`, where the file system fails; `too_large` beyond
- * `maxBytes`; `upstream_invalid` for samples that no MP4 can hold.
- */
-export function openMp4Writer({ path, expectedS, maxBytes }: Mp4WriterOptions): Mp4Writer {
-  const tracks: Mp4Track[] = [];
-  const reserveBytes = (): number => roomFor(indexesOf(tracks), expectedS);
+/** Creates or overwrites the file. @throws the file system's own errors. */
+export function openMp4Writer({
+  path,
+  expectedS,
+  maxBytes = Number.MAX_SAFE_INTEGER,
+}: Mp4WriterOptions): Mp4Writer {
+  const tracks: TrackWriter[] = [];
   const media = openMediaData({
     path,
-    maxBytes: maxBytes ?? Number.MAX_SAFE_INTEGER,
-    reserveBytes,
+    maxBytes,
+    reserveBytes: () => estimateIndexBytes(indexesOf(tracks), expectedS),
   });
 
-  function discard(): void {
-    try {
-      media.discard();
-    } catch (error) {
-      throw diskError(`remove ${path}`, error);
-    }
-  }
-
-  /** `call`; where it fails the file is removed. */
+  /** Removes the file if `call` throws. */
   function guarded<T>(call: () => T): T {
     try {
       return call();
     } catch (error) {
-      discard();
-      throw diskError(`write ${path}`, error);
+      media.discard();
+      throw error;
     }
   }
 
-  function trackAt(number: number): Mp4Track {
+  function trackAt(number: number): TrackWriter {
     const track = tracks[number];
     if (track === undefined) throw new RangeError(`there is no track ${number}`);
     return track;
@@ -78,33 +74,25 @@ export function openMp4Writer({ path, expectedS, maxBytes }: Mp4WriterOptions): 
   return {
     setFormat: (format, track) =>
       guarded(() => {
-        if (track === undefined) return tracks.push(createMp4Track(format, media.append)) - 1;
+        if (track === undefined) return tracks.push(createTrackWriter(format, media.append)) - 1;
         trackAt(track).setFormat(format);
         return track;
       }),
     write: (track, sample) => guarded(() => trackAt(track).write(sample)),
     finish: () => guarded(() => finish(tracks, media)),
-    discard,
+    discard: media.discard,
   };
 }
 
-function openMediaData(options: MediaDataOptions): MediaData {
-  try {
-    return createMediaData(options);
-  } catch (error) {
-    throw diskError(`create ${options.path}`, error);
-  }
-}
-
-function indexesOf(tracks: readonly Mp4Track[]): TrackIndex[] {
+function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
   return tracks.map((track) => track.index()).filter((index) => index !== undefined);
 }
 
-function finish(tracks: readonly Mp4Track[], media: MediaData): Mp4File {
+function finish(tracks: readonly TrackWriter[], media: MediaData): Mp4File {
   for (const track of tracks) track.flush();
   const index = indexesOf(tracks);
   if (index.length === 0) {
-    throw new ServiceError("upstream_invalid", "there is nothing in it: no track has a sample");
+    throw new ServiceError("upstream_invalid", "the media have no samples");
   }
   const size = media.finish((start) => indexBoxes(index, { start, size: media.size }));
   const video = index.find(({ format }) => format.kind === "video")?.format;
@@ -112,19 +100,20 @@ function finish(tracks: readonly Mp4Track[], media: MediaData): Mp4File {
   return { size, durationS: movieDuration(index), width, height };
 }
 
-/** Bytes: what the first seconds' index takes, for the whole length and half as much again. */
-function roomFor(index: readonly TrackIndex[], expectedS: number | null): number {
-  const seenS = index.length === 0 ? 0 : movieDuration(index);
-  const takenBytes = index.length === 0 ? 0 : indexBoxes(index, { start: 0, size: 0 }).length;
-  const bytesPerS = seenS < 1 ? unseenBytesPerS : 1.5 * (takenBytes / seenS);
-  const missing = index.some(({ format }) => format.kind === "audio") ? 0 : unseenAudioBytesPerS;
-  const wanted = marginBytes + (bytesPerS + missing) * (expectedS ?? 0);
-  return Math.ceil(Math.min(wanted, maxRoomBytes));
+/** Scales the size of the index so far to the expected duration, and adds a half. */
+function estimateIndexBytes(index: readonly TrackIndex[], expectedS: number | null): number {
+  const writtenS = index.length === 0 ? 0 : movieDuration(index);
+  const writtenBytes = index.length === 0 ? 0 : indexBoxes(index, { start: 0, size: 0 }).length;
+  const bytesPerS = writtenS < 1 ? defaultBytesPerS : 1.5 * (writtenBytes / writtenS);
+  const hasAudio = index.some(({ format }) => format.kind === "audio");
+  const audioBytesPerS = hasAudio ? 0 : defaultAudioBytesPerS;
+  const bytes = marginBytes + (bytesPerS + audioBytesPerS) * (expectedS ?? 0);
+  return Math.ceil(Math.min(bytes, maxReservedBytes));
 }
 
 const marginBytes = 64 << 10;
-const maxRoomBytes = 32 << 20;
-/** 60 pictures a second that need 20 bytes each. */
-const unseenBytesPerS = 1200;
-/** 50 audio samples a second that need 8 bytes each. */
-const unseenAudioBytesPerS = 400;
+const maxReservedBytes = 32 << 20;
+/** 60 frames a second of 20 bytes each. */
+const defaultBytesPerS = 1200;
+/** 50 audio samples a second of 8 bytes each. */
+const defaultAudioBytesPerS = 400;

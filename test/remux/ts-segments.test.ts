@@ -6,10 +6,10 @@ import {
   createMediaFolder,
   decodedMd5,
   hasFfmpeg,
-  pictures,
+  videoInput,
   probePackets,
   probeStreams,
-  sound,
+  audioInput,
   x264,
 } from "./ts-media.ts";
 import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
@@ -17,11 +17,11 @@ import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
 const kinds = ["video", "audio"] as const;
 const aac = ["-c:a", "aac"];
 
-describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
+describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
   const media = createMediaFolder();
   let source: Buffer = Buffer.alloc(0);
   beforeAll(() => {
-    source = media.make("source.ts", ...pictures(), ...sound(), ...x264, ...aac);
+    source = media.make("source.ts", ...videoInput(), ...audioInput(), ...x264, ...aac);
   });
   afterAll(media.remove);
 
@@ -31,7 +31,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
     ["of a packet and one", () => 189],
     ["of any length", (i: number) => 1 + ((i * 7919) % 5000)],
   ] as const) {
-    it(`gives the same samples of pieces ${how}`, () => {
+    it(`reads the same samples from segments ${how}`, () => {
       expect(demux(cut(source, lengthAt)).tracks).toEqual(demux([source]).tracks);
     });
   }
@@ -45,14 +45,19 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
     expect(demux(cut(Buffer.concat(protectedPackets), () => 1000)).tracks).toEqual(tracks);
   });
 
-  it("goes on behind garbage between packets", () => {
+  it("continues after garbage between packets", () => {
     const middle = 188 * 100;
     const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));
-    const pieces = [Buffer.alloc(33), source.subarray(0, middle), garbage, source.subarray(middle)];
-    expect(demux([Buffer.concat(pieces)]).tracks).toEqual(demux([source]).tracks);
+    const segments = [
+      Buffer.alloc(33),
+      source.subarray(0, middle),
+      garbage,
+      source.subarray(middle),
+    ];
+    expect(demux([Buffer.concat(segments)]).tracks).toEqual(demux([source]).tracks);
   });
 
-  it("leaves out the pictures that miss a packet, and only those", () => {
+  it("leaves out only the pictures that miss a packet", () => {
     const packets = cut(source, () => 188);
     const isVideo = (packet: Uint8Array) => packet[1] === 0x01 && packet[2] === 0;
     const lost = packets.findIndex((packet, i) => i > 100 && isVideo(packet));
@@ -65,7 +70,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
     expect(result.track("audio").samples).toEqual(demux([source]).track("audio").samples);
   });
 
-  it("joins a timeline that restarts to the end of the one before", () => {
+  it("puts a timeline that restarts at the end of the one before", () => {
     const recorder = createRecorder();
     const timelines = createTimelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
@@ -83,7 +88,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
     expect(audioSpan).toBeCloseTo(span / 90_000, 3);
   });
 
-  it("puts a timeline where its place says", () => {
+  it("puts a timeline at its stated offset", () => {
     const recorder = createRecorder();
     const timelines = createTimelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
@@ -95,16 +100,22 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several pieces", () => {
     expect(samples[0]!.pts / 90_000).toBeCloseTo(0.08, 1);
   });
 
-  it("joins times that fall back without a new timeline being said", () => {
-    const long = media.make("long.ts", ...pictures(15), ...sound(15), ...x264, ...aac);
+  it("continues if times fall back within a timeline", () => {
+    const long = media.make("long.ts", ...videoInput(15), ...audioInput(15), ...x264, ...aac);
     const samples = demux([long, source]).track("video").samples;
     const seam = samples[15 * 25]!.pts - samples[0]!.pts;
     expect(seam / 90_000).toBeCloseTo(15.05, 1);
     expect(samples.every(({ dts }, i) => i === 0 || dts > samples[i - 1]!.dts)).toBe(true);
   });
 
-  it("says so where the pictures get another size, in a file that decodes", () => {
-    const large = media.make("large.ts", ...pictures(2, "320x240"), ...sound(2), ...x264, ...aac);
+  it("sets another format if the video changes its size, in a file that decodes", () => {
+    const large = media.make(
+      "large.ts",
+      ...videoInput(2, "320x240"),
+      ...audioInput(2),
+      ...x264,
+      ...aac,
+    );
     const sink = openMp4Writer({ path: media.path("sizes.mp4"), expectedS: null });
     const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
     demuxer.read(source, start);

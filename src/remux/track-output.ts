@@ -1,10 +1,12 @@
-import type { Sample, SampleSink, TrackFormat } from "../samples.ts";
+import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
-/** One track of a sink, which appears with its first format and keeps the timescale of that. */
+/** One track of a sink; it is added with its first format and keeps that format's timescale. */
 export interface TrackOutput {
   /** Ticks per second; 0 before the first format. */
   readonly timescale: number;
+  /** Does nothing if the sample entry is the current one. */
   setFormat(format: TrackFormat): void;
+  /** Does nothing before the first format. */
   write(sample: Sample): void;
 }
 
@@ -17,8 +19,10 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
       return timescale;
     },
     setFormat(format) {
-      if (track !== undefined && Buffer.compare(entry, format.sampleEntry) === 0) return;
-      entry = format.sampleEntry;
+      const { sampleEntry } = format;
+      const isCurrent = sampleEntry === entry || Buffer.compare(sampleEntry, entry) === 0;
+      if (track !== undefined && isCurrent) return;
+      entry = sampleEntry;
       timescale ||= format.timescale;
       track = sink.setFormat({ ...format, timescale }, track);
     },

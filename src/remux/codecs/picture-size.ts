@@ -1,5 +1,18 @@
 import type { BitReader } from "./bits.ts";
 
+/**
+ * Reads the cropping of a sequence parameter set, its flag included (frame_crop_…_offset, conf_win_…_offset).
+ * Returns the pixels cropped from width and height; `planes`: ChromaArrayType.
+ */
+export function readCrop(bits: BitReader, planes: number): { across: number; down: number } {
+  if (bits.read(1) === 0) return { across: 0, down: 0 };
+  const unitX = planes === 1 || planes === 2 ? 2 : 1;
+  const unitY = planes === 1 ? 2 : 1;
+  const across = (bits.readUnsigned() + bits.readUnsigned()) * unitX;
+  const down = (bits.readUnsigned() + bits.readUnsigned()) * unitY;
+  return { across, down };
+}
+
 /** Width : height of a pixel by aspect_ratio_idc (ISO/IEC 14496-10 table E-1). */
 const known: readonly (readonly [number, number])[] = [
   [1, 1],
@@ -22,7 +35,7 @@ const known: readonly (readonly [number, number])[] = [
 ];
 const stated = 255;
 
-/** Reads the beginning of a sequence parameter set's VUI, its flag included; square where none is said. */
+/** Reads the start of the VUI of a sequence parameter set, its flag included; 1 : 1 if it states none. */
 export function readPixelAspect(bits: BitReader): readonly [number, number] {
   const hasVui = bits.read(1) === 1;
   if (!hasVui || bits.read(1) === 0) return [1, 1];

@@ -2,8 +2,8 @@ import { readAc3Frame } from "./ac3.ts";
 import type { AudioSyntax } from "./audio-syntax.ts";
 import { readEac3Frame } from "./eac3.ts";
 
-/** AC-3 and E-AC-3 (ETSI TS 102 366), told apart by bsid. */
-export const dolbyAudio: AudioSyntax = {
+/** AC-3 and E-AC-3 (ETSI TS 102 366), distinguished by bsid. */
+export const dolby: AudioSyntax = {
   firstByte: 0x0b,
   headerLength: 8,
   frameAt(bytes, at, isLast) {

@@ -1,27 +1,17 @@
 import type { AudioFrame, AudioSyntax } from "../codecs/audio-syntax.ts";
-import type { ElementaryStream } from "./elementary-stream.ts";
-import type { TrackOutput } from "./track-output.ts";
-import { ticksPerSecond, type Clock } from "./clock.ts";
-import type { TrackReader } from "./video-track.ts";
-
-export interface AudioTrackOptions {
-  stream: ElementaryStream;
-  syntax: AudioSyntax;
-  clock: Clock;
-  output: TrackOutput;
-  language: string | null;
-}
+import { ticksPerSecond } from "./clock.ts";
+import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
 
 /**
- * Sound in frames that have a header each. Times are counted in frames from the first stated time on; a
- * stated one is followed again when it is off by more than a frame, so that rounding does not jitter
- * and gaps stay.
+ * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
+ * stated time on. Counting restarts from a stated time that is off by more than a frame: so rounding
+ * does not jitter, and gaps stay.
  */
-export function createAudioTrack(options: AudioTrackOptions): TrackReader {
+export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
   const { stream, syntax, output } = options;
   const counter = createCounter(options);
   let format: string | null = null;
-  /** The frame before ended where the next one has to begin. */
+  /** The next frame starts right here: the previous one was complete. */
   let isAligned = false;
 
   const write = (frame: AudioFrame, bytes: Buffer, at: number): void => {
@@ -31,7 +21,7 @@ export function createAudioTrack(options: AudioTrackOptions): TrackReader {
       const shape = { kind: "audio" as const, timescale: frame.sampleRate, width: 0, height: 0 };
       output.setFormat({ ...shape, language, sampleEntry: frame.makeSampleEntry() });
     }
-    const { dts, duration } = counter.place(frame, stream.takeTime(at)?.pts ?? null);
+    const { dts, duration } = counter.next(frame, stream.takeTime(at)?.pts ?? null);
     const data = bytes.subarray(at + frame.headerSize, at + frame.size);
     output.write({ data, dts, pts: dts, duration, isSync: true });
   };
@@ -65,7 +55,7 @@ export function createAudioTrack(options: AudioTrackOptions): TrackReader {
   };
 }
 
-/** Whether another frame of the kind follows: any two bytes may look like the beginning of one. */
+/** Returns whether another such frame follows: any bytes may look like the start of one by chance. */
 function isConfirmed(
   syntax: AudioSyntax,
   bytes: Buffer,
@@ -79,14 +69,14 @@ function isConfirmed(
   return next === "incomplete" ? next : next?.key === frame.key;
 }
 
-function createCounter({ clock, output }: AudioTrackOptions) {
-  /** Where counting began, ticks; `null`: nowhere yet. */
+function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
+  /** Where counting started, ticks; `null`: not yet. */
   let origin: number | null = null;
   /** Seconds counted since. */
   let counted = 0;
   return {
-    /** Time and duration of `frame` in ticks of the track; `stamp`: its stated time. */
-    place(frame: AudioFrame, stamp: number | null): { dts: number; duration: number } {
+    /** Returns time and duration of `frame` in ticks of the track; `stamp`: its stated time. */
+    next(frame: AudioFrame, stamp: number | null): { dts: number; duration: number } {
       const { timescale } = output;
       const length = frame.samples / frame.sampleRate;
       const expected = (origin ?? 0) + Math.round(counted * timescale);

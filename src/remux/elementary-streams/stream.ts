@@ -1,25 +1,25 @@
 import { ServiceError } from "../../errors.ts";
 
-/** Bytes of one stream as they come out of its packets, with the times that were stated between them. */
+/** The bytes of an elementary stream as they come out of its packets, with the times stated among them. */
 export interface ElementaryStream {
+  /** Bytes that are held. */
   readonly length: number;
-  /** All bytes that are held; good until the next call of another member. */
+  /** Returns all bytes that are held; valid until the next call of another member. */
   view(): Buffer;
   /**
-   * Adds `source[from, to)`.
-   * @throws ServiceError `upstream_invalid` where more than 32 MiB would be held: no access unit is
-   * that large.
+   * Appends `source[from, to)`.
+   * @throws ServiceError `upstream_invalid` if more than 32 MiB would be held: no access unit is that large.
    */
   append(source: Uint8Array, from: number, to: number): void;
-  /** A packet begins here: what follows may have a time, and may have to be taken back. */
+  /** Starts a packet, which may have a time. */
   begin(time: PesTime | null): void;
-  /** Takes back what came since the last `begin`. */
+  /** Removes what was appended since the last `begin`. */
   rewind(): void;
-  /** The latest time that was stated up to the byte at `offset`, for what begins there; once. */
+  /** Returns the latest time stated up to the byte at `offset`, once; `null` if there is none. */
   takeTime(offset: number): PesTime | null;
-  /** The earliest time that waits. */
+  /** Returns the earliest time that was not taken yet. */
   peekTime(): PesTime | null;
-  /** Forgets the first `count` bytes. */
+  /** Drops the first `count` bytes. */
   consume(count: number): void;
 }
 
@@ -34,7 +34,7 @@ const maxBytes = 32 * 1024 * 1024;
 export function createElementaryStream(): ElementaryStream {
   let bytes = Buffer.allocUnsafeSlow(64 * 1024);
   let length = 0;
-  let beginning = 0;
+  let packetStart = 0;
   let marks: { offset: number; time: PesTime }[] = [];
   const grow = (needed: number): void => {
     if (needed > maxBytes) {
@@ -59,12 +59,12 @@ export function createElementaryStream(): ElementaryStream {
       length = end;
     },
     begin(time) {
-      beginning = length;
+      packetStart = length;
       if (time) marks.push({ offset: length, time });
     },
     rewind() {
-      length = beginning;
-      marks = marks.filter(({ offset }) => offset < beginning);
+      length = packetStart;
+      marks = marks.filter(({ offset }) => offset < packetStart);
     },
     takeTime(offset) {
       const later = marks.findIndex((mark) => mark.offset > offset);
@@ -76,7 +76,7 @@ export function createElementaryStream(): ElementaryStream {
       if (count === 0) return;
       bytes.copyWithin(0, count, length);
       length -= count;
-      beginning -= count;
+      packetStart -= count;
       for (const mark of marks) mark.offset -= count;
     },
   };

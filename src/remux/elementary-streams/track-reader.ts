@@ -1,0 +1,20 @@
+import type { TrackOutput } from "../track-output.ts";
+import type { Clock } from "./clock.ts";
+import type { ElementaryStream } from "./stream.ts";
+
+/** Makes samples of one elementary stream. */
+export interface TrackReader {
+  /** Reads what is complete; with `isLast` everything. */
+  read(isLast: boolean): void;
+  /** Bytes were lost: what follows does not continue what is held. */
+  skip(): void;
+}
+
+export interface TrackReaderOptions<Syntax> {
+  stream: ElementaryStream;
+  syntax: Syntax;
+  clock: Clock;
+  output: TrackOutput;
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
+}

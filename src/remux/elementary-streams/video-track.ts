@@ -1,0 +1,66 @@
+import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/access-unit.ts";
+import { createParameterSets } from "../codecs/parameter-sets.ts";
+import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
+import { ticksPerSecond, unwrap } from "./clock.ts";
+import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
+
+/** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
+const maxFormats = 64;
+const defaultDuration = ticksPerSecond / 25;
+/** Between decode and presentation time. */
+const maxDelay = 10 * ticksPerSecond;
+
+/**
+ * Creates a reader of H.264 or HEVC. Parameter sets go into the sample entry. If they change, they make
+ * another sample entry and stay in the samples too, for players that read only one of the two. Pictures
+ * before the first parameter sets are left out.
+ */
+export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): TrackReader {
+  const { stream, syntax, clock, output, language } = options;
+  const sets = createParameterSets(syntax);
+  const writeNals = createNalWriter();
+  let formats = 0;
+  let dts = -defaultDuration;
+  let delay = 0;
+  let duration = defaultDuration;
+
+  const declare = (): void => {
+    if (formats > maxFormats) return;
+    const description = syntax.describe(sets.list());
+    if (!description) return;
+    output.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });
+    formats++;
+  };
+  const advance = (unit: TimedAccessUnit): void => {
+    if (!unit.time) {
+      dts += duration;
+      return;
+    }
+    const next = clock.time(unit.time.dts);
+    if (next > dts && next - dts < ticksPerSecond) duration = next - dts;
+    dts = next;
+    delay = unwrap(unit.time.pts - unit.time.dts, 0);
+    if (Math.abs(delay) > maxDelay) delay = 0;
+  };
+  const onAccessUnit = (unit: TimedAccessUnit): void => {
+    advance(unit);
+    if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
+    if (formats === 0) return;
+    clock.reach(dts + delay + duration);
+    output.write({
+      data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
+      dts,
+      pts: dts + delay,
+      duration: unit.isLast ? duration : 0,
+      isSync: isSync(unit, syntax),
+    });
+  };
+  // Nothing to skip: PES packets with missing bytes are removed from the stream.
+  return { read: createAccessUnitReader(stream, syntax, onAccessUnit), skip: () => {} };
+}
+
+function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {
+  if (unit.roles.some((role) => (role & nal.sync) !== 0)) return true;
+  return nalUnitsWith(unit, nal.message).some(syntax.isRecoveryPoint);
+}

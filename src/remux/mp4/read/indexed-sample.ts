@@ -1,0 +1,39 @@
+import { damagedError } from "../boxes.ts";
+import type { InitTrack } from "./init.ts";
+
+/** A sample as a track run or the sample tables describe it; times are media times in ticks. */
+export interface IndexedSample {
+  track: InitTrack;
+  /** Number of its sample entry, from 1. */
+  entry: number;
+  /** Where its bytes are: in the segment or in the file that is read. */
+  offset: number;
+  size: number;
+  dts: number;
+  pts: number;
+  duration: number;
+  isSync: boolean;
+}
+
+/** Limits of the samples of one segment or file. Without them overlapping samples could have any total size. */
+export interface Budget {
+  maxSamples: number;
+  samples: number;
+  bytes: number;
+}
+
+/** 6 hours of AAC. */
+const maxSegmentSamples = 1 << 20;
+
+/** @param bytes Size of the segment or file. */
+export function createBudget(bytes: number, maxSamples = maxSegmentSamples): Budget {
+  return { maxSamples, samples: maxSamples, bytes };
+}
+
+/** @throws ServiceError `upstream_invalid` if the budget is exceeded. */
+export function spend(budget: Budget, samples: number, bytes: number): void {
+  budget.samples -= samples;
+  budget.bytes -= bytes;
+  if (budget.samples < 0) throw damagedError(`it has over ${budget.maxSamples} samples`);
+  if (budget.bytes < 0) throw damagedError("its samples overlap");
+}

@@ -1,0 +1,73 @@
+import { damagedError } from "../boxes.ts";
+import type { IndexedSample } from "./indexed-sample.ts";
+import type { InitTrack } from "./init.ts";
+import type { SegmentTiming, SampleSink, TrackFormat } from "../../samples.ts";
+import type { Timelines } from "../../timelines.ts";
+import { createTrackOutput } from "../../track-output.ts";
+
+/** Writes samples into a sink: one track of the sink per kind, whatever init sections follow each other. */
+export interface SampleOutput {
+  /** Adds the track to the sink, before its first sample is known. */
+  addTrack(track: InitTrack): void;
+  /**
+   * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times,
+   * those of all tracks together.
+   * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
+   */
+  write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void;
+}
+
+export function createSampleOutput(sink: SampleSink, timelines: Timelines): SampleOutput {
+  const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
+
+  function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number): void {
+    const { track, entry, offset, size, dts, pts, duration, isSync } = sample;
+    if (offset < 0 || offset + size > bytes.length) {
+      throw damagedError(`a sample of ${size} bytes is at ${offset} of ${bytes.length} bytes`);
+    }
+    const format = formatOf(track, entry);
+    const output = outputs[format.kind];
+    output.setFormat(format);
+    const ratio = output.timescale / format.timescale;
+    const shift = Math.round(offsetS * output.timescale);
+    const ticks = (time: number): number => Math.round((time - track.shiftTicks) * ratio) + shift;
+    output.write({
+      data: bytes.subarray(offset, offset + size),
+      dts: ticks(dts),
+      pts: ticks(pts),
+      duration: Math.round(duration * ratio),
+      isSync,
+    });
+    timelines.reach(secondsOf(track, pts + duration) + offsetS);
+  }
+
+  return {
+    addTrack(track) {
+      const format = formatOf(track, track.defaults.entry);
+      outputs[format.kind].setFormat(format);
+    },
+    write(bytes, samples, { timeline, offsetS }) {
+      if (samples.length === 0) return;
+      const firstS = samples.reduce((least, { track, pts }) => {
+        return Math.min(least, secondsOf(track, pts));
+      }, Infinity);
+      const offset = timelines.offset(timeline, offsetS, firstS);
+      samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
+      for (const sample of samples) writeSample(bytes, sample, offset);
+    },
+  };
+}
+
+function formatOf({ formats }: InitTrack, entry: number): TrackFormat {
+  // Some files have 0 where they mean the first.
+  const format = formats[Math.max(entry, 1) - 1];
+  if (format === undefined) {
+    throw damagedError(`there is no sample entry ${entry}, but ${formats.length}`);
+  }
+  return format;
+}
+
+/** Converts a media time to presentation time, without the timeline's offset. */
+function secondsOf({ formats, shiftTicks }: InitTrack, ticks: number): number {
+  return (ticks - shiftTicks) / formats[0]!.timescale;
+}

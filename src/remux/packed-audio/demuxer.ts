@@ -1,0 +1,83 @@
+import { ServiceError } from "../../errors.ts";
+import { adts } from "../codecs/adts.ts";
+import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { mpegAudio } from "../codecs/mpeg-audio.ts";
+import { createAudioTrack } from "../elementary-streams/audio-track.ts";
+import { createClock } from "../elementary-streams/clock.ts";
+import { createElementaryStream } from "../elementary-streams/stream.ts";
+import type { TrackReader } from "../elementary-streams/track-reader.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
+import { createTrackOutput } from "../track-output.ts";
+import { skipId3Tags } from "./id3.ts";
+
+const syntaxes = [adts, mpegAudio, dolby] as const;
+
+/**
+ * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
+ * has its time in an ID3 tag before the audio; one without continues where the previous one ended.
+ */
+export function createPackedAudioDemuxer({
+  sink,
+  timelines,
+}: Omit<DemuxerOptions, "kinds">): Demuxer {
+  const clock = createClock(timelines);
+  const output = createTrackOutput(sink);
+  let stream = createElementaryStream();
+  let track: TrackReader | null = null;
+  let syntax: AudioSyntax | null = null;
+  let timeline: number | null = null;
+
+  const open = (found: AudioSyntax): TrackReader => {
+    track?.read(true);
+    stream = createElementaryStream();
+    syntax = found;
+    return createAudioTrack({ stream, syntax, clock, output, language: null });
+  };
+  const startTimeline = (timing: SegmentTiming): void => {
+    track?.read(true);
+    track = null;
+    syntax = null;
+    ({ timeline } = timing);
+    clock.reset(timing);
+  };
+  return {
+    read(segment, timing) {
+      if (timing.timeline !== timeline) startTimeline(timing);
+      const { start, timestamp } = skipId3Tags(segment);
+      if (start >= segment.length) return;
+      const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
+      if (!found) throw noAudioError();
+      if (track === null || found !== syntax) track = open(found);
+      const isFirst = !clock.isStarted;
+      if (isFirst) clock.start([timestamp ?? 0]);
+      const stamp = timestamp ?? (isFirst ? 0 : null);
+      stream.begin(stamp === null ? null : { pts: stamp, dts: stamp });
+      stream.append(segment, start, segment.length);
+      track.read(false);
+    },
+    flush() {
+      track?.read(true);
+    },
+  };
+}
+
+/** Returns whether packed audio starts at `at`. */
+export function isPackedAudio(segment: Uint8Array, at: number): boolean {
+  return syntaxes.some((syntax) => isFrame(syntax, segment, at));
+}
+
+/** Returns whether a frame is at `at`, and after it another one or the end. */
+function isFrame(syntax: AudioSyntax, segment: Uint8Array, at: number): boolean {
+  const frame = syntax.frameAt(segment, at, true);
+  if (frame === null || frame === "incomplete") return false;
+  const end = at + frame.size;
+  return end + syntax.headerLength > segment.length || syntax.frameAt(segment, end, true) !== null;
+}
+
+function noAudioError(): ServiceError {
+  return new ServiceError(
+    "upstream_invalid",
+    "a segment of packed audio does not start with a frame of AAC, MP3, AC-3 or E-AC-3",
+  );
+}

@@ -1,0 +1,119 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import type { Sample, TrackKind } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import { openFolder, start } from "./mp4-media.ts";
+import {
+  audioFormat,
+  createRecorder,
+  fillPattern,
+  fragmentOf,
+  indexOf,
+  replaceTable,
+  videoFormat,
+} from "./mp4-samples.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+const path = folder.path("source.mp4");
+
+function sampleAt(number: number, size: number): Sample {
+  const dts = number * 1000;
+  return { data: fillPattern(size, number), dts, pts: dts, duration: 1000, isSync: true };
+}
+
+function writeFile(sizes: readonly number[], ...others: readonly Sample[]): void {
+  const writer = openMp4Writer({ path, expectedS: 1 });
+  const video = writer.setFormat(videoFormat);
+  for (const [i, size] of sizes.entries()) writer.write(video, sampleAt(i, size));
+  if (others.length > 0) {
+    const audio = writer.setFormat(audioFormat);
+    for (const sample of others) writer.write(audio, sample);
+  }
+  writer.finish();
+}
+
+function openReader(kinds: readonly TrackKind[] = ["video", "audio"]) {
+  const recorder = createRecorder();
+  const demuxer = createMp4Demuxer({ sink: recorder.sink, timelines: createTimelines(), kinds });
+  return { ...recorder, demuxer };
+}
+
+describe("an MP4 file", () => {
+  it("is read in steps of 8 MiB or a single larger sample", () => {
+    const sizes = [5, 5, 1, 9, 3, 3].map((size) => size << 20);
+    writeFile(sizes);
+    const { tracks, demuxer } = openReader();
+    const counts = [];
+    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    expect(counts).toEqual([1, 3, 4, 6]);
+    const wrong = tracks[0]!.filter(({ data }, i) => !data.equals(fillPattern(sizes[i]!, i)));
+    expect(wrong).toEqual([]);
+  });
+
+  it("is read in steps of 4096 samples", () => {
+    writeFile(Array.from({ length: 10_000 }, () => 10));
+    const { tracks, demuxer } = openReader();
+    const counts = [];
+    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    expect(counts).toEqual([4096, 8192, 10_000]);
+  });
+
+  it("is read in the order of decode times, wherever its samples are", () => {
+    const audio = [0, 1, 2].map((i) => ({ ...sampleAt(i, 10), dts: i * 1920, pts: i * 1920 }));
+    writeFile([10, 20, 30], ...audio);
+    const order: string[] = [];
+    const kinds = ["video", "audio"] as const;
+    const sink = {
+      setFormat: ({ kind }: { kind: TrackKind }) => kinds.indexOf(kind),
+      write: (track: number, { data }: Sample) => void order.push(`${kinds[track]} ${data.length}`),
+    };
+    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
+    for (const _ of demuxer.readFile(path, start));
+    const pairs = [10, 20, 30].flatMap((size) => [`video ${size}`, "audio 10"]);
+    expect(order).toEqual(pairs);
+  });
+
+  it("has only the samples of the wanted kinds read", () => {
+    writeFile([9 << 20], sampleAt(0, 10));
+    const { tracks, demuxer } = openReader(["audio"]);
+    for (const _ of demuxer.readFile(path, start));
+    expect(tracks).toMatchObject([[{ data: fillPattern(10, 0) }]]);
+  });
+
+  it("may have more samples than a segment", () => {
+    const count = (1 << 20) + 1;
+    writeFile([count + 4]);
+    const tables = [
+      fullBox("stsz", 0, 0, u32(1, count)),
+      fullBox("stts", 0, 0, u32(1, count, 1000)),
+      fullBox("stsc", 0, 0, u32(1, 1, count, 1)),
+    ];
+    const file = tables.reduce<Buffer>(
+      (bytes, table) => replaceTable(bytes, table),
+      readFileSync(path),
+    );
+    writeFileSync(path, file);
+    let samples = 0;
+    const sink = { setFormat: () => 0, write: () => void samples++ };
+    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+    for (const _ of demuxer.readFile(path, start));
+    expect(samples).toBe(count);
+  });
+
+  it("is read fragment by fragment, also after an init section of its own", () => {
+    writeFile([10]);
+    const index = indexOf(path);
+    const fragments = [0, 1, 2].map((i) => fragmentOf([[sampleAt(i, 10)]]));
+    const { tracks, demuxer } = openReader();
+    demuxer.read(index, start);
+    writeFileSync(path, Buffer.concat(fragments));
+    const counts = [];
+    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    expect(counts).toEqual([1, 2, 3]);
+    expect(tracks[0]!.map(({ dts }) => dts)).toEqual([0, 1000, 2000]);
+  });
+});
