@@ -31,6 +31,9 @@ const attempts = 3;
 export function createDatabase(config: ClientConfig, onWarning: (error: Error) => void): Database {
   const pool = new Pool({ ...config, max: connections, pipeline: true });
   pool.on("error", onWarning);
+  // The pool's own listener is off while a client is in use, and for a moment before: without one the
+  // process ends. The next statement on a lost client fails, and the pool drops it.
+  pool.on("connect", (client) => client.on("error", () => {}));
   return {
     pool,
     async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
@@ -52,19 +55,15 @@ export function createDatabase(config: ClientConfig, onWarning: (error: Error) =
 
 async function transact<T>(client: PoolClient, work: (sql: Transaction) => Promise<T>): Promise<T> {
   let lost: Error | undefined;
-  const lose = (error: Error) => void (lost = error);
-  // A client that is in use is nobody's to listen to but ours; the next statement on it fails.
-  client.on("error", lose);
   try {
     const transaction = begin(client);
     const result = await work(transaction);
     await transaction.commit();
     return result;
   } catch (error) {
-    lost ??= await rollBack(client, error);
+    lost = await rollBack(client, error);
     throw error;
   } finally {
-    client.off("error", lose);
     client.release(lost);
   }
 }
