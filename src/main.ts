@@ -58,7 +58,7 @@ async function createServices(config: Config, logger: Logger) {
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
-  const { store, events } = await openStore(config.STORE_URL, {
+  const store = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
@@ -67,7 +67,6 @@ async function createServices(config: Config, logger: Logger) {
   const files = openDiskFiles({ folder: config.DATA_DIR });
   const runner = createRunner({
     store,
-    events,
     resolver,
     engine,
     files,
@@ -84,7 +83,6 @@ async function createServices(config: Config, logger: Logger) {
   });
   return {
     store,
-    events,
     files,
     runner,
     engine,

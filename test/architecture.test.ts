@@ -52,7 +52,7 @@ describe("the source tree", () => {
 
   it("keeps the service and the view of it in the terminal apart", () => {
     const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
-    const shared = new Set(["schema.ts", "task.ts", "task-events.ts"]);
+    const shared = new Set(["schema.ts", "task.ts"]);
     const crossings = files.flatMap((file) =>
       importsOf(file)
         .filter((target) => isView(file) !== isView(target))

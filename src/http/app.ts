@@ -12,8 +12,7 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
-import { withFeed } from "../stores/publish-changes.ts";
-import type { TaskEvents } from "../task-events.ts";
+import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { documentRoutes, registerDocs } from "./docs.ts";
@@ -35,8 +34,6 @@ import { validatorCompiler } from "./validation.ts";
 export interface AppOptions {
   /** Where tasks are kept; default: in memory. Closed with the app. */
   store?: TaskStore;
-  /** Where `store` publishes its changes; default: a feed of the app, which then has it publish them. */
-  events?: TaskEvents;
   /** Where the files of tasks are; default: a folder of their own for temporary files. */
   files?: FileStore;
   /** What runs the tasks; default: nothing does. Stopped with the app, before the store is closed. */
@@ -69,8 +66,8 @@ export type App = FastifyInstance;
  * promise resolves; `close` lets requests in flight finish for `finishMs`, then ends them.
  */
 export async function buildApp(options: AppOptions = {}): Promise<App> {
-  const { store, events } = openTasks(options);
   const {
+    store = createMemoryStore({ events: createTaskEvents({ logger: options.logger }) }),
     resolver = createStubResolver(),
     files = openDiskFiles({ folder: join(tmpdir(), `unreel-${randomUUID()}`) }),
   } = options;
@@ -90,7 +87,10 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });
   await app.register(fileRoutes, { store, files });
-  await app.register(eventRoutes, { events, maxStreams: options.maxEventStreams ?? 1_000 });
+  await app.register(eventRoutes, {
+    events: store.events,
+    maxStreams: options.maxEventStreams ?? 1_000,
+  });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
   methods.refuseOthers();
@@ -137,11 +137,6 @@ function createServer(options: WorkerOptions, stop: () => void): App {
   closeParts(app, { runner, resolver, store, drainSignal });
   app.register(accepts);
   return app;
-}
-
-function openTasks({ store, events, logger }: AppOptions) {
-  if (store !== undefined && events !== undefined) return { store, events };
-  return withFeed(store ?? createMemoryStore(), logger, events);
 }
 
 interface ClosedParts {

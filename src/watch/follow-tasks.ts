@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TaskEvent } from "../task-events.ts";
-import { parseDeleted, parseTask } from "./responses.ts";
+import { parseDeleted, parseTask, type TaskEvent } from "./responses.ts";
 import { type ServerEvent, readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 

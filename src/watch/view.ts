@@ -1,4 +1,4 @@
-import type { TaskEvent } from "../task-events.ts";
+import type { TaskEvent } from "./responses.ts";
 
 /** Where text goes: a terminal, or anything else that takes lines. */
 export interface Output {

@@ -100,7 +100,7 @@ it("a server that is too old is refused", async () => {
 
 it("tables of a newer version are left alone", async () => {
   const url = await openDatabase();
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   await store.close();
   await query(url, "INSERT INTO unreel.migrations (version) VALUES (99)");
   await expectRefusal(

@@ -62,10 +62,8 @@ describe("a task whose runs end together with the service", () => {
     });
     runner.start();
     await until(id, ({ progress }) => progress?.total_bytes === 900);
-    const resolving = changes.find(
-      ({ task }) => "progress" in task && task.progress?.stage === "resolving",
-    );
-    expect(resolving).toMatchObject({ task: { progress: { downloaded_bytes: 100 } } });
+    const resolving = changes.find(({ progress }) => progress?.stage === "resolving");
+    expect(resolving).toMatchObject({ progress: { downloaded_bytes: 100 } });
     clock.advance(60_000);
     expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 2 });
   });

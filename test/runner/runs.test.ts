@@ -80,7 +80,7 @@ test("a run tells its stages, keeps the page's information, and ends with the fi
   });
   expect(files.text(id)).toBe(url);
   expect(files.parts()).toEqual([]);
-  const seen = changes.map(({ task: at }) => ("progress" in at ? (at.progress ?? null) : null));
+  const seen = changes.map(({ progress }) => progress);
   expect(seen.filter((progress) => progress !== null)).toEqual([
     { stage: "resolving", ...unknown },
     { stage: "downloading", ...unknown },
@@ -168,6 +168,7 @@ test("start and end of a run are a line each, with task, host, attempt, bytes, t
   runner.start();
   const good = await add("https://a.test:8443/good");
   await until(good.id, "succeeded");
+  await vi.waitUntil(() => log.length === 2);
   const bad = await add("https://b.test/bad");
   await until(bad.id, "failed");
   await runner.stop();

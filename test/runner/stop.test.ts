@@ -56,19 +56,19 @@ test("a claim under way when the stop comes is put back as well", async () => {
 
 test("a result that is being kept when the stop comes ends its task", async () => {
   const files = createTestFiles();
-  const scene = createRunnerHarness({
+  const harness = createRunnerHarness({
     files: {
       ...files,
       async saveResult(id, path) {
-        void scene.runner.stop();
+        void harness.runner.stop();
         await files.saveResult(id, path);
       },
     },
   });
-  const { id } = await scene.add();
-  scene.runner.start();
-  await scene.until(id, "succeeded");
-  await scene.runner.stop();
+  const { id } = await harness.add();
+  harness.runner.start();
+  await harness.until(id, "succeeded");
+  await harness.runner.stop();
   expect(files.results()).toEqual([id]);
   files.destroy();
 });

@@ -85,14 +85,14 @@ async function answers(calls: readonly Call[], open: (now: Clock["now"]) => Task
   return given;
 }
 
-interface Scene {
+interface Context {
   store: TaskStore;
   clock: Clock;
   ids: string[];
   leases: Map<string, string>;
 }
 
-async function perform(made: Call, { store, clock, ids, leases }: Scene): Promise<unknown> {
+async function perform(made: Call, { store, clock, ids, leases }: Context): Promise<unknown> {
   const id = "nth" in made ? (ids[made.nth] ?? "unknown") : "unknown";
   const lease = leases.get(id) ?? "none";
   switch (made.do) {

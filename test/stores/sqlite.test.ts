@@ -9,7 +9,7 @@ import {
   createClock,
   idsOf,
   minuteMs,
-  startTrial,
+  openStoreHarness,
   times,
 } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
@@ -21,7 +21,7 @@ describeTaskStore("the SQLite store", (now, maxQueued = 10_000) =>
 describe("a SQLite store that is closed and opened again", () => {
   test("has its tasks, their order and their queue", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const created = await Promise.all(times(20, (n) => before.add(`https://${n % 3}.test/`)));
     const { task: first } = await before.claim();
     await before.store.update(first.id, { state: "canceled" });
@@ -38,7 +38,7 @@ describe("a SQLite store that is closed and opened again", () => {
 
   test("knows the waits of before", async () => {
     const { reopen, path, now, clock } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const waiting = await before.add();
     await before.claim();
     const runAfter = new Date(now().getTime() + minuteMs);
@@ -53,7 +53,7 @@ describe("a SQLite store that is closed and opened again", () => {
 
   test("hands out at once what the process before it was running, oldest first", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const [first, second, byHand] = [await before.add(), await before.add(), await before.add()];
     const { lease } = await before.claim();
     await before.claim();
@@ -71,14 +71,14 @@ describe("a SQLite store that is closed and opened again", () => {
 
   test("counts the tasks that are queued in it", async () => {
     const { path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     for (const { id } of await Promise.all(times(5, () => before.add())).then((all) =>
       all.slice(3),
     ))
       await before.store.update(id, { state: "canceled" });
     await before.store.close();
 
-    const { add } = await startTrial(() => openSqliteStore({ path, now, maxQueued: 4 }));
+    const { add } = await openStoreHarness(() => openSqliteStore({ path, now, maxQueued: 4 }));
     await add();
     await expect(add()).rejects.toMatchObject({ code: "unavailable" });
   });
@@ -101,7 +101,7 @@ describe("a SQLite store that is closed and opened again", () => {
 
   test("uses no sequence number again, even of a deleted newest task", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     await before.add();
     const newest = await before.add();
     const { next = Infinity } = await before.store.list({ limit: 1 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { newTask, type Task } from "../../../src/task.ts";
+import { newTask, type State, type Task } from "../../../src/task.ts";
 import { samplePageInfo } from "./page-info.ts";
-import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
+import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 
 export function describeCopies(open: OpenStore): void {
   describe("goes by value:", () => {
     test("a task changed after create was called is stored as it was when called", async () => {
-      const { store, clock } = await startTrial(open);
+      const { store, clock } = await openStoreHarness(open);
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
       const created = store.create(task);
@@ -17,7 +17,7 @@ export function describeCopies(open: OpenStore): void {
     });
 
     test("a change changed after update was called is applied as it was when called", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const info = samplePageInfo();
       const change = { info, attempts: 1 };
@@ -30,7 +30,7 @@ export function describeCopies(open: OpenStore): void {
     });
 
     test("dates and hosts changed after the call count as they were when called", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add("https://a.example.com/1");
       await claim();
       const runAfter = new Date(clock.now().getTime() + minuteMs);
@@ -45,8 +45,17 @@ export function describeCopies(open: OpenStore): void {
       expect(await claimed).toBeUndefined();
     });
 
+    test("expected states changed after the call count as they were when called", async () => {
+      const { store, add } = await openStoreHarness(open);
+      const { id } = await add();
+      const from: State[] = ["failed"];
+      const refused = store.update(id, { attempts: 1 }, { from });
+      from.push("queued");
+      await expect(refused).rejects.toMatchObject({ code: "conflict" });
+    });
+
     test("whatever a method gave can be changed without changing what is stored", async () => {
-      const { store, add, claim } = await startTrial(open);
+      const { store, add, claim } = await openStoreHarness(open);
       const created = await add("https://video.example.com/1", { max_height: 720 });
       const { id } = created;
       deface(created);
@@ -68,7 +77,7 @@ export function describeCopies(open: OpenStore): void {
     });
 
     test("the answer kept for an idempotency key cannot be changed from outside", async () => {
-      const { store, clock } = await startTrial(open);
+      const { store, clock } = await openStoreHarness(open);
       const idempotency = { key: "k", fingerprint: "f" };
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
@@ -78,7 +87,7 @@ export function describeCopies(open: OpenStore): void {
     });
 
     test("a key named __proto__ is data like any other", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const info = samplePageInfo();
       info.sources = JSON.parse('{"__proto__": "og", "title": "html"}');

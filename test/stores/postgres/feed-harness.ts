@@ -22,7 +22,7 @@ export async function makeTables(): Promise<{ url: string; pool: Pool }> {
   return { url, pool: database.pool };
 }
 
-/** What a store does at the end of each of its transactions. */
+/** Writes an event as a store does at the end of each transaction. */
 export async function write(pool: Pool, id: string, type = "task", json = JSON.stringify({ id })) {
   await pool.query(
     `WITH counted AS (UPDATE unreel.counters SET events = events + 1 RETURNING events),
@@ -37,12 +37,12 @@ export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void
 }
 
 export interface Following extends EventFeed {
-  /** The tasks whose changes have been heard of. */
+  /** Ids of the tasks of the events so far. */
   heard: string[];
   log: string[];
 }
 
-/** Opens a feed whose connection leads to `url`. */
+/** Opens a feed that connects to `url`. */
 export async function follow(pool: Pool, url: string): Promise<Following> {
   const heard: string[] = [];
   const log: string[] = [];
@@ -52,11 +52,11 @@ export async function follow(pool: Pool, url: string): Promise<Following> {
   };
   const feed = await openEventFeed({ pool, connection: connectionConfig(url), logger });
   onTestFinished(() => feed.close());
-  feed.events.subscribe(({ task }) => heard.push(task.id));
+  feed.events.subscribe(({ taskId }) => heard.push(taskId));
   return { ...feed, heard, log };
 }
 
-export function idsBehind({ events }: EventFeed, id: string): string[] | undefined {
+export function idsAfter({ events }: EventFeed, id: string): string[] | undefined {
   return events.since(id)?.map(({ taskId }) => taskId);
 }
 
@@ -64,5 +64,5 @@ export function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_each, n) => `${prefix}${n}`);
 }
 
-/** For what another process does; it ends with what is waited for. */
+/** For work of another process. */
 export const pollOptions = { timeout: 20_000, interval: 5 };

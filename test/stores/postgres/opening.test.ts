@@ -78,7 +78,7 @@ test("a user without the right to make tables is told so", async () => {
 
 test("tables of a newer version are left alone", async () => {
   const url = await openDatabase();
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   await store.close();
   await query(url, "INSERT INTO unreel.migrations (version) VALUES (99)");
   expect(await failureOf(url)).toMatch(
@@ -89,9 +89,9 @@ test("tables of a newer version are left alone", async () => {
 test("a database opened again has its tasks", async () => {
   const url = await openDatabase();
   const before = await openPostgresStore({ url });
-  const task = await before.store.create(newTask("https://a.test/", {}, new Date()));
-  await before.store.close();
-  const { store } = await openPostgresStore({ url });
+  const task = await before.create(newTask("https://a.test/", {}, new Date()));
+  await before.close();
+  const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
   expect(await store.get(task.id)).toEqual(task);
 });

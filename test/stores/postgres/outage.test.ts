@@ -103,10 +103,10 @@ test("tasks that wait behind one that gets no answer are refused with it", async
 
 test("a task that was queued under another heartbeat is claimed for as long as its own", async () => {
   const url = await openDatabase();
-  const { store: earlier } = await openPostgresStore({ url, heartbeatS: 10 });
+  const earlier = await openPostgresStore({ url, heartbeatS: 10 });
   await add(earlier);
   await earlier.close();
-  const { store } = await openPostgresStore({ url, heartbeatS: 60 });
+  const store = await openPostgresStore({ url, heartbeatS: 60 });
   onTestFinished(() => store.close());
   await add(store);
   expect((await store.claim({ leaseMs: minuteMs }))?.leaseMs).toBe(10_000);
@@ -114,7 +114,7 @@ test("a task that was queued under another heartbeat is claimed for as long as i
 });
 
 async function openStore(url: string): Promise<TaskStore> {
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
   return store;
 }

@@ -9,7 +9,7 @@ import { query } from "./query.ts";
 test("old events and keys that have ended are forgotten in time", async () => {
   const url = await openDatabase();
   const clock = createClock();
-  const { store } = await openPostgresStore({ url, now: clock.now });
+  const store = await openPostgresStore({ url, now: clock.now });
   const add = (key?: string) =>
     store.create(
       newTask("https://video.example.com/", {}, clock.now()),
@@ -33,7 +33,7 @@ test("old events and keys that have ended are forgotten in time", async () => {
 
 test("a job whose task was removed by hand does not hold up the others", async () => {
   const url = await openDatabase();
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   const [stray, next] = await Promise.all(
     times(2, () => store.create(newTask("https://video.example.com/", {}, new Date()))),
   );

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
+import { buildApp } from "../../../src/http/app.ts";
 import { newTask, type Task } from "../../../src/task.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
@@ -66,14 +67,14 @@ describe("two processes with one database", () => {
     const [first, second] = [await openStore(url), await openStore(url)];
     const heard: string[] = [];
     const isOver = Promise.withResolvers<void>();
-    second.events.subscribe(({ type, task }) => {
-      heard.push("state" in task ? `${task.id} ${task.state}` : `${task.id} ${type}`);
+    second.events.subscribe(({ type, taskId, state }) => {
+      heard.push(`${taskId} ${state ?? type}`);
       if (type === "deleted") isOver.resolve();
     });
-    const { id } = await add(first.store);
-    await second.store.claim({ leaseMs: minuteMs });
-    await first.store.update(id, { state: "failed" });
-    await second.store.delete(id);
+    const { id } = await add(first);
+    await second.claim({ leaseMs: minuteMs });
+    await first.update(id, { state: "failed" });
+    await second.delete(id);
     await isOver.promise;
     expect(heard).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
   });
@@ -81,8 +82,37 @@ describe("two processes with one database", () => {
   test("can be opened at the same time on an empty database", async () => {
     const url = await openDatabase();
     const [first, second] = await Promise.all(times(4, () => openStore(url)));
-    const { id } = await add(first!.store);
-    expect((await second?.store.get(id))?.id).toBe(id);
+    const { id } = await add(first!);
+    expect((await second?.get(id))?.id).toBe(id);
+  });
+
+  test("queue a task once for two retries, and do not requeue its run", async () => {
+    const { first, second } = await openTwo();
+    const apps = [await buildApp({ store: first }), await buildApp({ store: second })];
+    onTestFinished(async () => {
+      for (const app of apps) await app.close();
+    });
+    const { id } = await add(first);
+    const retryAll = () =>
+      Promise.all(apps.map((app) => app.inject({ method: "POST", url: `/tasks/${id}/retry` })));
+    for (const attempts of times(5, (n) => n)) {
+      await first.update(id, { state: "canceled" });
+      const statuses = (await retryAll()).map(({ statusCode }) => statusCode);
+      expect(
+        statuses.toSorted((a, b) => a - b),
+        `round ${attempts}`,
+      ).toEqual([200, 409]);
+      await second.claim({ leaseMs: minuteMs });
+      const late = await retryAll();
+      expect(late.map(({ statusCode }) => statusCode)).toEqual([409, 409]);
+      expect(late[0]?.json().detail).toContain("is running;");
+      expect(await first.get(id)).toMatchObject({ state: "running", attempts: 1 });
+    }
+    await second.update(id, { state: "succeeded" });
+    for (const app of apps) {
+      const cancel = await app.inject({ method: "POST", url: `/tasks/${id}/cancel` });
+      expect(cancel.statusCode).toBe(409);
+    }
   });
 
   test("keep one job for each task that is queued or claimed, and none for others", async () => {
@@ -120,13 +150,13 @@ describe("two processes with one database", () => {
 async function openTwo(options: Omit<PostgresStoreOptions, "url"> = {}) {
   const url = await openDatabase();
   const [first, second] = [await openStore(url, options), await openStore(url, options)];
-  return { url, first: first.store, second: second.store };
+  return { url, first, second };
 }
 
 async function openStore(url: string, options: Omit<PostgresStoreOptions, "url"> = {}) {
-  const opened = await openPostgresStore({ ...options, url });
-  onTestFinished(() => opened.store.close());
-  return opened;
+  const store = await openPostgresStore({ ...options, url });
+  onTestFinished(() => store.close());
+  return store;
 }
 
 function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }): Promise<Task> {
