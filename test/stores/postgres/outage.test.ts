@@ -28,7 +28,7 @@ test("connections that are killed in the middle lose nothing that was acknowledg
       if (claim.status === "rejected") expect(claim.reason).toMatchObject(unavailable);
     }
   }
-  await add(store);
+  acknowledged.push(await add(store));
   const found = await Promise.all(acknowledged.map(({ id }) => store.get(id)));
   expect(found).not.toContain(undefined);
 });
