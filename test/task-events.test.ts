@@ -139,7 +139,7 @@ describe("the feed of task events", () => {
     expect(urlsOf(events.since(`f-${number - 1}`))).toEqual(["b", "c"]);
   });
 
-  it("does not know the ids of another feed, nor any other text", () => {
+  it("does not know the ids of another feed or any other text", () => {
     const events = createTaskEvents();
     const [feed = ""] = events.lastId.split("-");
     const others = [createTaskEvents().lastId, "", "x", "-1", `${feed}-1`, `${feed}--1`];
@@ -148,7 +148,7 @@ describe("the feed of task events", () => {
     }
   });
 
-  it("reaches back as many events as it may have", () => {
+  it("reaches back as many events as it may keep", () => {
     const events = createTaskEvents({ maxEvents: 3 });
     const ids = ["a", "b", "c", "d", "e"].map((url) => {
       events.publish(eventOf(url));

@@ -141,7 +141,7 @@ describe("GET /tasks/events", () => {
       const task = newTask(`https://example.com/${n}?${filler}`, {}, new Date());
       urls.push(task.url);
       await store.create(task);
-      // As requests do, from turn to turn.
+      // Like requests, which arrive in several turns.
       if (n % 100 === 0) await new Promise(setImmediate);
     }
     expect(socket.writableLength).toBeLessThan(100_000);

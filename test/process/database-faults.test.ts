@@ -18,7 +18,7 @@ it.each([
   ["postgres://u:12/secret@db.test", /STORE_URL must name a database/],
   ["postgres:u:secret@db.test/d", /STORE_URL must name a database/],
   ["postgres:///u:secret@db.test/d", /STORE_URL must name a database/],
-  ["postgres://u:secret@db.test/d?sslcert=/none", /STORE_URL must be an address of a database/],
+  ["postgres://u:secret@db.test/d?sslcert=/none", /STORE_URL must be the URL of a database/],
 ])("%s is refused", async (url, words) => {
   await expectRefusal(url, words);
 });
@@ -66,7 +66,7 @@ it("a wrong user or password is called that", async () => {
 
 it("a user without the right to make tables is told so", async () => {
   const url = await guestUrl(await openDatabase());
-  await expectRefusal(url.href, /the user may not make schemas and tables/);
+  await expectRefusal(url.href, /the user may not create schemas and tables/);
 });
 
 async function guestUrl(database: string): Promise<URL> {
@@ -103,10 +103,7 @@ it("tables of a newer version are left alone", async () => {
   const store = await openPostgresStore({ url });
   await store.close();
   await query(url, "INSERT INTO unreel.migrations (version) VALUES (99)");
-  await expectRefusal(
-    url,
-    /must be of version \d+ at most; a newer Unreel has made it version 99$/,
-  );
+  await expectRefusal(url, /its schema version is 99, and this release knows versions up to \d+$/);
 });
 
 it.each([

@@ -8,7 +8,7 @@ import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness, type RunnerHarness } from "./harness.ts";
 
-/** No heartbeat that is not asked for comes within a test. */
+/** Longer than any test, so that heartbeats are only sent on demand. */
 const leaseMs = 600_000;
 
 const ways: [string, (harness: RunnerHarness, id: string) => Promise<unknown>][] = [
@@ -17,7 +17,7 @@ const ways: [string, (harness: RunnerHarness, id: string) => Promise<unknown>][]
 ];
 
 describe.each(ways)("a task that is %s", (_name, end) => {
-  test("while it is downloaded stops at once, and leaves no parts", async () => {
+  test("during its download stops at once, and leaves no parts", async () => {
     const ended = Promise.withResolvers<unknown>();
     const harness = createRunnerHarness({
       leaseMs,
@@ -39,7 +39,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     );
   });
 
-  test("while its page is resolved never gets to the engine", async () => {
+  test("during the resolving never reaches the engine", async () => {
     const resolving = Promise.withResolvers<void>();
     let downloads = 0;
     const harness = createRunnerHarness({
@@ -68,7 +68,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     });
   });
 
-  test("while its result is being kept has none in the end", async () => {
+  test("while its result is being saved has none in the end", async () => {
     const files = createTestFiles();
     const harness = createRunnerHarness({
       files: {
@@ -87,7 +87,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     files.destroy();
   });
 
-  test("while it waits for its retry leaves no parts", async () => {
+  test("during the delay of its retry leaves no parts", async () => {
     const harness = createRunnerHarness({
       now: createClock().now,
       backoffMs: 1000,
@@ -115,7 +115,7 @@ test("a task deleted after its success loses its file", async () => {
   await vi.waitUntil(() => files.results().length === 0);
 });
 
-test("a task canceled and put back at once keeps what its new run makes", async () => {
+test("a task canceled and requeued at once keeps the result of its new run", async () => {
   const { runner, store, files, add, until, untilLoading } = createRunnerHarness({
     downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
   });
@@ -131,7 +131,7 @@ test("a task canceled and put back at once keeps what its new run makes", async 
   expect([files.results(), files.parts()]).toEqual([[id], []]);
 });
 
-test("a run that is slow to end delays the next run of its task, not those of others", async () => {
+test("a run that is slow to end delays the next run of its own task only", async () => {
   const gate = Promise.withResolvers<void>();
   let active = 0;
   const { runner, store, add, until, untilLoading } = createRunnerHarness({

@@ -191,7 +191,7 @@ test("an event that is older than a run does not end it", async () => {
   expect(files.results()).toEqual([task.id]);
 });
 
-/** Wraps a store whose feed leaves out what is changed in \`unheard\`. */
+/** Wraps a store whose feed leaves out what is changed in `unheard`. */
 function withUnheardChanges(inner: TaskStore) {
   let isSilent = false;
   const store: TaskStore = {

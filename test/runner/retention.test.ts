@@ -35,7 +35,7 @@ test("finished tasks older than the retention are deleted, with their files", as
   expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
 });
 
-test("a task is deleted as its time comes, while the service runs", async () => {
+test("a task is deleted when its time has come, while the service runs", async () => {
   const clock = createClock();
   const { runner, store, files, add, until } = createRunnerHarness({
     now: clock.now,
@@ -63,7 +63,7 @@ test("without a retention nothing is deleted, however old", async () => {
   expect(await store.get(id)).toBeDefined();
 });
 
-test("a task whose file cannot be removed stays until it can, and holds up no other", async () => {
+test("a task whose file cannot be removed stays until it can, and does not block others", async () => {
   const clock = createClock();
   const inner = createTestFiles();
   const failing = new Set<string>();
@@ -93,7 +93,7 @@ test("a task whose file cannot be removed stays until it can, and holds up no ot
   inner.destroy();
 });
 
-test("several services may delete what is past its retention at a time", async () => {
+test("several services may delete expired tasks at the same time", async () => {
   const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const { store, clock } = harness;
   for (const state of times(60, (n) => (["succeeded", "failed"] as const)[n % 2]!)) {
@@ -109,7 +109,7 @@ test("several services may delete what is past its retention at a time", async (
   expect(harnesses.flatMap(({ log }) => log)).toEqual([]);
 });
 
-test("a list that cannot be read is read again, and is in the log", async () => {
+test("a list that cannot be read is logged and read again", async () => {
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   let failures = 1;
@@ -138,7 +138,7 @@ test("a list that cannot be read is read again, and is in the log", async () => 
   ]);
 });
 
-test("the start removes parts of tasks that have ended or are gone, and no result of another store's task", async () => {
+test("the start removes parts of ended and deleted tasks, and no result of another store's task", async () => {
   const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {

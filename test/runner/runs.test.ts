@@ -119,7 +119,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
   ]);
 });
 
-test("no more tasks run at a time than allowed, nor of one host; the oldest go first", async () => {
+test("no more tasks run at a time than allowed, in all and of one host; the oldest go first", async () => {
   const started: string[] = [];
   const gate = Promise.withResolvers<void>();
   const { runner, add, until } = createRunnerHarness({
@@ -155,7 +155,7 @@ test("a concurrency of 0 runs nothing", async () => {
   ]);
 });
 
-test("a resolver that looks for no formats fails the task with no_media", async () => {
+test("a resolver without formats fails the task with no_media", async () => {
   const { runner, add, until } = createRunnerHarness({ resolver: createStubResolver() });
   const { id } = await add();
   runner.start();
@@ -165,7 +165,7 @@ test("a resolver that looks for no formats fails the task with no_media", async 
   expect(attempts).toBe(1);
 });
 
-test("start and end of a run are a line each, with task, host, attempt, bytes, time and code", async () => {
+test("start and end of a run are one log line each, with task, host, attempt, bytes, time and code", async () => {
   const { runner, log, add, until } = createRunnerHarness({
     resolver: createTestResolver(async (url) =>
       pageOf(url, url.pathname === "/bad" ? { formats: [] } : {}),

@@ -12,7 +12,7 @@ const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);
 const state = fc.constantFrom(...states);
 const nth = fc.nat({ max: 6 });
-/** Few enough to be reached. */
+/** Low, so that it is reached. */
 const maxQueued = 5;
 const shortMs = fc.integer({ min: 1, max: 50 });
 
@@ -34,7 +34,7 @@ const call = fc.oneof(
       state: fc.option(state, { nil: undefined }),
       waitMs: fc.option(shortMs, { nil: undefined }),
       isFenced: fc.boolean(),
-      gotFurther: fc.boolean(),
+      madeProgress: fc.boolean(),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
@@ -55,7 +55,7 @@ const call = fc.oneof(
 );
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
-test("the stores give the same answers to the same calls, whatever they are", async () => {
+test("the stores respond alike to the same calls, whatever they are", async () => {
   const folder = makeFolder();
   let run = 0;
   await fc.assert(
@@ -70,7 +70,7 @@ test("the stores give the same answers to the same calls, whatever they are", as
   );
 });
 
-/** What a store answers, with the leases, ids and errors named alike for all stores. */
+/** Returns what a store responds, with ids and errors replaced so that they are the same for all stores. */
 async function answers(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
   const clock = createClock();
   const store = open(clock.now);
@@ -111,7 +111,7 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
       const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
-        madeProgress: made.gotFurther,
+        madeProgress: made.madeProgress,
         ...(runAfter && { runAfter }),
       });
     }

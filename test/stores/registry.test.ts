@@ -36,7 +36,7 @@ test.each(["postgres:", "postgresql:"])("%s is the database at that address", as
   await store.ping();
 });
 
-test.each(["memory:", "sqlite:"])("%s goes by the clock that it is given", async (url) => {
+test.each(["memory:", "sqlite:"])("%s uses the given clock", async (url) => {
   const now = () => new Date(Date.UTC(2031, 1, 2));
   const store = await openStore(url, { dataDir: makeFolder(), now });
   onTestFinished(() => store.close());
@@ -50,7 +50,7 @@ test.each([
   ["", ""],
   ["constructor:", "constructor"],
   ["C:\\data\\tasks.db", "C"],
-])("%j is refused by name, rule and value", async (url, scheme) => {
+])("%j is refused with variable, rule and value", async (url, scheme) => {
   await expect(open(url, makeFolder())).rejects.toThrow(
     `STORE_URL must begin with one of memory:, sqlite:, postgres:, postgresql:; it begins with "${scheme}"`,
   );

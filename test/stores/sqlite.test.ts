@@ -36,7 +36,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(claim?.task.id).toBe(created[2]?.id);
   });
 
-  test("knows the waits of before", async () => {
+  test("keeps the delays of retries", async () => {
     const { reopen, path, now, clock } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const waiting = await before.add();
@@ -51,7 +51,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
   });
 
-  test("hands out at once what the process before it was running, oldest first", async () => {
+  test("lets claims take at once what the previous process was running, oldest first", async () => {
     const { reopen, path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const [first, second, byHand] = [await before.add(), await before.add(), await before.add()];
@@ -69,7 +69,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.claim(query)).toBeUndefined();
   });
 
-  test("counts the tasks that are queued in it", async () => {
+  test("counts its queued tasks", async () => {
     const { path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     for (const { id } of await Promise.all(times(5, () => before.add())).then((all) =>
@@ -83,7 +83,7 @@ describe("a SQLite store that is closed and opened again", () => {
     await expect(add()).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("remembers idempotency keys until they end", async () => {
+  test("keeps idempotency keys until they expire", async () => {
     const { reopen, path, now, clock } = startFile();
     const idempotency = { key: "key", fingerprint: "f" };
     const task = newTask("https://video.example.com/", {}, now());
@@ -99,7 +99,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.create(retried, idempotency)).toEqual(retried);
   });
 
-  test("uses no sequence number again, even of a deleted newest task", async () => {
+  test("reuses no sequence number, not even that of a deleted newest task", async () => {
     const { reopen, path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     await before.add();
@@ -113,7 +113,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect((await store.list({ limit: 1 })).next).toBeGreaterThan(next);
   });
 
-  test("leaves one file behind when it is closed", async () => {
+  test("leaves one file when it is closed", async () => {
     const { reopen, path } = startFile();
     await reopen().close();
     expect(existsSync(path)).toBe(true);

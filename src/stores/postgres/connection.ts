@@ -48,6 +48,6 @@ function createClient(config: ClientConfig): Client {
     return new Client(config);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`STORE_URL must be an address of a database: ${reason}`, { cause: error });
+    throw new Error(`STORE_URL must be the URL of a database: ${reason}`, { cause: error });
   }
 }

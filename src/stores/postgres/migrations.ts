@@ -113,6 +113,6 @@ async function createSchema(sql: Sql, schema: string): Promise<void> {
 function newerTables(version: number): ServiceError {
   return new ServiceError(
     "unavailable",
-    `the database must be of version ${migrations.length} at most; a newer Unreel has made it version ${version}`,
+    `its schema version is ${version}, and this release knows versions up to ${migrations.length}`,
   );
 }

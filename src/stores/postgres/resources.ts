@@ -66,5 +66,5 @@ const rules: ReadonlyMap<string, string> = new Map([
   ["28P01", "the user or the password is wrong"],
   ["28000", "the server does not let this user in"],
   ["3D000", "there is no such database"],
-  ["42501", "the user may not make schemas and tables"],
+  ["42501", "the user may not create schemas and tables"],
 ]);

@@ -58,7 +58,7 @@ const reasons: ReadonlyMap<number, string> = new Map([
   [10, "the disk failed to read or write it"],
   [11, "the file is damaged"],
   [13, "the disk is full"],
-  [14, "the file cannot be opened or made"],
+  [14, "the file cannot be opened or created"],
   [26, "the file is not a SQLite database"],
 ]);
 

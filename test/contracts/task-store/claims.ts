@@ -4,13 +4,13 @@ import { moveTo } from "./transitions.ts";
 import { idsOf, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 export function describeClaims(open: OpenStore): void {
-  describe("hands out tasks:", () => {
+  describe("hands tasks to claims:", () => {
     test("an empty store has none", async () => {
       const { store } = await openStoreHarness(open);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a claimed task runs, with one attempt more and the time of its start", async () => {
+    test("a claimed task runs, with one more attempt and its start time", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       clock.advance(1000);
@@ -30,7 +30,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual(idsOf(created));
     });
 
-    test("claims at the same time never get the same task", async () => {
+    test("concurrent claims never get the same task", async () => {
       const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(100, (n) => add(`https://${n % 3}.example.com/`)));
       const claims = await Promise.all(times(200, () => store.claim({ leaseMs: minuteMs })));
@@ -39,7 +39,7 @@ export function describeClaims(open: OpenStore): void {
       expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(100);
     });
 
-    test("tasks of excepted hosts are passed over, the port belonging to the host", async () => {
+    test("tasks of excepted hosts are skipped; the port belongs to the host", async () => {
       const { store, add } = await openStoreHarness(open);
       const urls = [
         "https://a.test/1",
@@ -54,7 +54,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store, [])).toEqual([a1, a2]);
     });
 
-    test("a thousand tasks of an excepted host do not hide the one behind them", async () => {
+    test("a thousand tasks of an excepted host do not hide a younger one of another", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const busy = await Promise.all(times(1000, () => add("https://busy.test/")));
       const other = await add("https://other.test/");
@@ -62,7 +62,7 @@ export function describeClaims(open: OpenStore): void {
       expect((await claim()).task.id).toBe(busy[0]?.id);
     });
 
-    test("a task put back waits until its time, then goes before the younger ones", async () => {
+    test("a requeued task waits until its time, then goes before younger ones", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const old = await add("https://a.test/");
       await claim();
@@ -78,7 +78,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual([old.id, young[0]?.id]);
     });
 
-    test("a task put back without a time can be claimed at once, and counts on", async () => {
+    test("a task requeued without a time can be claimed at once, as a further attempt", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       await claim();
@@ -88,7 +88,7 @@ export function describeClaims(open: OpenStore): void {
       expect((await claim()).task).toMatchObject({ id, attempts: 2 });
     });
 
-    test("a wait ends with the state: canceled and put back, the task runs at once", async () => {
+    test("canceling ends a delay: requeued, the task can be claimed at once", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       await claim();
@@ -101,7 +101,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual([id]);
     });
 
-    test("only queued tasks are handed out", async () => {
+    test("claims get only queued tasks", async () => {
       const harness = await openStoreHarness(open);
       for (const state of ["running", "succeeded", "failed", "canceled"] as const) {
         await moveTo(harness, state);
@@ -112,7 +112,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(harness.store)).toEqual([queued.id]);
     });
 
-    test("a queue goes on behind a task that was canceled or deleted", async () => {
+    test("claims continue after a canceled and a deleted task", async () => {
       const { store, add } = await openStoreHarness(open);
       const [first, second, third] = idsOf(await Promise.all(times(3, () => add())));
       await store.update(first ?? "", { state: "canceled" });
@@ -120,7 +120,7 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual([third]);
     });
 
-    test("a change of a queued task leaves it its place", async () => {
+    test("a change of a queued task keeps its place", async () => {
       const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(3, () => add()));
       await store.update(created[0]?.id ?? "", { attempts: 7 });
@@ -129,7 +129,7 @@ export function describeClaims(open: OpenStore): void {
   });
 }
 
-/** Claims until there is nothing left; the ids in the order in which they were handed out. */
+/** Claims until nothing is left. Returns the ids in the order of the claims. */
 async function drain(store: TaskStore, exceptHosts: string[] = []): Promise<string[]> {
   const ids: string[] = [];
   for (;;) {

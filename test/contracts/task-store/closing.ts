@@ -4,13 +4,13 @@ import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 
 export function describeClosing(open: OpenStore): void {
   describe("closes:", () => {
-    test("twice is as good as once", async () => {
+    test("a second close does nothing", async () => {
       const { store } = await openStoreHarness(open);
       await store.close();
       await expect(store.close()).resolves.toBeUndefined();
     });
 
-    test("writes accepted before are finished", async () => {
+    test("accepted writes are finished", async () => {
       const { store, clock } = await openStoreHarness(open);
       const task = newTask("https://video.example.com/", {}, clock.now());
       const outcomes = Promise.all([store.create(task), store.close()]);

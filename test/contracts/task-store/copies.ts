@@ -29,7 +29,7 @@ export function describeCopies(open: OpenStore): void {
       expect(await store.get(id)).toMatchObject({ attempts: 1, info: samplePageInfo() });
     });
 
-    test("dates and hosts changed after the call count as they were when called", async () => {
+    test("dates and hosts changed after the call are used as they were", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add("https://a.example.com/1");
       await claim();
@@ -45,7 +45,7 @@ export function describeCopies(open: OpenStore): void {
       expect(await claimed).toBeUndefined();
     });
 
-    test("expected states changed after the call count as they were when called", async () => {
+    test("expected states changed after the call are used as they were", async () => {
       const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const from: State[] = ["failed"];
@@ -54,7 +54,7 @@ export function describeCopies(open: OpenStore): void {
       await expect(refused).rejects.toMatchObject({ code: "conflict" });
     });
 
-    test("whatever a method gave can be changed without changing what is stored", async () => {
+    test("changing a returned task changes nothing that is stored", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const created = await add("https://video.example.com/1", { max_height: 720 });
       const { id } = created;
@@ -76,7 +76,7 @@ export function describeCopies(open: OpenStore): void {
       expect(await store.delete(id)).toEqual(stored);
     });
 
-    test("the answer kept for an idempotency key cannot be changed from outside", async () => {
+    test("changing a returned task does not change the one kept for a key", async () => {
       const { store, clock } = await openStoreHarness(open);
       const idempotency = { key: "k", fingerprint: "f" };
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
@@ -101,7 +101,7 @@ export function describeCopies(open: OpenStore): void {
   });
 }
 
-/** Changes a task at every depth. */
+/** Mutates a task at every depth. */
 function deface(task: Task | undefined): void {
   if (task === undefined) throw new Error("there is no task to change");
   task.url = "https://defaced.example.com/";

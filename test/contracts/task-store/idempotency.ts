@@ -6,8 +6,8 @@ import { idsOf, type OpenStore, openStoreHarness, times, type StoreHarness } fro
 const same = { key: "key", fingerprint: "fingerprint" };
 
 export function describeIdempotency(open: OpenStore): void {
-  describe("remembers idempotency keys:", () => {
-    test("the second create with a key stores nothing and answers as the first", async () => {
+  describe("keeps idempotency keys:", () => {
+    test("the second create with a key stores nothing and returns the first task", async () => {
       const harness = await openStoreHarness(open);
       const first = await create(harness, same);
       harness.clock.advance(1000);
@@ -15,21 +15,21 @@ export function describeIdempotency(open: OpenStore): void {
       expect(await stored(harness.store)).toEqual([first.id]);
     });
 
-    test("of 200 creates with one key at the same time one stores, and all answer it", async () => {
+    test("of 200 concurrent creates with one key one stores, and all return its task", async () => {
       const harness = await openStoreHarness(open);
       const answers = await Promise.all(times(200, () => create(harness, same)));
       expect(new Set(idsOf(answers)).size).toBe(1);
       expect(await stored(harness.store)).toEqual([answers[0]?.id]);
     });
 
-    test("the answer stays as it was when the task has changed", async () => {
+    test("the key's task stays as it was when the task changes", async () => {
       const harness = await openStoreHarness(open);
       const first = await create(harness, same);
       await harness.store.update(first.id, { state: "running", attempts: 1 });
       expect(await create(harness, same)).toEqual(first);
     });
 
-    test("the answer stays as it was when the task is deleted, which stays deleted", async () => {
+    test("the key's task stays as it was when the task is deleted, and nothing is stored", async () => {
       const harness = await openStoreHarness(open);
       const first = await create(harness, same);
       await harness.store.delete(first.id);
@@ -47,7 +47,7 @@ export function describeIdempotency(open: OpenStore): void {
       expect(await stored(harness.store)).toEqual([first.id]);
     });
 
-    test("of two requests with one key at the same time one is refused", async () => {
+    test("of two concurrent requests with one key one is refused", async () => {
       const harness = await openStoreHarness(open);
       const outcomes = await Promise.allSettled([
         create(harness, same),
@@ -70,7 +70,7 @@ export function describeIdempotency(open: OpenStore): void {
       expect(await stored(harness.store)).toEqual([second.id, first.id]);
     });
 
-    test("a key ends on time also when an older one was used under a clock set back", async () => {
+    test("a key expires on time also if the clock was set back", async () => {
       const harness = await openStoreHarness(open);
       await create(harness, { key: "older", fingerprint: "f" });
       harness.clock.advance(-1000);
@@ -79,7 +79,7 @@ export function describeIdempotency(open: OpenStore): void {
       expect((await create(harness, same)).id).not.toBe(first.id);
     });
 
-    test("many keys that end together are all free afterwards", async () => {
+    test("many keys that expire together are all free afterwards", async () => {
       const harness = await openStoreHarness(open);
       const keys = times(100, (n) => ({ key: `key ${n}`, fingerprint: "f" }));
       await Promise.all(keys.map((key) => create(harness, key)));
@@ -99,7 +99,7 @@ export function describeIdempotency(open: OpenStore): void {
       },
     );
 
-    test("a create that is refused leaves its key free", async () => {
+    test("a refused create leaves its key free", async () => {
       const harness = await openStoreHarness(open);
       const taken = await harness.add();
       await expect(harness.store.create(taken, same)).rejects.toMatchObject({ code: "conflict" });
@@ -107,7 +107,7 @@ export function describeIdempotency(open: OpenStore): void {
       expect(await stored(harness.store)).toEqual([created.id, taken.id]);
     });
 
-    test("an idempotency changed after the call counts as it was when called", async () => {
+    test("an idempotency changed after the call is used as it was", async () => {
       const harness = await openStoreHarness(open);
       const idempotency = { ...same };
       const creating = create(harness, idempotency);

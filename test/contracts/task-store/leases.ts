@@ -7,7 +7,7 @@ export function describeLeases(open: OpenStore): void {
   const { slackMs = 0 } = open;
 
   describe("leases tasks:", () => {
-    test("a task whose lease has run out goes to the next claim, in the same attempt", async () => {
+    test("the next claim gets a task whose lease has expired, in the same attempt", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const first = await claim();
@@ -29,7 +29,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a task whose lease has run out goes before younger ones, unless excepted", async () => {
+    test("a task whose lease has expired goes before younger ones, unless excepted", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const old = await add("https://a.test/");
       await claim();
@@ -40,7 +40,7 @@ export function describeLeases(open: OpenStore): void {
       expect((await claim()).task.id).toBe(old.id);
     });
 
-    test("tasks claimed in the same moment are held each by itself", async () => {
+    test("tasks claimed at the same moment have separate leases", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       await Promise.all(times(4, () => add()));
       const [first, second, third, fourth] = await Promise.all(times(4, () => claim()));
@@ -53,7 +53,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a heartbeat puts the end of the lease off, and does not change the task", async () => {
+    test("a heartbeat extends the lease and does not change the task", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const { task, lease } = await claim();
@@ -66,7 +66,7 @@ export function describeLeases(open: OpenStore): void {
       expect((await claim()).task.id).toBe(id);
     });
 
-    test("a heartbeat under a lease that is not held answers false", async () => {
+    test("a heartbeat under an unknown lease returns false", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       expect(await store.heartbeat(id, "", minuteMs)).toBe(false);
@@ -75,7 +75,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.heartbeat("nobody", lease, minuteMs)).toBe(false);
     });
 
-    test("who has lost a task to another claim can neither change nor keep it", async () => {
+    test("a lost lease can neither change nor keep the task", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
@@ -88,7 +88,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.get(id)).toEqual(task);
     });
 
-    test("a task is changed under a lease that has run out until another claim takes it", async () => {
+    test("an expired lease allows changes until another claim takes the task", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
@@ -102,7 +102,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a heartbeat that comes late keeps the task, unless that was noticed", async () => {
+    test("a late heartbeat keeps the task, unless the store noticed the expiry", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
@@ -112,7 +112,7 @@ export function describeLeases(open: OpenStore): void {
       expect(next?.task.id).toBe(isKept ? undefined : id);
     });
 
-    test("a change under a lease that runs out does not hide the task from claims", async () => {
+    test("a change under an expired lease does not hide the task from claims", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
@@ -138,7 +138,7 @@ export function describeLeases(open: OpenStore): void {
       },
     );
 
-    test("a lease is asked for only where one is shown", async () => {
+    test("an update without a lease ignores the lease", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const lease = "never given";
@@ -148,7 +148,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.update(id, { state: "canceled" })).toMatchObject({ attempts: 1 });
     });
 
-    test("a deleted task is held by nobody", async () => {
+    test("a deleted task has no lease", async () => {
       const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
@@ -158,7 +158,7 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a task that was set running without a claim has no lease that could run out", async () => {
+    test("a task set running without a claim has no lease that could expire", async () => {
       const { store, clock, add } = await openStoreHarness(open);
       const { id } = await add();
       await store.update(id, { state: "running" });

@@ -5,8 +5,8 @@ import { type OpenStore, openStoreHarness, times, type StoreHarness } from "./ha
 const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };
 
 export function describeQueueLimit(open: OpenStore): void {
-  describe("bounds its queue:", () => {
-    test("as many tasks as may be queued are taken, also at once, and no more", async () => {
+  describe("limits its queue:", () => {
+    test("tasks are accepted up to the limit and no further, also concurrently", async () => {
       const { store, add } = await openStoreHarness(open, 5);
       const outcomes = await Promise.allSettled(times(9, () => add()));
       const refused = outcomes.filter(({ status }) => status === "rejected");
@@ -16,7 +16,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("the refusal names rule and value", async () => {
+    test("the error names the rule and the value", async () => {
       const { add } = await openStoreHarness(open, 1);
       await add();
       await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1");
@@ -27,14 +27,14 @@ export function describeQueueLimit(open: OpenStore): void {
       canceled: ({ store }, id) => store.update(id, { state: "canceled" }),
       deleted: ({ store }, id) => store.delete(id),
     };
-    test.each(Object.entries(ways))("a task that is %s makes room for one", async (_, leave) => {
+    test.each(Object.entries(ways))("a task that is %s frees one place", async (_, leave) => {
       const harness = await openStoreHarness(open, 1);
       await leave(harness, (await harness.add()).id);
       await harness.add();
       await expect(harness.add()).rejects.toMatchObject(full);
     });
 
-    test("a task that goes on under a new lease or ends makes no room", async () => {
+    test("a running task frees no place when it is claimed again or ends", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open, 1);
       const { id } = await add();
       await claim();
@@ -46,7 +46,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("a task put back is always taken, and counts", async () => {
+    test("a requeued task is always accepted, and counts", async () => {
       const { store, add, claim } = await openStoreHarness(open, 2);
       const { id } = await add();
       await claim();
@@ -58,7 +58,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("writes that are refused do not count", async () => {
+    test("refused writes do not count", async () => {
       const { store, clock, add } = await openStoreHarness(open, 3);
       const task = await add();
       await Promise.allSettled([
@@ -72,7 +72,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("a replay is still answered, and a key that was refused is free", async () => {
+    test("a full queue still answers a used key, and leaves a refused key free", async () => {
       const { store, clock } = await openStoreHarness(open, 1);
       const create = (key: string) => {
         const task = newTask("https://video.example.com/", {}, clock.now());

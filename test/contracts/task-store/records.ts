@@ -6,14 +6,14 @@ import { type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 export function describeRecords(open: OpenStore): void {
   describe("keeps records:", () => {
-    test("create answers with the task as it came in, and get finds it by its id", async () => {
+    test("create returns the task as it was passed, and get finds it by its id", async () => {
       const { store, clock } = await openStoreHarness(open);
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       expect(await store.create(task)).toEqual(task);
       expect(await store.get(task.id)).toEqual(task);
     });
 
-    test("every field of a large record comes back as it went in", async () => {
+    test("every field of a large record comes back unchanged", async () => {
       const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const info = { ...samplePageInfo(), tags: times(20_000, (n) => `tag "${n}"\n`) };
@@ -22,7 +22,7 @@ export function describeRecords(open: OpenStore): void {
       expect(await store.get(id)).toEqual(updated);
     });
 
-    test("get answers undefined for an id that is unknown", async () => {
+    test("get returns undefined for an unknown id", async () => {
       const { store } = await openStoreHarness(open);
       expect(await store.get("nobody")).toBeUndefined();
     });
@@ -34,7 +34,7 @@ export function describeRecords(open: OpenStore): void {
       await expect(store.delete("nobody")).rejects.toMatchObject(refusal);
     });
 
-    test.each(states)("delete removes a %s task and gives what was removed", async (state) => {
+    test.each(states)("delete removes a %s task and returns what was removed", async (state) => {
       const harness = await openStoreHarness(open);
       const task = await moveTo(harness, state);
       expect(await harness.store.delete(task.id)).toEqual(task);
@@ -44,7 +44,7 @@ export function describeRecords(open: OpenStore): void {
       await expect(harness.store.delete(task.id)).rejects.toMatchObject({ code: "not_found" });
     });
 
-    test("an id that is taken is refused with conflict, and its task stays as it was", async () => {
+    test("a taken id is refused with conflict, and its task stays unchanged", async () => {
       const { store, add } = await openStoreHarness(open);
       const task = await add();
       const second = { ...task, url: "https://other.example.com/" };
@@ -52,7 +52,7 @@ export function describeRecords(open: OpenStore): void {
       expect((await store.list({ limit: 10 })).tasks).toEqual([task]);
     });
 
-    test("a change without a state keeps the state and moves updated_at on", async () => {
+    test("a change without a state keeps the state and sets updated_at", async () => {
       const { store, clock, add } = await openStoreHarness(open);
       const task = await add();
       clock.advance(1500);
@@ -64,7 +64,7 @@ export function describeRecords(open: OpenStore): void {
       });
     });
 
-    test("of many cancels at the same time one succeeds and the others conflict", async () => {
+    test("of many concurrent cancels one succeeds and the others conflict", async () => {
       const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const cancels = times(50, () => store.update(id, { state: "canceled" }));
@@ -73,7 +73,7 @@ export function describeRecords(open: OpenStore): void {
       expect(outcomes.filter(isConflict)).toHaveLength(49);
     });
 
-    test("a refused write leaves the writes of the same moment alone", async () => {
+    test("a refused write does not affect the writes of the same moment", async () => {
       const { store, add } = await openStoreHarness(open);
       const ended = await add();
       await store.update(ended.id, { state: "canceled" });

@@ -2,14 +2,14 @@ import { describe, expect, test } from "vitest";
 import { minuteMs, type OpenStore, openStoreHarness, type StoreHarness } from "./harness.ts";
 
 export function describeStalled(open: OpenStore): void {
-  describe("counts the deaths of workers:", () => {
-    test("a task that was queued has none", async () => {
+  describe("counts dead workers:", () => {
+    test("a queued task has none", async () => {
       const { add, claim } = await openStoreHarness(open);
       await add();
       expect((await claim()).stalledCount).toBe(0);
     });
 
-    test("each lease that runs out is one, and the attempt stays the same", async () => {
+    test("each expired lease counts one, and the attempt stays the same", async () => {
       const harness = await openStoreHarness(open);
       await harness.add();
       expect((await harness.claim()).task.attempts).toBe(1);
@@ -18,7 +18,7 @@ export function describeStalled(open: OpenStore): void {
       }
     });
 
-    test("heartbeats and changes without a move leave the number as it is", async () => {
+    test("heartbeats and changes without a state keep the number", async () => {
       const harness = await openStoreHarness(open);
       const { id } = await harness.add();
       await harness.claim();
@@ -28,7 +28,7 @@ export function describeStalled(open: OpenStore): void {
       expect((await letDie(harness)).stalledCount).toBe(2);
     });
 
-    test("a run that got further sets them back to none", async () => {
+    test("progress resets the number", async () => {
       const harness = await openStoreHarness(open);
       const { id } = await harness.add();
       await harness.claim();
@@ -38,7 +38,7 @@ export function describeStalled(open: OpenStore): void {
       expect((await letDie(harness)).stalledCount).toBe(1);
     });
 
-    test("an orderly move sets them back to none", async () => {
+    test("a change of state resets the number", async () => {
       const harness = await openStoreHarness(open);
       const { id } = await harness.add();
       await harness.claim();
@@ -48,7 +48,7 @@ export function describeStalled(open: OpenStore): void {
       expect((await letDie(harness)).stalledCount).toBe(1);
     });
 
-    test("a change that is refused does not count as getting further", async () => {
+    test("a refused change does not reset the number", async () => {
       const harness = await openStoreHarness(open);
       const { id } = await harness.add();
       const { lease } = await harness.claim();

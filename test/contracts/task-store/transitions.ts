@@ -59,7 +59,7 @@ export function describeTransitions(open: OpenStore): void {
       await expect(refused).rejects.toThrow("cannot become queued");
     });
 
-    test("of many retries at the same time one succeeds, and none requeues its run", async () => {
+    test("of many concurrent retries one succeeds, and none requeues its run", async () => {
       const harness = await openStoreHarness(open);
       const { store } = harness;
       const { id } = await moveTo(harness, "failed");

@@ -23,7 +23,7 @@ test("a connection that the server ends as soon as it is ready only fails its tr
   expect(uncaught).toEqual([]);
 });
 
-/** A server that says in one packet that a new connection is ready and that it is terminated. */
+/** Starts a server that reports in one packet that a new connection is ready and that it is terminated. */
 async function startEndingServer(): Promise<string> {
   const server = createServer((socket) => {
     socket.on("error", () => {});

@@ -6,14 +6,14 @@ import { type EventFeed, openEventFeed } from "../../../src/stores/postgres/feed
 import { migrate } from "../../../src/stores/postgres/migrations.ts";
 import { openDatabase } from "../../postgres/database.ts";
 
-/** Connections to the database, ended after the test. */
+/** Creates a pool of connections, closed after the test. */
 export function connect(url: string): Pool {
   const { pool, close } = createDatabase(connectionConfig(url), () => {});
   onTestFinished(close);
   return pool;
 }
 
-/** A new database with the tables of the store. */
+/** Creates a database with the tables of the store. */
 export async function makeTables(): Promise<{ url: string; pool: Pool }> {
   const url = await openDatabase();
   const database = createDatabase(connectionConfig(url), () => {});

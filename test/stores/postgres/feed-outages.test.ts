@@ -8,7 +8,7 @@ const outage = [
   "task event listener reconnected",
 ];
 
-/** `url` leads through the proxy, `pool` past it. */
+/** `url` connects through the proxy, `pool` directly. */
 async function makeDisturbed(): Promise<{ pool: Pool; proxy: CuttingProxy; url: string }> {
   const { url, pool } = await makeTables();
   const proxy = await startCuttingProxy(url);
@@ -16,7 +16,7 @@ async function makeDisturbed(): Promise<{ pool: Pool; proxy: CuttingProxy; url: 
   return { pool, proxy, url: proxy.url(new URL(url).pathname.slice(1)) };
 }
 
-test("a feed whose connection is ended again and again loses nothing", async () => {
+test("a feed whose connection is terminated repeatedly loses nothing", async () => {
   const { url, pool } = await makeTables();
   const { heard, log } = await follow(pool, url);
   const ids = numbered("a", 300);
@@ -34,7 +34,7 @@ test("a feed whose connection is ended again and again loses nothing", async () 
   expect(log).toEqual([...outage, ...outage, ...outage]);
 });
 
-test("what was written while the network was cut follows, and two lines tell of it", async () => {
+test("changes written while the network was cut follow, and the log has two lines", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const { heard, log } = await follow(pool, url);
   await write(pool, "a");
@@ -48,7 +48,7 @@ test("what was written while the network was cut follows, and two lines tell of 
   expect(log).toEqual(outage);
 });
 
-test("a network that falls silent is noticed, and nothing is left of the old connection", async () => {
+test("a stalled network is noticed, and the old connection is closed", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const { heard, log } = await follow(pool, url);
   await write(pool, "a");
@@ -66,7 +66,7 @@ test("a network that falls silent is noticed, and nothing is left of the old con
     .toEqual([{ others: 1 }]);
 });
 
-test("a feed that missed what is gone goes on and does not answer to what was before", async () => {
+test("a feed that missed deleted rows continues, and reaches back no further", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feed = await follow(pool, url);
   const start = feed.events.lastId;
@@ -82,7 +82,7 @@ test("a feed that missed what is gone goes on and does not answer to what was be
   expect(feed.events.since(feed.events.lastId)).toEqual([]);
 });
 
-test("a feed whose database has lost its last changes hears of those that come instead", async () => {
+test("a feed whose database has lost its last changes publishes those that replace them", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feed = await follow(pool, url);
   await writeAll(pool, ["a", "b", "c"]);
@@ -99,7 +99,7 @@ test("a feed whose database has lost its last changes hears of those that come i
   expect(feed.events.since(before)).toBeUndefined();
 });
 
-test("a feed ends at once and once, also while it waits for its database", async () => {
+test("a feed closes at once, also twice and during an outage", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feeds = [await follow(pool, url), await follow(pool, url)];
   await feeds[0]?.close();

@@ -13,7 +13,7 @@ import {
   writeAll,
 } from "./feed-harness.ts";
 
-test("every feed of a database hears of each change, in order, as it was written", async () => {
+test("every feed of a database publishes each change, in order, as it was written", async () => {
   const { url, pool } = await makeTables();
   const feeds = [await follow(pool, url), await follow(pool, url)];
   const changes: unknown[] = [];
@@ -29,7 +29,7 @@ test("every feed of a database hears of each change, in order, as it was written
   ]);
 });
 
-test("an id of one feed is answered by another, and by one that is opened later", async () => {
+test("an id of one feed is known to another, and to one that is opened later", async () => {
   const { url, pool } = await makeTables();
   const [one, other] = [await follow(pool, url), await follow(pool, url)];
   const start = one.events.lastId;
@@ -47,7 +47,7 @@ test("an id of one feed is answered by another, and by one that is opened later"
   await expect.poll(() => later.heard, pollOptions).toEqual(["d"]);
 });
 
-test("a feed does not answer to the id of another database's", async () => {
+test("a feed does not know the ids of another database's feed", async () => {
   const [one, other] = [await makeTables(), await makeTables()];
   const { events } = await follow(one.pool, one.url);
   expect((await follow(other.pool, other.url)).events.since(events.lastId)).toBeUndefined();
@@ -69,7 +69,7 @@ test("a feed reaches back as far as there are rows", async () => {
   await expect.poll(() => idsAfter(bare, last), pollOptions).toEqual(["d"]);
 });
 
-test("a feed reads no more of the past than it remembers", async () => {
+test("a feed reads no more old rows than it keeps", async () => {
   const { url, pool } = await makeTables();
   const start = (await follow(pool, url)).events.lastId;
   const large = JSON.stringify({ id: "large", text: "x".repeat(6 * 1024 * 1024) });
@@ -94,7 +94,7 @@ test("1,000 changes by two writers at once arrive once and in their order", asyn
   }
 });
 
-test("a change written in the notice of a listener is heard too", async () => {
+test("a change written by a listener is published too", async () => {
   const { url, pool } = await makeTables();
   const { events, heard } = await follow(pool, url);
   events.subscribe(({ taskId }) => void (taskId === "a" && write(pool, "b")));

@@ -6,7 +6,7 @@ import { createClock, minuteMs, times } from "../../contracts/task-store/harness
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
-test("old events and keys that have ended are forgotten in time", async () => {
+test("old events and expired keys are deleted", async () => {
   const url = await openDatabase();
   const clock = createClock();
   const store = await openPostgresStore({ url, now: clock.now });
@@ -31,7 +31,7 @@ test("old events and keys that have ended are forgotten in time", async () => {
   ]);
 });
 
-test("a job whose task was removed by hand does not hold up the others", async () => {
+test("a job whose task was removed by hand does not block the others", async () => {
   const url = await openDatabase();
   const store = await openPostgresStore({ url });
   const [stray, next] = await Promise.all(

@@ -8,7 +8,7 @@ import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
 describe("two processes with one database", () => {
-  test("never get the same task, and all tasks are got", async () => {
+  test("never claim the same task, and claim all of them", async () => {
     const { first, second } = await openTwo();
     const created = await Promise.all(times(150, () => add(first)));
     const claims = await Promise.all(
@@ -20,7 +20,7 @@ describe("two processes with one database", () => {
     expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(150);
   });
 
-  test("hand out the oldest first, whichever of them has stored it", async () => {
+  test("claim the oldest task first, whichever of them stored it", async () => {
     const { first, second } = await openTwo();
     const created: Task[] = [];
     for (const n of times(20, (each) => each)) created.push(await add(n % 3 ? first : second));
@@ -33,7 +33,7 @@ describe("two processes with one database", () => {
     expect(idsOf((await second.list({ limit: 50 })).tasks)).toEqual(idsOf(created).toReversed());
   });
 
-  test("store one task for one key, however many requests come to both at once", async () => {
+  test("store one task for one key, however many concurrent requests both get", async () => {
     const { first, second } = await openTwo();
     const key = { key: "key", fingerprint: "f" };
     const answers = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
@@ -41,7 +41,7 @@ describe("two processes with one database", () => {
     expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([answers[0]?.id]);
   });
 
-  test("bound their queue together, to the task", async () => {
+  test("share the limit of the queue exactly", async () => {
     const { first, second } = await openTwo({ maxQueued: 50 });
     const outcomes = await Promise.allSettled(times(120, (n) => add(n % 2 ? first : second)));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(50);
@@ -51,7 +51,7 @@ describe("two processes with one database", () => {
     await expect(add(second)).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("know a lease from each other", async () => {
+  test("accept each other's leases", async () => {
     const { first, second } = await openTwo();
     const { id } = await add(first);
     const { lease = "" } = (await second.claim({ leaseMs: minuteMs })) ?? {};
@@ -62,7 +62,7 @@ describe("two processes with one database", () => {
     await expect(late).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("hear of each other's changes in the order in which they took effect", async () => {
+  test("publish each other's changes in the order in which they took effect", async () => {
     const url = await openDatabase();
     const [first, second] = [await openStore(url), await openStore(url)];
     const heard: string[] = [];
@@ -115,12 +115,12 @@ describe("two processes with one database", () => {
     }
   });
 
-  test("keep one job for each task that is queued or claimed, and none for others", async () => {
+  test("keep one job for each queued or claimed task, and none for others", async () => {
     const { url, first, second } = await openTwo();
     const stores = [first, second];
     const created = await Promise.all(times(40, (n) => add(stores[n % 2]!)));
     const moves = ["canceled", "queued", "running", "failed", "queued", "succeeded"] as const;
-    // Refused moves are part of it.
+    // Some of these transitions are refused.
     await Promise.allSettled([
       ...created.flatMap(({ id }, n) =>
         times(4, (k) => stores[k % 2]!.update(id, { state: moves[(n + k) % moves.length]! })),

@@ -3,9 +3,9 @@ import { openSqliteStore } from "../../../src/stores/sqlite.ts";
 import { newTask } from "../../../src/task.ts";
 
 /**
- * A process with a task store of its own: `hold` says that it has it open and waits; `write` stores
- * tasks from 8 callers without end and says each one's id once it is acknowledged; `overfill` is
- * run with little room for files, see the test.
+ * A process with its own task store. `hold` prints a line once the store is open and waits; `write` stores
+ * tasks from 8 concurrent callers and prints each id once it is acknowledged; `overfill` runs with a limit
+ * of the file size, see the test.
  */
 const [, , mode, path = ""] = process.argv;
 const store = openSqliteStore({ path });

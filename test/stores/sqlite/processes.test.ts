@@ -42,7 +42,7 @@ test("no acknowledged task is lost when the process is killed while it writes", 
 });
 
 test.skipIf(process.platform === "win32")(
-  "writes that the disk has no room for are refused with unavailable; smaller ones work",
+  "writes too large for the disk are refused with unavailable; smaller ones work",
   async () => {
     const path = join(makeFolder(), "tasks.db");
     const limited = `ulimit -f 1024 && exec "$0" "$@"`;
