@@ -8,7 +8,9 @@ import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
 
-const refused = new ServiceError("upstream_status", "it answered 503", { retryable: true });
+const refused = new ServiceError("upstream_status", "the response has status 503", {
+  retryable: true,
+});
 
 /** Writes a part, then throws `failure`; succeeds after `times` calls. */
 function failing(failure: unknown, times = Infinity): Downloads {
@@ -25,7 +27,11 @@ describe("a retryable failure", () => {
     const { id } = await add();
     runner.start();
     const waiting = await until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
-    const error = { code: "upstream_status", message: "it answered 503", retryable: true };
+    const error = {
+      code: "upstream_status",
+      message: "the response has status 503",
+      retryable: true,
+    };
     expect(waiting).toMatchObject({ error, finished_at: null });
     expect(await until(id, ({ state, attempts }) => state === "running" && attempts === 2)).toEqual(
       expect.objectContaining({ error }),
@@ -111,7 +117,7 @@ describe("a failure that is not retryable", () => {
     const { runner, files, add, until } = createRunnerHarness({
       downloads: async (job, context, count) => {
         if (job.format.url !== "https://large.test/") return writeMedium(job);
-        return failing(new ServiceError("disk_full", "no room"))(job, context, count);
+        return failing(new ServiceError("disk_full", "no space"))(job, context, count);
       },
     });
     const large = await add("https://large.test/");

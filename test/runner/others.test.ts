@@ -12,7 +12,7 @@ import { createRunnerHarness } from "./harness.ts";
 
 /** Events of changes that other processes make may reach a runner late, or never. */
 
-const unavailable = new ServiceError("unavailable", "the task store does not answer");
+const unavailable = new ServiceError("unavailable", "the task store does not respond");
 
 describe("a run that cannot reach the store", () => {
   test.each([
@@ -154,7 +154,7 @@ test("a run that fails after another claim took its task leaves the files to tha
         }
         await store.claim({ leaseMs: 600_000 });
       });
-      throw new ServiceError("no_media", "the answer is no medium");
+      throw new ServiceError("no_media", "the response is not media");
     },
   });
   const { id } = await add();

@@ -57,13 +57,13 @@ type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
 test("the stores respond alike to the same calls, whatever they are", async () => {
   const folder = makeFolder();
-  let run = 0;
+  let count = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(call, { maxLength: 60, size: "max" }), async (calls) => {
-      run += 1;
-      const path = join(folder, `${run}.db`);
-      const inMemory = await answers(calls, (now) => createMemoryStore({ now, maxQueued }));
-      const inSqlite = await answers(calls, (now) => openSqliteStore({ path, now, maxQueued }));
+      count += 1;
+      const path = join(folder, `${count}.db`);
+      const inMemory = await run(calls, (now) => createMemoryStore({ now, maxQueued }));
+      const inSqlite = await run(calls, (now) => openSqliteStore({ path, now, maxQueued }));
       expect(inSqlite).toEqual(inMemory);
     }),
     { numRuns: 40 },
@@ -71,18 +71,20 @@ test("the stores respond alike to the same calls, whatever they are", async () =
 });
 
 /** Returns what a store responds, with ids and errors replaced so that they are the same for all stores. */
-async function answers(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
+async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
   const clock = createClock();
   const store = open(clock.now);
   const ids: string[] = [];
   const leases = new Map<string, string>();
-  const given: unknown[] = [];
+  const responses: unknown[] = [];
   for (const made of calls) {
-    const answer = await perform(made, { store, clock, ids, leases }).catch(codeOf);
-    given.push(JSON.stringify(answer).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`));
+    const response = await perform(made, { store, clock, ids, leases }).catch(codeOf);
+    responses.push(
+      JSON.stringify(response).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`),
+    );
   }
   await store.close();
-  return given;
+  return responses;
 }
 
 interface Context {

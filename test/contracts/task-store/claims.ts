@@ -48,7 +48,7 @@ export function describeClaims(open: OpenStore): void {
         "https://a.test/2",
       ];
       const [a1, port, b, a2] = idsOf(await Promise.all(urls.map((url) => add(url))));
-      expect(await drain(store, ["a.test", "b.test", "nobody.test", "a.test"])).toEqual([port]);
+      expect(await drain(store, ["a.test", "b.test", "none.test", "a.test"])).toEqual([port]);
       expect(await drain(store, ["a.test"])).toEqual([b]);
       expect(await drain(store, ["a.test", "b.test"])).toEqual([]);
       expect(await drain(store, [])).toEqual([a1, a2]);

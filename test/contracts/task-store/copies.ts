@@ -10,9 +10,9 @@ export function describeCopies(open: OpenStore): void {
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
       const created = store.create(task);
-      deface(task);
+      mutate(task);
       expect(await created).toEqual(before);
-      deface(task);
+      mutate(task);
       expect(await store.get(before.id)).toEqual(before);
     });
 
@@ -58,21 +58,21 @@ export function describeCopies(open: OpenStore): void {
       const { store, add, claim } = await openStoreHarness(open);
       const created = await add("https://video.example.com/1", { max_height: 720 });
       const { id } = created;
-      deface(created);
+      mutate(created);
       const claimed = await claim();
       expect(claimed.task).toMatchObject({ id, url: "https://video.example.com/1" });
       const running = structuredClone(claimed.task);
-      deface(claimed.task);
+      mutate(claimed.task);
       expect(await store.get(id)).toEqual(running);
       const updated = await store.update(id, { info: samplePageInfo() });
       const stored = structuredClone(updated);
-      deface(updated);
+      mutate(updated);
       const got = await store.get(id);
       expect(got).toEqual(stored);
-      deface(got);
+      mutate(got);
       const listed = await store.list({ limit: 1 });
       expect(listed.tasks).toEqual([stored]);
-      deface(listed.tasks[0]);
+      mutate(listed.tasks[0]);
       expect(await store.delete(id)).toEqual(stored);
     });
 
@@ -81,8 +81,8 @@ export function describeCopies(open: OpenStore): void {
       const idempotency = { key: "k", fingerprint: "f" };
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
-      deface(await store.create(task, idempotency));
-      deface(await store.create(task, idempotency));
+      mutate(await store.create(task, idempotency));
+      mutate(await store.create(task, idempotency));
       expect(await store.create(task, idempotency)).toEqual(before);
     });
 
@@ -102,10 +102,10 @@ export function describeCopies(open: OpenStore): void {
 }
 
 /** Mutates a task at every depth. */
-function deface(task: Task | undefined): void {
+function mutate(task: Task | undefined): void {
   if (task === undefined) throw new Error("there is no task to change");
-  task.url = "https://defaced.example.com/";
+  task.url = "https://mutated.example.com/";
   task.options.max_height = 1;
-  task.info?.tags.push("defaced");
+  task.info?.tags.push("mutated");
   if (task.info) task.info.subtitles["xx"] = [];
 }

@@ -50,7 +50,7 @@ export function describeEvents(open: OpenStore): void {
       expect(await take(1)).toMatchObject([{ state: "queued" }]);
     });
 
-    test("none for what was refused, only read, or answered by an idempotency key", async () => {
+    test("none for what was refused, only read, or returned for an idempotency key", async () => {
       const { store, clock } = await openStoreHarness(open);
       const { take } = collectEvents(store);
       const create = () => {

@@ -17,9 +17,9 @@ export function describeIdempotency(open: OpenStore): void {
 
     test("of 200 concurrent creates with one key one stores, and all return its task", async () => {
       const harness = await openStoreHarness(open);
-      const answers = await Promise.all(times(200, () => create(harness, same)));
-      expect(new Set(idsOf(answers)).size).toBe(1);
-      expect(await stored(harness.store)).toEqual([answers[0]?.id]);
+      const created = await Promise.all(times(200, () => create(harness, same)));
+      expect(new Set(idsOf(created)).size).toBe(1);
+      expect(await stored(harness.store)).toEqual([created[0]?.id]);
     });
 
     test("the key's task stays as it was when the task changes", async () => {

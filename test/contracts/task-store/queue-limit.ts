@@ -64,7 +64,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await Promise.allSettled([
         store.create(task),
         store.update(task.id, { state: "succeeded" }),
-        store.delete("nobody"),
+        store.delete("unknown"),
         store.create(newTask("https://video.example.com/", {}, clock.now())),
         store.create(task),
       ]);
@@ -72,7 +72,7 @@ export function describeQueueLimit(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("a full queue still answers a used key, and leaves a refused key free", async () => {
+    test("a full queue still accepts a used key, and leaves a refused key free", async () => {
       const { store, clock } = await openStoreHarness(open, 1);
       const create = (key: string) => {
         const task = newTask("https://video.example.com/", {}, clock.now());

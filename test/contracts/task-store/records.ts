@@ -24,14 +24,14 @@ export function describeRecords(open: OpenStore): void {
 
     test("get returns undefined for an unknown id", async () => {
       const { store } = await openStoreHarness(open);
-      expect(await store.get("nobody")).toBeUndefined();
+      expect(await store.get("unknown")).toBeUndefined();
     });
 
     test("update and delete refuse an unknown id with not_found", async () => {
       const { store } = await openStoreHarness(open);
       const refusal = { name: "ServiceError", code: "not_found" };
-      await expect(store.update("nobody", { attempts: 1 })).rejects.toMatchObject(refusal);
-      await expect(store.delete("nobody")).rejects.toMatchObject(refusal);
+      await expect(store.update("unknown", { attempts: 1 })).rejects.toMatchObject(refusal);
+      await expect(store.delete("unknown")).rejects.toMatchObject(refusal);
     });
 
     test.each(states)("delete removes a %s task and returns what was removed", async (state) => {
@@ -81,7 +81,7 @@ export function describeRecords(open: OpenStore): void {
         add(),
         store.update(ended.id, { state: "succeeded" }),
         add(),
-        store.delete("nobody"),
+        store.delete("unknown"),
         add(),
       ]);
       expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([

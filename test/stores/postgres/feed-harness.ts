@@ -38,13 +38,13 @@ export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void
 
 export interface Following extends EventFeed {
   /** Ids of the tasks of the events so far. */
-  heard: string[];
+  received: string[];
   log: string[];
 }
 
 /** Opens a feed that connects to `url`. */
 export async function follow(pool: Pool, url: string): Promise<Following> {
-  const heard: string[] = [];
+  const received: string[] = [];
   const log: string[] = [];
   const logger = {
     info: (message: unknown) => void log.push(String(message)),
@@ -52,8 +52,8 @@ export async function follow(pool: Pool, url: string): Promise<Following> {
   };
   const feed = await openEventFeed({ pool, connection: connectionConfig(url), logger });
   onTestFinished(() => feed.close());
-  feed.events.subscribe(({ taskId }) => heard.push(taskId));
-  return { ...feed, heard, log };
+  feed.events.subscribe(({ taskId }) => received.push(taskId));
+  return { ...feed, received, log };
 }
 
 export function idsAfter({ events }: EventFeed, id: string): string[] | undefined {

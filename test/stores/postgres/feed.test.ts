@@ -20,8 +20,8 @@ test("every feed of a database publishes each change, in order, as it was writte
   feeds[0]?.events.subscribe((change) => changes.push(change));
   await writeAll(pool, ["a", "b"]);
   await write(pool, "a", "deleted");
-  for (const { heard } of feeds)
-    await expect.poll(() => heard, pollOptions).toEqual(["a", "b", "a"]);
+  for (const { received } of feeds)
+    await expect.poll(() => received, pollOptions).toEqual(["a", "b", "a"]);
   expect(changes).toMatchObject([
     { type: "task", taskId: "a", json: '{"id":"a"}' },
     { type: "task", taskId: "b", json: '{"id":"b"}' },
@@ -34,7 +34,8 @@ test("an id of one feed is known to another, and to one that is opened later", a
   const [one, other] = [await follow(pool, url), await follow(pool, url)];
   const start = one.events.lastId;
   await writeAll(pool, ["a", "b"]);
-  for (const { heard } of [one, other]) await expect.poll(() => heard, pollOptions).toHaveLength(2);
+  for (const { received } of [one, other])
+    await expect.poll(() => received, pollOptions).toHaveLength(2);
   const [first] = one.events.since(start) ?? [];
   expect(other.events.since(start)).toEqual(one.events.since(start));
   await Promise.all([one.close(), other.close()]);
@@ -42,9 +43,9 @@ test("an id of one feed is known to another, and to one that is opened later", a
   const later = await follow(pool, url);
   expect(idsAfter(later, start)).toEqual(["a", "b", "c"]);
   expect(idsAfter(later, first?.id ?? "")).toEqual(["b", "c"]);
-  expect(later.heard).toEqual([]);
+  expect(later.received).toEqual([]);
   await write(pool, "d");
-  await expect.poll(() => later.heard, pollOptions).toEqual(["d"]);
+  await expect.poll(() => later.received, pollOptions).toEqual(["d"]);
 });
 
 test("a feed does not know the ids of another database's feed", async () => {
@@ -88,18 +89,18 @@ test("1,000 changes by two writers at once arrive once and in their order", asyn
   const written = rows.map(({ task_id: id }) => String(id));
   expect(written).toHaveLength(1_000);
   for (const feed of feeds) {
-    await expect.poll(() => feed.heard.length, pollOptions).toBeGreaterThanOrEqual(1_000);
-    expect(feed.heard).toEqual(written);
+    await expect.poll(() => feed.received.length, pollOptions).toBeGreaterThanOrEqual(1_000);
+    expect(feed.received).toEqual(written);
     expect(idsAfter(feed, start)).toEqual(written);
   }
 });
 
 test("a change written by a listener is published too", async () => {
   const { url, pool } = await makeTables();
-  const { events, heard } = await follow(pool, url);
+  const { events, received } = await follow(pool, url);
   events.subscribe(({ taskId }) => void (taskId === "a" && write(pool, "b")));
   await write(pool, "a");
-  await expect.poll(() => heard, pollOptions).toEqual(["a", "b"]);
+  await expect.poll(() => received, pollOptions).toEqual(["a", "b"]);
 });
 
 test("a feed of a database without its tables does not open", async () => {

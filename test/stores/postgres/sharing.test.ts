@@ -36,9 +36,9 @@ describe("two processes with one database", () => {
   test("store one task for one key, however many concurrent requests both get", async () => {
     const { first, second } = await openTwo();
     const key = { key: "key", fingerprint: "f" };
-    const answers = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
-    expect(new Set(idsOf(answers)).size).toBe(1);
-    expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([answers[0]?.id]);
+    const created = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
+    expect(new Set(idsOf(created)).size).toBe(1);
+    expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([created[0]?.id]);
   });
 
   test("share the limit of the queue exactly", async () => {
@@ -65,10 +65,10 @@ describe("two processes with one database", () => {
   test("publish each other's changes in the order in which they took effect", async () => {
     const url = await openDatabase();
     const [first, second] = [await openStore(url), await openStore(url)];
-    const heard: string[] = [];
+    const received: string[] = [];
     const isOver = Promise.withResolvers<void>();
     second.events.subscribe(({ type, taskId, state }) => {
-      heard.push(`${taskId} ${state ?? type}`);
+      received.push(`${taskId} ${state ?? type}`);
       if (type === "deleted") isOver.resolve();
     });
     const { id } = await add(first);
@@ -76,7 +76,7 @@ describe("two processes with one database", () => {
     await first.update(id, { state: "failed" });
     await second.delete(id);
     await isOver.promise;
-    expect(heard).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
+    expect(received).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
   });
 
   test("can be opened at the same time on an empty database", async () => {

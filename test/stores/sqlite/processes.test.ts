@@ -47,10 +47,10 @@ test.skipIf(process.platform === "win32")(
     const path = join(makeFolder(), "tasks.db");
     const limited = `ulimit -f 1024 && exec "$0" "$@"`;
     const { lines } = start("sh", ["-c", limited, process.execPath, script, "overfill", path]);
-    const said: string[] = [];
-    for await (const line of lines) said.push(line);
+    const printed: string[] = [];
+    for await (const line of lines) printed.push(line);
     const refusal = expect.stringMatching(/^unavailable: the task store failed: /);
-    expect(said).toEqual([refusal, refusal, "stored", "1 task", "unavailable"]);
+    expect(printed).toEqual([refusal, refusal, "stored", "1 task", "unavailable"]);
   },
 );
 
