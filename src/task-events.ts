@@ -24,7 +24,7 @@ export interface TaskEvents {
    * that ends the subscription; safe to call twice.
    */
   subscribe(listener: (event: PublishedEvent) => void): () => void;
-  /** Returns the events after the one with this id, oldest first; undefined if some of them are gone or the id is unknown. */
+  /** Returns the events after this id, oldest first; undefined if some are gone or the id is unknown. */
   since(id: string): readonly PublishedEvent[] | undefined;
   /** The newest event's id; before the first event, an id that stands for the start. */
   readonly lastId: string;

@@ -33,6 +33,7 @@ const call = fc.oneof(
       nth,
       state: fc.option(state, { nil: undefined }),
       waitMs: fc.option(shortMs, { nil: undefined }),
+      from: fc.option(fc.subarray([...states]), { nil: undefined }),
       isFenced: fc.boolean(),
       madeProgress: fc.boolean(),
     }),
@@ -55,7 +56,7 @@ const call = fc.oneof(
 );
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
-test("the stores respond alike to the same calls, whatever they are", async () => {
+test("the stores respond and publish alike for the same calls, whatever they are", async () => {
   const folder = makeFolder();
   let count = 0;
   await fc.assert(
@@ -70,21 +71,26 @@ test("the stores respond alike to the same calls, whatever they are", async () =
   );
 });
 
-/** Returns what a store responds, with ids and errors replaced so that they are the same for all stores. */
+/** Returns what a store responds and publishes, with ids and errors replaced so that all stores are alike. */
 async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
   const clock = createClock();
   const store = open(clock.now);
   const ids: string[] = [];
   const leases = new Map<string, string>();
   const responses: unknown[] = [];
+  store.events.subscribe(({ id: _id, ...event }) => record(event));
   for (const made of calls) {
     const response = await perform(made, { store, clock, ids, leases }).catch(codeOf);
-    responses.push(
-      JSON.stringify(response).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`),
-    );
+    record(response);
   }
   await store.close();
   return responses;
+
+  function record(value: unknown): void {
+    responses.push(
+      JSON.stringify(value).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`),
+    );
+  }
 }
 
 interface Context {
@@ -113,6 +119,7 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
       const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
+        ...(made.from && { from: made.from }),
         madeProgress: made.madeProgress,
         ...(runAfter && { runAfter }),
       });
