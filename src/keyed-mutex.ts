@@ -1,26 +1,23 @@
-/** Jobs of one key run one after the other, those of different keys beside each other. */
+/** Runs jobs of one key one after the other, and jobs of different keys concurrently. */
 export interface KeyedMutex {
-  /**
-   * Runs `job` once all jobs given before for this key have ended, however they ended; at once where
-   * there are none. Gives what it gives.
-   */
+  /** Runs `job` after earlier jobs for this key have settled. Returns its result. */
   runExclusive<T>(key: string, job: () => Promise<T>): Promise<T>;
-  /** Resolves once no job is left, those given meanwhile included. */
+  /** Resolves once no job is left, including those added meanwhile. */
   onIdle(): Promise<void>;
 }
 
 export function createKeyedMutex(): KeyedMutex {
-  /** By key: the last job that has not ended. */
+  /** By key: the last job, until it settles. */
   const last = new Map<string, Promise<unknown>>();
   return {
     async runExclusive(key, job) {
       const before = last.get(key);
-      const turn = before === undefined ? job() : before.then(job, job);
-      last.set(key, turn);
+      const result = before === undefined ? job() : before.then(job, job);
+      last.set(key, result);
       try {
-        return await turn;
+        return await result;
       } finally {
-        if (last.get(key) === turn) last.delete(key);
+        if (last.get(key) === result) last.delete(key);
       }
     },
     async onIdle() {

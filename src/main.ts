@@ -57,14 +57,14 @@ async function openParts(
   const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
   opened.defer(() => resolver.close());
   const files = openDiskFiles({ folder: config.DATA_DIR });
-  const { store, events } = await openStore(config.STORE_URL, {
+  const store = await openStore(config.STORE_URL, {
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
     logger,
   });
   opened.defer(() => store.close());
-  const shared = { store, events, files, resolver, logger };
+  const shared = { store, files, resolver, logger };
   const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
   const app = await (config.ROLE === "worker"
     ? buildWorkerApp({ store, logger, drainSignal })
@@ -79,7 +79,7 @@ async function openParts(
   return { app, runner };
 }
 
-type RunnerDeps = Pick<RunnerOptions, "store" | "events" | "files" | "resolver" | "logger">;
+type RunnerDeps = Pick<RunnerOptions, "store" | "files" | "resolver" | "logger">;
 
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableStack): Runner {

@@ -1,5 +1,5 @@
 import type { TaskStore } from "./stores/store.ts";
-import type { TaskEvent, TaskEvents } from "./task-events.ts";
+import type { TaskEvent } from "./task-events.ts";
 import { startTaskLease } from "./runner/task-lease.ts";
 import { Interruption } from "./runner/interruption.ts";
 import { createFileCleanup } from "./runner/file-cleanup.ts";
@@ -11,45 +11,43 @@ import { hostOf } from "./task.ts";
 
 export interface RunnerOptions extends Omit<RunDeps, "now" | "random"> {
   store: TaskStore;
-  /** The feed to which `store` publishes its changes. */
-  events: TaskEvents;
   /** Tasks that run at a time; 0: none. */
   concurrency: number;
-  /** Of these, tasks of one host. */
+  /** Tasks of one host that run at a time. */
   perHost: number;
-  /** How long a task is held without a heartbeat; default 30,000. */
+  /** How long a lease lasts without a heartbeat; default 30,000. */
   leaseMs?: number;
-  /** Finished tasks are deleted with their files after this time; default 0: never. */
+  /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
   /** Default: the system's clock. */
   now?: () => Date;
-  /** 0 ≤ n < 1, spreads retries; default `Math.random`. */
+  /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
 }
 
 export interface Runner {
-  /** Begins to run tasks, and removes the files of tasks that are gone; safe to call twice. */
+  /** Starts to run tasks and removes the files of deleted tasks; safe to call twice. */
   start(): void;
   /**
-   * Puts what runs back to the queue, its attempt not counted, and resolves once nothing runs any more;
-   * safe to call twice. Call it before the store is closed.
+   * Requeues the running tasks without counting the attempt, and resolves once nothing runs any more; safe
+   * to call twice. Call it before the store is closed.
    */
   stop(): Promise<void>;
 }
 
-/** A task that waits is looked for at least so often. */
+/** Interval of claims without an event: a delayed retry becomes due, another worker dies. */
 const pollMs = 1_000;
 
 /**
- * Runs the tasks of the store: the oldest first, as many at a time as `concurrency` and `perHost` allow,
- * each as soon as it is queued. What a failure means is judged by `judgeFailure`, what stays on the disk
- * by `removeLeft`. A store that fails is asked again; nothing is thrown. Other processes may run tasks of the
- * same store, on the same files.
+ * Runs the tasks of the store: the oldest first, as many at a time as `concurrency` and `perHost` allow, each
+ * as soon as it is queued. `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
+ * disk. Store errors are logged and retried, never thrown. Other processes may run tasks of the same store on
+ * the same files.
  */
 export function createRunner(options: RunnerOptions): Runner {
-  const { store, events, files, logger, concurrency, perHost, retentionS = 0 } = options;
+  const { store, files, logger, concurrency, perHost, retentionS = 0 } = options;
   const { leaseMs = 30_000, now = () => new Date(), random = Math.random } = options;
-  const parts: RunDeps = { ...options, now, random };
+  const deps: RunDeps = { ...options, now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   const runs = new Set<TaskRun>();
@@ -57,33 +55,33 @@ export function createRunner(options: RunnerOptions): Runner {
     failed: "claiming tasks failed; retrying every second",
     restored: "claiming tasks works again",
   });
-  const life = new AbortController();
-  let end = async () => {};
+  const stopping = new AbortController();
+  let finish = async () => {};
   let isStarted = false;
   let stopped: Promise<void> | undefined;
-  let isWanted = false;
+  let isRequested = false;
   let isFilling = false;
   let filling: Promise<void> | undefined;
 
-  /** Claims tasks for all free slots, once more if a claim is under way. */
+  /** Claims tasks for all free slots; if that is going on already, does it again afterwards. */
   function wake(): void {
-    isWanted = true;
+    isRequested = true;
     if (isFilling) return;
     isFilling = true;
     filling = fill();
   }
 
   async function fill(): Promise<void> {
-    while (isWanted && !life.signal.aborted) {
-      isWanted = false;
-      while (runs.size < concurrency && !life.signal.aborted) {
+    while (isRequested && !stopping.signal.aborted) {
+      isRequested = false;
+      while (runs.size < concurrency && !stopping.signal.aborted) {
         if (!(await launchNext())) break;
       }
     }
     isFilling = false;
   }
 
-  /** `false` where there is no task to run. */
+  /** Returns false if there is no task to run. */
   async function launchNext(): Promise<boolean> {
     const sinceMs = performance.now();
     const claim = await attemptClaim(() => store.claim({ leaseMs, exceptHosts: fullHosts() }));
@@ -91,8 +89,13 @@ export function createRunner(options: RunnerOptions): Runner {
     const { id, url } = claim.task;
     for (const run of runsOf(id)) run.controller.abort(new Interruption("leaseLost"));
     const controller = new AbortController();
-    const lasts = claim.leaseMs ?? leaseMs;
-    const taskLease = startTaskLease({ claim, store, leaseMs: lasts, sinceMs, run: controller });
+    const taskLease = startTaskLease({
+      claim,
+      store,
+      leaseMs: claim.leaseMs ?? leaseMs,
+      sinceMs,
+      run: controller,
+    });
     launch({ claim, host: hostOf(url), taskLease, controller });
     return true;
   }
@@ -109,9 +112,9 @@ export function createRunner(options: RunnerOptions): Runner {
   function launch(run: TaskRun): void {
     const { id } = run.claim.task;
     runs.add(run);
-    if (life.signal.aborted) run.controller.abort(new Interruption("shutdown"));
+    if (stopping.signal.aborted) run.controller.abort(new Interruption("shutdown"));
     void mutex
-      .runExclusive(id, () => runTask(run, parts))
+      .runExclusive(id, () => runTask(run, deps))
       .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
       .finally(() => {
         run.taskLease.release();
@@ -120,16 +123,16 @@ export function createRunner(options: RunnerOptions): Runner {
       });
   }
 
-  function follow({ type, task }: TaskEvent): void {
-    if (type === "task" && task.state === "queued") wake();
-    if (type === "task" && task.state !== "canceled") return;
-    // The news may be older than the run: only the store knows whether the task is taken from it.
-    for (const { taskLease } of runsOf(task.id)) void taskLease.renew();
-    void cleanup.cleanUp(task.id);
+  function follow({ type, taskId, state }: TaskEvent): void {
+    if (state === "queued") wake();
+    if (type !== "deleted" && state !== "canceled") return;
+    // The event may be older than the run: only the store knows whether the lease is lost.
+    for (const { taskLease } of runsOf(taskId)) void taskLease.renew();
+    void cleanup.cleanUp(taskId);
   }
 
-  async function halt(finish: () => Promise<void>): Promise<void> {
-    life.abort();
+  async function halt(): Promise<void> {
+    stopping.abort();
     for (const { controller } of runs) controller.abort(new Interruption("shutdown"));
     await filling;
     await finish();
@@ -140,20 +143,20 @@ export function createRunner(options: RunnerOptions): Runner {
     start() {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
-      const unsubscribe = events.subscribe(follow);
+      const unsubscribe = store.events.subscribe(follow);
       const poll = setInterval(wake, pollMs);
-      const { signal } = life;
-      const chores = [cleanup.cleanUpAll(signal)];
+      const { signal } = stopping;
+      const background = [cleanup.cleanUpAll(signal)];
       if (retentionS > 0)
-        chores.push(deleteExpired({ store, files, retentionS, signal, logger, now }));
-      end = async () => {
+        background.push(deleteExpired({ store, files, retentionS, signal, logger, now }));
+      finish = async () => {
         clearInterval(poll);
-        await Promise.all(chores);
+        await Promise.all(background);
         await mutex.onIdle();
         unsubscribe();
       };
       wake();
     },
-    stop: () => (stopped ??= halt(end)),
+    stop: () => (stopped ??= halt()),
   };
 }

@@ -1,93 +1,82 @@
 import { randomUUID } from "node:crypto";
 import { createReplayBuffer } from "./task-events/replay-buffer.ts";
-import type { Task } from "./task.ts";
+import type { State, Task } from "./task.ts";
 
-/** A change of a task: the task as it is now, or that it is gone. */
-export type TaskEvent = { type: "task"; task: Task } | { type: "deleted"; task: Pick<Task, "id"> };
-
-/** A change that was published before. */
-export interface PastEvent {
-  /** Opaque, without line breaks; shows what to go on from. */
-  id: string;
-  type: TaskEvent["type"];
+/** A change of a task, in the text that its store has written. */
+export interface TaskEvent {
+  type: "task" | "deleted";
   taskId: string;
-  /** The change's `task` as JSON. */
+  /** The state after the change; undefined if the task was deleted. */
+  state: State | undefined;
+  /** The task as JSON; if it was deleted, an object with its `id` alone. */
   json: string;
 }
 
-/** The feed of all changes of tasks, in order, to any number of subscribers. */
+export interface PublishedEvent extends TaskEvent {
+  /** Opaque, without line breaks; what `since` takes. */
+  id: string;
+}
+
+/** The changes of all tasks, in order, for any number of subscribers. */
 export interface TaskEvents {
   /**
-   * `number`: the change's place in a sequence that is kept elsewhere; default the next one. After any
-   * other than the next one the feed reaches back no further than to this change.
+   * Calls `listener` with every later event, synchronously when it is published. Returns the function
+   * that ends the subscription; safe to call twice.
    */
-  publish(change: TaskEvent, number?: number): void;
-  /**
-   * Calls `listener` with every change from now on, in the turn in which it is published; gives the
-   * function that ends it.
-   */
-  subscribe(listener: (change: TaskEvent) => void): () => void;
-  /**
-   * What came after the event with this id, oldest first; `undefined` where the feed does not
-   * reach back so far or has never had it.
-   */
-  since(id: string): readonly PastEvent[] | undefined;
-  /**
-   * The newest event's id, or one that `since` answers with what comes after now. From its first reading
-   * on a feed without an `origin` remembers: before, nobody can have an id to ask with.
-   */
+  subscribe(listener: (event: PublishedEvent) => void): () => void;
+  /** Returns the events after this id, oldest first; undefined if some are gone or the id is unknown. */
+  since(id: string): readonly PublishedEvent[] | undefined;
+  /** The newest event's id; before the first event, an id that stands for the start. */
   readonly lastId: string;
 }
 
-export interface TaskEventsOptions {
-  /** Events that `since` reaches back; default that of `feedBounds`. */
-  maxEvents?: number;
-  /** Length of these as JSON, UTF-16 units; default that of `feedBounds`. */
-  maxLength?: number;
-  /** The sequence of changes that the feed carries on, of which it remembers all that is published. */
-  origin?: FeedOrigin;
-  /** Told of a listener that throws; default: the process is, by an exception that nobody catches. */
-  logger?: { error(fields: object, message: string): void };
+export interface TaskEventPublisher extends TaskEvents {
+  /**
+   * Keeps the event for `since` and calls the subscribers. An event that a subscriber publishes is
+   * delivered after all subscribers have had the current one.
+   *
+   * @param number the event's place in a sequence that is kept elsewhere; default: the next one. After a
+   * gap or a step back `since` reaches back to this event and no further.
+   */
+  publish(event: TaskEvent, number?: number): void;
 }
 
-/** A sequence of changes that more than one feed tells of, under the same ids. */
+export interface TaskEventsOptions {
+  /** Events that are kept for `since`; default as in `feedBounds`. */
+  maxEvents?: number;
+  /** Their total length as JSON, UTF-16 units; default as in `feedBounds`. */
+  maxLength?: number;
+  /** The sequence that the events continue; default: a new one, whose ids no other feed accepts. */
+  origin?: FeedOrigin;
+  /** Told of a listener that throws; default: the error is thrown as an uncaught exception. */
+  logger?: { error(fields: object, message: string): void } | undefined;
+}
+
+/** A sequence of events that several feeds publish under the same ids. */
 export interface FeedOrigin {
   /** Without line breaks. */
   feedId: string;
-  /** Of the change that the first one published comes behind; 0: there has been none. */
+  /** Number of the event before the first one that will be published; 0: there was none. */
   number: number;
 }
 
-/** How far a feed reaches back: events, and their length as JSON in UTF-16 units. */
+/** How many events a feed keeps, and how much of their JSON in UTF-16 units. */
 export const feedBounds = { maxEvents: 10_000, maxLength: 16 * 1024 * 1024 };
 
-/**
- * A feed in memory. Its ids have a random part unless it has an `origin`, so that no feed answers to
- * another one's. A listener that throws does not stop the others; what a listener publishes follows
- * when all have had the event before.
- */
-export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
+/** Creates a feed in memory. A listener that throws does not stop the others. */
+export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPublisher {
   const { maxEvents, maxLength, origin, logger } = { ...feedBounds, ...options };
   const feedId = origin?.feedId ?? randomUUID().slice(0, 8);
-  const backlog = createReplayBuffer<PastEvent>(maxEvents, maxLength);
+  const buffer = createReplayBuffer<PublishedEvent>(maxEvents, maxLength);
   const subscribers = new Set<Subscriber>();
-  const deliveries: { change: TaskEvent; to: readonly Subscriber[] }[] = [];
-  let isRemembering = origin !== undefined;
-  backlog.resetTo(origin?.number ?? 0);
+  const deliveries: { event: PublishedEvent; to: readonly Subscriber[] }[] = [];
+  buffer.resetTo(origin?.number ?? 0);
 
-  function remember({ type, task }: TaskEvent, number = backlog.newest + 1): void {
-    if (number !== backlog.newest + 1) backlog.resetTo(number - 1);
-    // As text: a copy by nature, made once for all who ask for it.
-    const json = JSON.stringify(task);
-    const id = `${feedId}-${number}`;
-    backlog.add({ id, type, taskId: task.id, json }, json.length);
-  }
-
-  function deliver(change: TaskEvent, to: readonly Subscriber[]): void {
+  function deliver(event: PublishedEvent, to: readonly Subscriber[]): void {
     for (const subscriber of to) {
       if (!subscribers.has(subscriber)) continue;
       try {
-        subscriber.listener(change);
+        subscriber.listener(event);
       } catch (err) {
         if (logger === undefined) throwUncaught(err);
         else logger.error({ err }, "a listener to the changes of tasks failed");
@@ -96,12 +85,14 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
   }
 
   return {
-    publish(change, number) {
-      if (isRemembering) remember(change, number);
+    publish(change, number = buffer.newest + 1) {
+      if (number !== buffer.newest + 1) buffer.resetTo(number - 1);
+      const event = { id: `${feedId}-${number}`, ...change };
+      buffer.add(event, event.json.length);
       if (subscribers.size === 0) return;
-      if (deliveries.push({ change, to: [...subscribers] }) > 1) return;
+      if (deliveries.push({ event, to: [...subscribers] }) > 1) return;
       for (let next = deliveries[0]; next !== undefined; next = deliveries[0]) {
-        deliver(next.change, next.to);
+        deliver(next.event, next.to);
         deliveries.shift();
       }
     },
@@ -112,17 +103,26 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEvents {
     },
     since(id) {
       const [, feed, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? [];
-      return feed === feedId ? backlog.after(Number(number)) : undefined;
+      return feed === feedId ? buffer.after(Number(number)) : undefined;
     },
     get lastId() {
-      isRemembering = true;
-      return `${feedId}-${backlog.newest}`;
+      return `${feedId}-${buffer.newest}`;
     },
   };
 }
 
+/** The event of a task that was created or changed; `json` is the task's. */
+export function changeEvent({ id, state }: Pick<Task, "id" | "state">, json: string): TaskEvent {
+  return { type: "task", taskId: id, state, json };
+}
+
+export function deletedEvent(id: string): TaskEvent {
+  return { type: "deleted", taskId: id, state: undefined, json: JSON.stringify({ id }) };
+}
+
+/** An object, so that one listener can subscribe twice. */
 interface Subscriber {
-  listener: (change: TaskEvent) => void;
+  listener: (event: PublishedEvent) => void;
 }
 
 function throwUncaught(error: unknown): void {

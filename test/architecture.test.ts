@@ -114,7 +114,7 @@ describe("the source tree", () => {
 
   it("keeps the service and the view of it in the terminal apart", () => {
     const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
-    const shared = new Set(["schema.ts", "task.ts", "task-events.ts"]);
+    const shared = new Set(["schema.ts", "task.ts"]);
     const crossings = importsWhere(
       (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
     );

@@ -1,64 +1,57 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
-import { createTaskEvents, type TaskEvent, type TaskEvents } from "../src/task-events.ts";
-import type { Task } from "../src/task.ts";
+import {
+  changeEvent,
+  createTaskEvents,
+  deletedEvent,
+  type PublishedEvent,
+  type TaskEvent,
+  type TaskEvents,
+} from "../src/task-events.ts";
 import { newTask } from "../src/task-changes.ts";
-import { describeTaskStore } from "./contracts/task-store.ts";
 import { makeFolder } from "./stores/folder.ts";
 
-describeTaskStore("a store that publishes", (now, maxQueued = 10_000) =>
-  publishChanges(createMemoryStore({ now, maxQueued }), createTaskEvents()),
-);
-
-function task(url = "https://example.com/watch"): Task {
-  return newTask(url, {}, new Date());
+function eventOf(url: string): TaskEvent {
+  const task = newTask(url, {}, new Date());
+  return changeEvent(task, JSON.stringify(task));
 }
 
-function changeTo(url: string): TaskEvent {
-  return { type: "task", task: task(url) };
+function urlsOf(events: readonly TaskEvent[] | undefined): string[] | undefined {
+  return events?.map(({ json }) => JSON.parse(json).url);
 }
 
-function urlsOf(changes: readonly TaskEvent[]): string[] {
-  return changes.map(({ task: changed }) => ("url" in changed ? changed.url : "deleted"));
-}
-
-function pastUrlsOf(events: TaskEvents, id: string): string[] | undefined {
-  return events.since(id)?.map(({ json }) => JSON.parse(json).url);
-}
-
-function collect(events: TaskEvents): TaskEvent[] {
-  const seen: TaskEvent[] = [];
-  events.subscribe((change) => seen.push(change));
+function collect(events: TaskEvents): PublishedEvent[] {
+  const seen: PublishedEvent[] = [];
+  events.subscribe((event) => seen.push(event));
   return seen;
 }
 
-describe("the feed of changes", () => {
-  it("gives each change to each subscriber, in order and at once", () => {
+describe("the feed of task events", () => {
+  it("calls each subscriber with each event, in order and synchronously", () => {
     const events = createTaskEvents();
     const [one, two] = [collect(events), collect(events)];
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     expect([urlsOf(one), urlsOf(two)]).toEqual([["a"], ["a"]]);
-    events.publish(changeTo("b"));
+    events.publish(eventOf("b"));
     expect(urlsOf(one)).toEqual(["a", "b"]);
     expect(two).toEqual(one);
   });
 
-  it("gives nothing from before the subscription, nor after its end", () => {
+  it("calls a subscriber with nothing from before the subscription or after its end", () => {
     const events = createTaskEvents();
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     const seen: TaskEvent[] = [];
-    const end = events.subscribe((change) => seen.push(change));
-    events.publish(changeTo("b"));
+    const end = events.subscribe((event) => seen.push(event));
+    events.publish(eventOf("b"));
     end();
     end();
-    events.publish(changeTo("c"));
+    events.publish(eventOf("c"));
     expect(urlsOf(seen)).toEqual(["b"]);
   });
 
-  it("goes on for the others when a listener throws, and reports it", () => {
+  it("calls the others when a listener throws, and reports the error", () => {
     const failures: object[] = [];
     const events = createTaskEvents({ logger: { error: (fields) => failures.push(fields) } });
     const err = new Error("a defect");
@@ -66,77 +59,87 @@ describe("the feed of changes", () => {
       throw err;
     });
     const seen = collect(events);
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     expect(urlsOf(seen)).toEqual(["a"]);
     expect(failures).toEqual([{ err }]);
   });
 
-  it("keeps the order where a listener publishes", () => {
+  it("keeps the order if a listener publishes", () => {
     const events = createTaskEvents();
-    events.subscribe((change) => {
-      if ("url" in change.task && change.task.url === "a") events.publish(changeTo("b"));
+    events.subscribe((event) => {
+      if (JSON.parse(event.json).url === "a") events.publish(eventOf("b"));
     });
     const seen = collect(events);
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     expect(urlsOf(seen)).toEqual(["a", "b"]);
   });
 
-  it("ends a subscription also while an event is being given out", () => {
+  it("ends a subscription also while an event is being delivered", () => {
     const events = createTaskEvents();
     const seen: TaskEvent[] = [];
     events.subscribe(() => end());
-    const end = events.subscribe((change) => seen.push(change));
-    events.publish(changeTo("a"));
+    const end = events.subscribe((event) => seen.push(event));
+    events.publish(eventOf("a"));
     expect(seen).toEqual([]);
   });
 
-  it("tells what came after an event, and nothing after the last", () => {
+  it("returns what came after an event, and nothing after the last", () => {
     const events = createTaskEvents();
     const start = events.lastId;
     expect(events.since(start)).toEqual([]);
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     const middle = events.lastId;
-    events.publish(changeTo("b"));
-    expect(pastUrlsOf(events, start)).toEqual(["a", "b"]);
-    expect(pastUrlsOf(events, middle)).toEqual(["b"]);
+    events.publish(eventOf("b"));
+    expect(urlsOf(events.since(start))).toEqual(["a", "b"]);
+    expect(urlsOf(events.since(middle))).toEqual(["b"]);
     expect(events.since(events.lastId)).toEqual([]);
     expect(events.since(start)?.at(-1)?.id).toBe(events.lastId);
   });
 
-  it("remembers from the first reading of an id on", () => {
+  it("keeps what was published before anything was read or subscribed to", () => {
     const events = createTaskEvents();
-    events.publish(changeTo("a"));
+    events.publish(eventOf("a"));
     const [feed = ""] = events.lastId.split("-");
-    expect(pastUrlsOf(events, `${feed}-0`)).toEqual([]);
-    events.publish(changeTo("b"));
-    expect(pastUrlsOf(events, `${feed}-0`)).toEqual(["b"]);
+    expect(urlsOf(events.since(`${feed}-0`))).toEqual(["a"]);
   });
 
-  it("carries on a sequence from elsewhere, under the same ids as another feed", () => {
+  it("passes on the text of an event as it was published, with an id", () => {
+    const events = createTaskEvents();
+    const seen = collect(events);
+    const start = events.lastId;
+    const published = [eventOf("a"), deletedEvent("x")];
+    for (const event of published) events.publish(event);
+    expect(seen).toEqual(published.map((event) => ({ ...event, id: expect.any(String) })));
+    expect(events.since(start)).toEqual(seen);
+    expect(seen[1]).toMatchObject({ type: "deleted", taskId: "x", json: '{"id":"x"}' });
+    expect(seen[1]?.id).toBe(events.lastId);
+  });
+
+  it("continues a sequence from elsewhere, under the same ids as another feed", () => {
     const origin = { feedId: "elsewhere", number: 41 };
     const [one, two] = [createTaskEvents({ origin }), createTaskEvents({ origin })];
     expect(one.lastId).toBe("elsewhere-41");
-    one.publish(changeTo("a"));
-    two.publish(changeTo("a"), 42);
+    one.publish(eventOf("a"));
+    two.publish(eventOf("a"), 42);
     expect(one.lastId).toBe(two.lastId);
-    expect(pastUrlsOf(two, "elsewhere-41")).toEqual(["a"]);
+    expect(urlsOf(two.since("elsewhere-41"))).toEqual(["a"]);
     expect(two.since("elsewhere-40")).toBeUndefined();
   });
 
   it.each([
     ["a gap", 44],
     ["a step back", 30],
-  ])("starts anew behind %s", (_, number) => {
+  ])("reaches back no further than to %s", (_, number) => {
     const events = createTaskEvents({ origin: { feedId: "f", number: 41 } });
-    events.publish(changeTo("a"));
-    events.publish(changeTo("b"), number);
-    events.publish(changeTo("c"));
+    events.publish(eventOf("a"));
+    events.publish(eventOf("b"), number);
+    events.publish(eventOf("c"));
     expect(events.lastId).toBe(`f-${number + 1}`);
     expect([events.since("f-41"), events.since("f-42")]).toEqual([undefined, undefined]);
-    expect(pastUrlsOf(events, `f-${number - 1}`)).toEqual(["b", "c"]);
+    expect(urlsOf(events.since(`f-${number - 1}`))).toEqual(["b", "c"]);
   });
 
-  it("does not know the ids of another feed, nor any other text", () => {
+  it("does not know the ids of another feed or any other text", () => {
     const events = createTaskEvents();
     const [feed = ""] = events.lastId.split("-");
     const others = [createTaskEvents().lastId, "", "x", "-1", `${feed}-1`, `${feed}--1`];
@@ -145,115 +148,45 @@ describe("the feed of changes", () => {
     }
   });
 
-  it("reaches back as many events as it may have", () => {
+  it("reaches back as many events as it may keep", () => {
     const events = createTaskEvents({ maxEvents: 3 });
     const ids = ["a", "b", "c", "d", "e"].map((url) => {
-      events.publish(changeTo(url));
+      events.publish(eventOf(url));
       return events.lastId;
     });
-    expect(pastUrlsOf(events, ids[1]!)).toEqual(["c", "d", "e"]);
+    expect(urlsOf(events.since(ids[1]!))).toEqual(["c", "d", "e"]);
     expect(events.since(ids[0]!)).toBeUndefined();
   });
 
   it("reaches back as much text as it may keep", () => {
     const events = createTaskEvents({ maxLength: 10_000 });
     const ids = Array.from({ length: 20 }, () => {
-      events.publish(changeTo("x".repeat(2_000)));
+      events.publish(eventOf("x".repeat(2_000)));
       return events.lastId;
     });
     expect(events.since(ids.at(-4)!)).toHaveLength(3);
     expect(events.since(ids.at(-6)!)).toBeUndefined();
-    events.publish(changeTo("x".repeat(20_000)));
+    events.publish(eventOf("x".repeat(20_000)));
     expect(events.since(ids.at(-1)!)).toBeUndefined();
     expect(events.since(events.lastId)).toEqual([]);
-    events.publish(changeTo("y"));
-    expect(pastUrlsOf(events, events.lastId)).toEqual([]);
+    events.publish(eventOf("y"));
+    expect(urlsOf(events.since(events.lastId))).toEqual([]);
   });
 });
 
-describe("a store that publishes", () => {
-  it("publishes each change once it is stored, as its caller gets it", async () => {
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
-    const seen = collect(events);
-    const created = await store.create(task());
-    const claim = await store.claim({ leaseMs: 1_000 });
-    const canceled = await store.update(created.id, { state: "canceled" });
-    await store.delete(created.id);
-    expect(seen).toEqual([
-      { type: "task", task: created },
-      { type: "task", task: claim?.task },
-      { type: "task", task: canceled },
-      { type: "deleted", task: { id: created.id } },
-    ]);
-  });
-
-  it("publishes before the caller hears of it", async () => {
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
+describe.each([
+  ["memory", () => createMemoryStore()],
+  ["SQLite", () => openSqliteStore({ path: join(makeFolder(), "tasks.db") })],
+])("the %s store", (_name, open) => {
+  it("publishes before the caller hears of it, and what was accepted before it closes", async () => {
+    const store = open();
     const order: string[] = [];
-    events.subscribe((change) => order.push(change.type));
-    await store.create(task()).then(() => order.push("answered"));
-    expect(order).toEqual(["task", "answered"]);
-  });
-
-  it("publishes nothing for what was refused, read, or answered by an idempotency key", async () => {
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
-    const key = { key: "k", fingerprint: "f" };
-    const first = await store.create(task(), key);
-    const before = events.lastId;
-    expect((await store.create(task(), key)).id).toBe(first.id);
-    await expect(store.update(first.id, { state: "succeeded" })).rejects.toThrow("cannot become");
-    await expect(store.delete("nothing")).rejects.toThrow("nothing");
-    await store.get(first.id);
-    await store.list({ limit: 1 });
-    expect(await store.claim({ leaseMs: 1, exceptHosts: ["example.com"] })).toBeUndefined();
-    expect(events.lastId).toBe(before);
-  });
-
-  it.each([
-    ["memory", () => createMemoryStore()],
-    ["SQLite", () => openSqliteStore({ path: join(makeFolder(), "tasks.db") })],
-  ])("publishes the changes of one task in their order: %s", async (_, open) => {
-    const events = createTaskEvents();
-    await using stack = new AsyncDisposableStack();
-    const store = stack.adopt(publishChanges(open(), events), (opened) => opened.close());
-    const { id } = await store.create(task());
-    await store.claim({ leaseMs: 1_000 });
-    const seen = collect(events);
-    const attempts = Array.from({ length: 20 }, (_each, n) => store.update(id, { attempts: n }));
-    await Promise.all([...attempts, store.delete(id)]);
-    expect(seen.map(({ task: changed }) => ("url" in changed ? changed.attempts : "gone"))).toEqual(
-      [...attempts.keys(), "gone"],
-    );
-  });
-
-  it.each([
-    ["memory", () => createMemoryStore()],
-    ["SQLite", () => openSqliteStore({ path: join(makeFolder(), "tasks.db") })],
-  ])("publishes that a task was claimed before what then became of it: %s", async (_, open) => {
-    const events = createTaskEvents();
-    await using stack = new AsyncDisposableStack();
-    const store = stack.adopt(publishChanges(open(), events), (opened) => opened.close());
-    for (const end of ["canceled", "deleted"] as const) {
-      const { id } = await store.create(task());
-      const seen = collect(events);
-      const claim = store.claim({ leaseMs: 60_000 });
-      const ended = end === "deleted" ? store.delete(id) : store.update(id, { state: end });
-      await Promise.all([claim, ended]);
-      const states = seen.map(({ task: changed }) =>
-        "state" in changed ? changed.state : "deleted",
-      );
-      expect(states).toEqual(["running", end]);
-    }
-  });
-
-  it("finishes the writes that wait for their turn before it closes", async () => {
-    const store = publishChanges(createMemoryStore(), createTaskEvents());
-    const { id } = await store.create(task());
-    const writes = [1, 2, 3].map((attempts) => store.update(id, { attempts }));
+    store.events.subscribe(({ type }) => order.push(type));
+    const { id } = await store.create(newTask("https://example.com/", {}, new Date()));
+    order.push("created");
+    const deleting = store.delete(id).then(() => order.push("removed"));
     await store.close();
-    expect((await Promise.all(writes)).map(({ attempts }) => attempts)).toEqual([1, 2, 3]);
+    await deleting;
+    expect(order).toEqual(["task", "created", "deleted", "removed"]);
   });
 });

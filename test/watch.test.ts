@@ -7,7 +7,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type App, type AppOptions, buildApp } from "../src/http/app.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import type { TaskStore } from "../src/stores/store.ts";
-import { publishChanges } from "../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../src/task-events.ts";
 import { newTask } from "../src/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
@@ -21,9 +20,8 @@ async function listen(options: AppOptions = {}, port = 0): Promise<{ app: App; u
   return { app, url: new URL(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`) };
 }
 
-function openTasks(maxEvents = 1_000) {
-  const events = createTaskEvents({ maxEvents });
-  return { events, store: publishChanges(createMemoryStore(), events) };
+function createStore(maxEvents = 1_000): TaskStore {
+  return createMemoryStore({ events: createTaskEvents({ maxEvents }) });
 }
 
 async function startTask(store: TaskStore, name: string): Promise<string> {
@@ -47,8 +45,8 @@ function watch(url: URL): Terminal {
 
 describe("watching", () => {
   it("shows the tasks that are already running, and follows their changes", async () => {
-    const { store, events } = openTasks();
-    const { url } = await listen({ store, events });
+    const store = createStore();
+    const { url } = await listen({ store });
     const id = await startTask(store, "first");
     const output = watch(url);
     await output.waitFor(/50 %.*first\n/);
@@ -59,8 +57,8 @@ describe("watching", () => {
   });
 
   it("resumes after a lost connection", async () => {
-    const { store, events } = openTasks();
-    const { app, url } = await listen({ store, events });
+    const store = createStore();
+    const { app, url } = await listen({ store });
     const output = watch(url);
     const id = await startTask(store, "first");
     await output.waitFor(/50 %.*first\n/);
@@ -71,8 +69,8 @@ describe("watching", () => {
   });
 
   it("reads its tasks again if too many changes were missed", async () => {
-    const { store, events } = openTasks(2);
-    const { app, url } = await listen({ store, events });
+    const store = createStore(2);
+    const { app, url } = await listen({ store });
     const output = watch(url);
     const [one, two] = [await startTask(store, "one"), await startTask(store, "two")];
     await output.waitFor(/50 %.*two\n/);
@@ -90,9 +88,9 @@ describe("watching", () => {
     const output = watch(url);
     const [line] = await output.waitFor(/.*ECONNREFUSED.*\n/);
     expect(line).toContain(`${url.href}: `);
-    const { store, events } = openTasks();
+    const store = createStore();
     await startTask(store, "late");
-    await listen({ store, events }, Number(url.port));
+    await listen({ store }, Number(url.port));
     await output.waitFor(/50 %.*late\n/);
     expect(output.text.match(/retrying/g)).toHaveLength(1);
   });
@@ -103,8 +101,8 @@ describe("the program", () => {
   const start = (address: string) => spawn(process.execPath, [program, address]);
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends with 0 at %s", async (signal) => {
-    const { store, events } = openTasks();
-    const { url } = await listen({ store, events });
+    const store = createStore();
+    const { url } = await listen({ store });
     await startTask(store, "first");
     const child = start(url.href);
     onTestFinished(() => void child.kill("SIGKILL"));

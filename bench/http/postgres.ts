@@ -40,7 +40,7 @@ export async function enqueueApp({ method, path, schema }: Route, storeUrl: stri
 
 /** Puts `count` canceled tasks into an empty database, past the store. */
 export async function fillPostgres(storeUrl: string, count: number): Promise<void> {
-  const { store } = await openStore(storeUrl, { dataDir: "" });
+  const store = await openStore(storeUrl, { dataDir: "" });
   await store.close();
   const task = newTask("https://video.example.test/watch/{seq}", {}, new Date());
   const document = { ...task, state: "canceled", finished_at: task.updated_at };

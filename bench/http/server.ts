@@ -60,10 +60,10 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   if (wanted.kind === "fastify-fresh") return freshApp(routes.create, wanted.keeps);
   if (wanted.kind === "fastify-pg-boss") return enqueueApp(routes.create, wanted.storeUrl);
   const { storeUrl, tasks = 0 } = wanted;
-  const opened = await openStore(storeUrl, { dataDir: "", maxQueued });
-  await fillStore(opened.store, tasks);
+  const store = await openStore(storeUrl, { dataDir: "", maxQueued });
+  await fillStore(store, tasks);
   return buildApp({
-    ...opened,
+    store,
     resolver: createReadyResolver(),
     infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
   });

@@ -11,9 +11,8 @@ import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
-import type { OpenedStore, TaskStore } from "../stores/store.ts";
-import { withFeed } from "../stores/publish-changes.ts";
-import type { TaskEvents } from "../task-events.ts";
+import type { TaskStore } from "../stores/store.ts";
+import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
@@ -35,8 +34,6 @@ import { validatorCompiler } from "./validation.ts";
 export interface AppOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
-  /** The feed to which `store` publishes its changes; default: one to which the app publishes its own. */
-  events?: TaskEvents;
   /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
@@ -79,7 +76,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     concurrency: options.infoConcurrency ?? 64,
   });
   const app = createServer(options, () => infoCache.stop());
-  const { store, events } = openTasks(app, options);
+  const store = options.store ?? openOwnStore(app, options.logger);
   app.setNotFoundHandler(handleNotFound);
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
@@ -88,7 +85,10 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });
   await app.register(fileRoutes, { store, files });
-  await app.register(eventRoutes, { events, maxStreams: options.maxEventStreams ?? 1_000 });
+  await app.register(eventRoutes, {
+    events: store.events,
+    maxStreams: options.maxEventStreams ?? 1_000,
+  });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
   methods.refuseOthers();
@@ -140,12 +140,11 @@ function createServer(options: ServerOptions, stop: () => void): App {
   return app;
 }
 
-function openTasks(app: App, { store, events, logger }: AppOptions): OpenedStore {
-  if (store !== undefined)
-    return events === undefined ? withFeed(store, logger) : { store, events };
-  const opened = withFeed(createMemoryStore(), logger, events);
-  app.addHook("onClose", () => opened.store.close());
-  return opened;
+/** A store in memory, closed with the app. */
+function openOwnStore(app: App, logger: AppOptions["logger"]): TaskStore {
+  const store = createMemoryStore({ events: createTaskEvents({ logger }) });
+  app.addHook("onClose", () => store.close());
+  return store;
 }
 
 /** Limits that keep a slow or endless request from taking resources from other clients. */

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
-import type { PastEvent, TaskEvents } from "../task-events.ts";
+import type { PublishedEvent, TaskEvents } from "../task-events.ts";
 
-/** Streams of server-sent events (WHATWG HTML §9.2), fed from the changes of tasks. */
+/** Streams of server-sent events (WHATWG HTML §9.2) about changes of tasks. */
 export interface EventStreams {
-  /** Begins to write to `response`, whose headers have been sent. */
+  /** Writes events to `response`, whose headers are sent, until either side closes it. */
   open(response: ServerResponse, start: StreamStart): void;
   readonly count: number;
   /** Ends all streams at once. */
@@ -11,39 +11,39 @@ export interface EventStreams {
 }
 
 export interface StreamStart {
-  /** Go on behind the event with this id; absent: with what comes from now on. */
+  /** Start after the event with this id; default: after the newest one. */
   after?: string | undefined;
-  /** Only the changes of this task. */
+  /** Default: all tasks. */
   taskId?: string | undefined;
 }
 
-/** How long a client waits before it comes back. */
+/** How long a client should wait before it reconnects. */
 const retryMs = 2_000;
 
 const heartbeatMs = 15_000;
 
 /**
- * A stream keeps nothing but its place in the feed: it takes as much as its client reads, and goes on
- * from there. Where the feed no longer reaches back to that place, the client is told with `reset`. One
- * that has taken nothing from one heartbeat to the next is cut off.
+ * Creates the streams of `events`. A stream buffers nothing: it keeps the id of the last event sent and
+ * reads further ones from the feed as fast as its client does. If the feed no longer reaches back to that
+ * id, the client gets a `reset` event. A client that reads nothing between two heartbeats is disconnected.
  */
 export function createEventStreams(events: TaskEvents): EventStreams {
   const streams = new Set<EventStream>();
-  let isDue = false;
+  let isScheduled = false;
 
   function writeAll(): void {
-    isDue = false;
+    isScheduled = false;
     for (const stream of streams) stream.write();
   }
 
-  // Together for all that is published in one turn, and not while the publisher waits.
+  // Once for all events of one turn, and not while the publisher waits.
   const unsubscribe = events.subscribe(() => {
-    if (isDue || streams.size === 0) return;
-    isDue = true;
+    if (isScheduled || streams.size === 0) return;
+    isScheduled = true;
     setImmediate(writeAll);
   });
-  const heart = setInterval(() => {
-    for (const stream of streams) stream.beat();
+  const heartbeats = setInterval(() => {
+    for (const stream of streams) stream.heartbeat();
   }, heartbeatMs).unref();
 
   return {
@@ -58,16 +58,16 @@ export function createEventStreams(events: TaskEvents): EventStreams {
     },
     close() {
       unsubscribe();
-      clearInterval(heart);
+      clearInterval(heartbeats);
       for (const stream of streams) stream.close();
     },
   };
 }
 
 interface EventStream {
-  /** Writes what has come since, as far as the client takes it. */
+  /** Writes the events since the last one sent, until the client's buffer is full. */
   write(): void;
-  beat(): void;
+  heartbeat(): void;
   close(): void;
 }
 
@@ -78,11 +78,11 @@ function createEventStream(
 ): EventStream {
   let lastSentId = after;
   let isFull = !response.write(`retry: ${retryMs}\n\n`);
-  let beatsWhileFull = 0;
-  let isOver = false;
+  let heartbeatsWhileFull = 0;
+  let hasEnded = false;
 
   function write(): void {
-    if (isFull || isOver) return;
+    if (isFull || hasEnded) return;
     const missed = events.since(lastSentId);
     if (missed === undefined) {
       lastSentId = events.lastId;
@@ -99,26 +99,26 @@ function createEventStream(
 
   response.on("drain", () => {
     isFull = false;
-    beatsWhileFull = 0;
+    heartbeatsWhileFull = 0;
     write();
   });
 
   return {
     write,
-    beat() {
-      if (isFull && ++beatsWhileFull === 2) response.destroy();
-      // An id without data is no event, but a place to come back to.
+    heartbeat() {
+      if (isFull && ++heartbeatsWhileFull === 2) response.destroy();
+      // A block without data dispatches no event, but its id is where the client resumes.
       if (!isFull) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },
     close() {
       write();
-      isOver = true;
+      hasEnded = true;
       if (isFull) response.destroy();
       else response.end();
     },
   };
 }
 
-function frameOf({ id, type, json }: PastEvent): string {
+function frameOf({ id, type, json }: PublishedEvent): string {
   return `event: ${type}\nid: ${id}\ndata: ${json}\n\n`;
 }

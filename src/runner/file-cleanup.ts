@@ -5,23 +5,23 @@ import type { Task } from "../task.ts";
 import type { KeyedMutex } from "../keyed-mutex.ts";
 
 export interface FileCleanup {
-  /** Removes the files of the task that nobody needs any more, once its run has ended. Never rejects. */
+  /** Removes the unneeded files of a task once its run has ended. Never rejects. */
   cleanUp(id: string): Promise<void>;
   /**
-   * The same for all that has files, until `signal` is aborted; but results of tasks that the store does
-   * not know are left and reported, for they may be another store's. Never rejects.
+   * Does the same for every task that has files, until `signal` is aborted. Leaves results of tasks that the
+   * store does not know, which may belong to another store, and logs their number. Never rejects.
    */
   cleanUpAll(signal: AbortSignal): Promise<void>;
 }
 
-/** Clears up behind tasks that somebody else has ended: a run that fails has done so itself. */
-export function createFileCleanup(parts: {
+/** Removes files of canceled or deleted tasks; a failed run removes its own. */
+export function createFileCleanup(deps: {
   store: TaskStore;
   files: FileStore;
   mutex: KeyedMutex;
   logger: Pick<BaseLogger, "warn" | "error">;
 }): FileCleanup {
-  const { store, files, mutex, logger } = parts;
+  const { store, files, mutex, logger } = deps;
 
   async function cleanUp(id: string): Promise<void> {
     try {
@@ -37,7 +37,7 @@ export function createFileCleanup(parts: {
       for (const id of await files.ids()) {
         if (signal.aborted) return;
         const task = await store.get(id);
-        // Before it had files it was in the store: one that is not there now has been deleted since.
+        // It was stored before it had files, so it was deleted since, or belongs to another store.
         if (task === undefined) {
           await files.removeWorkFolder(id);
           if (await hasResult(id, files)) orphans += 1;
@@ -54,11 +54,11 @@ export function createFileCleanup(parts: {
 }
 
 /**
- * Removes what runs of the task have left behind, by what it is now:
- * - it is gone (`undefined`) or canceled: nothing is kept;
- * - it has failed: the parts are kept where a retry may go on from them;
- * - it has succeeded: the result is kept, no parts;
- * - it waits or runs: everything is kept.
+ * Removes the files of a task that its present state does not need:
+ * - deleted (undefined) or canceled: keeps nothing;
+ * - failed: keeps the work folder if a retry may resume from it;
+ * - succeeded: keeps the result;
+ * - queued or running: keeps everything.
  */
 export async function removeUnneededFiles(
   id: string,
@@ -67,18 +67,18 @@ export async function removeUnneededFiles(
 ): Promise<void> {
   if (isUnfinished(task)) return;
   if (task?.state === "succeeded") await files.removeWorkFolder(id);
-  else if (!mayGoOn(task) || (await hasResult(id, files))) await files.remove(id);
+  else if (!isResumable(task) || (await hasResult(id, files))) await files.remove(id);
 }
 
 function isUnfinished(task: Task | undefined): boolean {
   return task?.state === "queued" || task?.state === "running";
 }
 
-function mayGoOn(task: Task | undefined): boolean {
+function isResumable(task: Task | undefined): boolean {
   return task?.state === "failed" && task.error?.retryable === true;
 }
 
-/** One that has been kept, but which its task does not know of. */
+/** Whether there is a saved result, which the task need not name. */
 async function hasResult(id: string, files: FileStore): Promise<boolean> {
   const result = await files.open(id);
   await result?.handle.close();

@@ -1,14 +1,14 @@
-/** Bytes in UTF-8; file systems take 255, and programs that save the file like to add something. */
+/** Bytes in UTF-8; file systems allow 255, and browsers may append to the name. */
 const maxBytes = 200;
 
-/** More cannot fit; what is behind need not be looked at. */
+/** UTF-16 units of the title that are looked at; more cannot fit. */
 const maxLength = 1_000;
 
 /**
- * A name under which anybody can save the file, made of `title`: at most 200 bytes of UTF-8 with the
- * extension; without control characters and marks that turn the reading direction, without what a
- * file system forbids (Windows' list, the longest), without dots in front or behind; not a device of
- * Windows. `id` where nothing is left of the title.
+ * Returns a file name made of `title` that every file system accepts: at most 200 bytes of UTF-8 with the
+ * extension; without control characters, marks of the reading direction and the characters that Windows
+ * forbids; without dots at the start or end; not the name of a Windows device. Uses `id` if nothing of the
+ * title is left.
  */
 export function fileName(title: string | null, ext: string, id: string): string {
   const extension = /^[a-z0-9]{1,10}$/i.test(ext) ? `.${ext}` : "";
@@ -20,14 +20,14 @@ export function fileName(title: string | null, ext: string, id: string): string 
 
 function readable(title: string): string {
   const text = title.slice(0, maxLength).toWellFormed().normalize("NFC");
-  // Joiners (U+200C, U+200D) are part of words and emoji; other format characters only hide things.
+  // Joiners (U+200C, U+200D) are part of words and emoji; other format characters are invisible.
   const visible = text
     .replaceAll(/[\p{Cc}\s]+/gu, " ")
     .replaceAll(/(?![\u200C\u200D])\p{Cf}/gu, "");
   return trim(visible.replaceAll(/[/\\:*?"<>|]/g, "_"));
 }
 
-/** Without white space, dots and joiners at both ends. */
+/** Removes white space, dots and joiners at both ends. */
 function trim(text: string): string {
   const start = text.search(/[^\s.\u200C\u200D]/);
   let end = text.length;
@@ -35,14 +35,14 @@ function trim(text: string): string {
   return start === -1 ? "" : text.slice(start, end);
 }
 
-/** The longest beginning of whole characters, as people see them, that fits. */
+/** Returns the longest start made of whole grapheme clusters that fits. */
 function shorten(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
-  let room = bytes;
+  let left = bytes;
   let end = 0;
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    room -= Buffer.byteLength(segment);
-    if (room < 0) break;
+    left -= Buffer.byteLength(segment);
+    if (left < 0) break;
     end += segment.length;
   }
   return text.slice(0, end);

@@ -1,8 +1,10 @@
 /**
- * Why a run is ended from outside, as its signal's reason. `leaseLost`: the task is no longer this run's
- * (canceled, deleted, or another claim has it), which touches nothing more. `leaseExpired`: the store was out of
- * reach for too long to be sure of that. `shutdown`: the service stops. In both the task goes back to the
- * queue, if it is still this run's.
+ * Why a run was interrupted; the reason of its abort signal.
+ * - `leaseLost`: the task was canceled, deleted or claimed again; the run changes nothing more.
+ * - `leaseExpired`: the store was unreachable for too long to know whether the lease is lost.
+ * - `shutdown`: the service is stopping.
+ *
+ * In the last two cases the task is requeued if the lease still holds it.
  */
 export class Interruption extends Error {
   override readonly name = "Interruption";

@@ -1,8 +1,8 @@
 import type { BaseLogger } from "pino";
 
 /**
- * Gives what `work` gives, or `undefined` where it fails. The log has one line when it begins to fail, and
- * one when it works again.
+ * Creates a function that returns the result of `work`, or undefined if it fails. Logs one line when it
+ * starts to fail, and one when it works again.
  */
 export function logOutages(
   logger: Pick<BaseLogger, "error" | "info">,

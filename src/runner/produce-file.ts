@@ -12,47 +12,47 @@ import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
 
-/** What makes a file of a task. */
+/** What `produceFile` works with. */
 export interface ProduceFileDeps {
   resolver: Resolver;
   engine: Engine;
   files: FileStore;
-  /** Limit of what is fetched and of the result, bytes. */
+  /** Limit of the download and of the result, bytes. */
   maxFileBytes: number;
-  /** A run begins only while so many bytes are free. */
+  /** Free disk space that a run needs to start, bytes. */
   minFreeBytes: number;
-  /** How much of a live stream is recorded, seconds; 0: none. */
+  /** How much of a live stream is recorded, seconds; 0: nothing. */
   maxLiveS: number;
 }
 
 /**
- * Resolves the task's page, chooses a format, downloads it and keeps the result, which it describes. What
- * it knows by then is put down in the task, `info` above all.
+ * Resolves the task's page, chooses a format, downloads it and saves the result. Returns its description.
+ * Updates the task's `info` and `progress` on the way.
  *
- * @throws ServiceError of the parts and of `chooseFormat`; `disk_full` where too little room is free;
- * `signal.reason` when it is aborted, but not once the result is being kept.
+ * @throws ServiceError of the resolver, the engine, the file store and `chooseFormat`; `disk_full` if too
+ * little space is free; `signal.reason` if aborted before the result is being saved.
  */
 export async function produceFile(
   task: Task,
-  workshop: ProduceFileDeps,
+  deps: ProduceFileDeps,
   run: { taskLease: TaskLease; progress: ProgressReport; signal: AbortSignal },
 ): Promise<TaskFile> {
-  const { engine, files, maxFileBytes, maxLiveS } = workshop;
+  const { engine, files, maxFileBytes, maxLiveS } = deps;
   const { taskLease, progress, signal } = run;
   signal.throwIfAborted();
-  await assertFreeSpace(workshop);
-  // A dead worker's bytes stay in sight: those of this run are measured against them.
+  await assertFreeSpace(deps);
+  // A dead worker's progress stays: `madeProgress` compares the bytes of this run with it.
   const { downloaded_bytes = null, total_bytes = null } = task.progress ?? {};
-  const unmoved = { downloaded_bytes, total_bytes, speed: null, eta: null };
-  await taskLease.updateWithRetry({ progress: { stage: "resolving", ...unmoved } });
-  const info = await resolve(task, workshop.resolver, signal);
-  await taskLease.updateWithRetry({ info, progress: { stage: "downloading", ...unmoved } });
-  const choice = chooseFormat(info, task.options);
+  const before = { downloaded_bytes, total_bytes, speed: null, eta: null };
+  await taskLease.updateWithRetry({ progress: { stage: "resolving", ...before } });
+  const info = await resolve(task, deps.resolver, signal);
+  await taskLease.updateWithRetry({ info, progress: { stage: "downloading", ...before } });
+  const chosen = chooseFormat(info, task.options);
   const folder = await files.openWorkFolder(task.id);
   signal.throwIfAborted();
-  const job = { ...choice, folder, maxBytes: maxFileBytes, maxLiveS };
+  const job = { ...chosen, folder, maxBytes: maxFileBytes, maxLiveS };
   const download = await engine.download(job, { signal, onProgress: progress.report });
-  // One that stood still for longer than its lease would take another run's parts away.
+  // If the process was suspended for longer than the lease, another run may use these files.
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);

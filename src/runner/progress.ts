@@ -1,43 +1,43 @@
 import type { DownloadProgress } from "../engines/engine.ts";
 import type { Progress } from "../task.ts";
 
-/** Least time between two of a task's changes of progress. */
+/** Shortest time between two saves. */
 const intervalMs = 500;
 
-/** Whatever the reason, no task changes more often in a second. */
+/** Limit of saves for any reason. */
 const maxPerSecond = 4;
 
-/** Over how much time the speed is averaged. */
+/** Time constant of the speed's moving average. */
 const smoothingMs = 3_000;
 
 export interface ProgressReport {
-  /** Cheap; the newest one counts. */
+  /** Cheap; a later report replaces one that is not saved yet. */
   report(progress: DownloadProgress): void;
-  /** Bytes last reported. */
+  /** Bytes of the last report. */
   readonly bytes: number | null;
-  /** Ends the saving, the one under way included. */
+  /** Waits for the save in progress; nothing is saved afterwards. */
   close(): Promise<void>;
 }
 
 /**
- * Saves what the engine reports at most every 500 ms, with speed and time left made of it. The first
- * report of another stage than `downloading` is saved at once, and so is the first with more bytes than
- * `bytesBefore`, those that earlier runs had reached: `gotFurther`. One is saved at a time; where `save`
- * rejects the next one makes up for it.
+ * Saves the engine's reports at most every 500 ms, with speed and time left. The first report of a stage
+ * other than `downloading` is saved at once, and so is the first with more than `bytesBefore`, the bytes of
+ * earlier runs: its save has `madeProgress`. Saves follow one another; if one rejects, the next report is
+ * saved instead.
  */
 export function createProgressReport(options: {
   bytesBefore: number;
-  save: (progress: Progress, gotFurther: boolean) => Promise<void>;
+  save: (progress: Progress, madeProgress: boolean) => Promise<void>;
   now: () => Date;
 }): ProgressReport {
   const { bytesBefore, save, now } = options;
   const measure = createSpeedometer();
   let latest: DownloadProgress | undefined;
-  let isFurther = false;
-  // As if saved: that the download begins is put down by whoever begins it.
+  let hasProgressed = false;
+  // The run has saved that the download begins.
   let savedStage: Progress["stage"] = "downloading";
   let savedMs = now().getTime();
-  // When the last ones were saved. A run puts down two of its own before its engine reports.
+  // Times of the last saves. The run makes two of its own before the engine reports.
   const saves = [savedMs, savedMs];
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
@@ -45,8 +45,8 @@ export function createProgressReport(options: {
 
   function schedule(): void {
     if (isClosed || saving !== undefined || latest === undefined) return;
-    const isFirstFurther = !isFurther && (latest.downloaded_bytes ?? 0) > bytesBefore;
-    const isUrgent = isFirstFurther || latest.stage !== savedStage;
+    const isFirstProgress = !hasProgressed && (latest.downloaded_bytes ?? 0) > bytesBefore;
+    const isUrgent = isFirstProgress || latest.stage !== savedStage;
     const dueMs = isUrgent ? 0 : savedMs + intervalMs;
     const allowedMs = (saves.at(-maxPerSecond) ?? 0) + 1_000;
     const waitMs = Math.max(dueMs, allowedMs) - now().getTime();
@@ -65,19 +65,19 @@ export function createProgressReport(options: {
     timer = undefined;
     const progress = measure(latest, now().getTime());
     latest = undefined;
-    saving = write(progress, isFirstFurther);
+    saving = write(progress, isFirstProgress);
   }
 
-  async function write(progress: Progress, isFirstFurther: boolean): Promise<void> {
+  async function write(progress: Progress, isFirstProgress: boolean): Promise<void> {
     savedMs = now().getTime();
     saves.push(savedMs);
     if (saves.length > maxPerSecond) saves.shift();
     savedStage = progress.stage;
     try {
-      await save(progress, isFirstFurther);
-      isFurther ||= isFirstFurther;
+      await save(progress, isFirstProgress);
+      hasProgressed ||= isFirstProgress;
     } catch {
-      // The task says nothing newer for half a second; what ends the run is said elsewhere.
+      // The next report is saved; the lease ends the run if the store stays unavailable.
     }
     saving = undefined;
     schedule();
@@ -101,7 +101,7 @@ export function createProgressReport(options: {
   };
 }
 
-/** Adds speed and time left; what was there at the first report is not counted as fetched since. */
+/** Adds speed and time left; the bytes of the first report do not count as downloaded. */
 function createSpeedometer() {
   let last: { bytes: number; atMs: number } | undefined;
   let speed: number | null = null;

@@ -6,17 +6,18 @@ import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
 import { logOutages } from "./outage.ts";
 
-/** Records read at a time: a record may be large, and everything else waits meanwhile. */
+/** Records read at a time: a record may be large, and parsing it blocks the thread. */
 const batchSize = 50;
 
-/** Between two batches, so that a long list costs little at any moment. */
+/** Pause between two batches, so that a long list does not slow other work. */
 const batchPauseMs = 50;
 
 const longestPauseMs = 60_000;
 
 /**
- * Deletes what ended more than `retentionS` ago, again and again until `signal` is aborted, a minute
- * or a tenth of `retentionS` after it has been through with all. Several may do so at a time. Never rejects.
+ * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted. Pauses
+ * for a tenth of `retentionS`, at most a minute, between two passes. Several processes may do so at the same
+ * time. Never rejects.
  */
 export async function deleteExpired(options: {
   store: TaskStore;
@@ -44,7 +45,7 @@ export async function deleteExpired(options: {
 
   async function deleteTask({ id, state }: Task): Promise<void> {
     try {
-      // First: a file that no record tells of would stay for ever.
+      // Before the record: a file without a record would stay for ever.
       if (state === "succeeded") await files.remove(id);
     } catch (err) {
       logger.error({ task: id, err }, "the file of a task past its retention could not be removed");

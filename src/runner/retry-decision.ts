@@ -3,22 +3,22 @@ import type { TaskChange } from "../task-changes.ts";
 import { retryDelayMs } from "./retry-delay.ts";
 
 export interface RetryRules {
-  /** Runs of a task until a failure that might pass is final. */
+  /** Attempts after which a retryable failure is final. */
   maxAttempts: number;
-  /** Wait after the first failure, milliseconds. */
+  /** Delay after the first failure, milliseconds. */
   backoffMs: number;
   random: () => number;
 }
 
-/** What becomes of the task, and when it may run again. */
+/** The change of the task, and the delay before its retry if there is one. */
 export interface RetryDecision {
   change: TaskChange & { error: NonNullable<TaskChange["error"]> };
   delayMs?: number;
 }
 
 /**
- * What a failure of the `attempt`-th run means: again later where it may pass and attempts are left,
- * else failed. What is no `ServiceError` is a fault of the program (`internal`) and would only repeat.
+ * Decides what a failure of attempt number `attempt` (from 1) means: a retry if it is retryable and attempts
+ * are left, else `failed`. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
  */
 export function decideRetry(failure: unknown, attempt: number, rules: RetryRules): RetryDecision {
   const { code, message, retryable, retryAfterS } = serviceErrorOf(failure);

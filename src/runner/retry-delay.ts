@@ -1,10 +1,10 @@
-/** No back-off is longer than five minutes; a server may ask for more. */
+/** Limit of the back-off; a server may ask for more. */
 const maxBackoffMs = 5 * 60_000;
 
 /**
- * How long a task waits behind its `attempt`-th failure (the first is 1), milliseconds: `backoffMs`,
- * doubled with each attempt up to five minutes, of which a random half is left out so that tasks that
- * failed together do not come back together; at least what the server asked for.
+ * Returns the delay after attempt number `attempt` (from 1), milliseconds: `backoffMs`, doubled with each
+ * attempt up to five minutes, minus a random part of up to a half so that tasks that failed together are not
+ * retried together; at least `retryAfterS`.
  */
 export function retryDelayMs(options: {
   attempt: number;

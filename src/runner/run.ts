@@ -16,28 +16,28 @@ export interface RunDeps extends ProduceFileDeps, RetryRules {
   now: () => Date;
 }
 
-/** A claimed task on its way. */
+/** One run of a claimed task. */
 export interface TaskRun {
   claim: Claim;
-  /** The page's. */
+  /** Host of the page. */
   host: string;
   taskLease: TaskLease;
-  /** Ends the run early, by an `Interruption`. */
+  /** Aborted with an `Interruption`, or when the run lasts too long. */
   controller: AbortController;
 }
 
-/** So many runs in a row that ended together with the service show that the task is what ends it. */
+/** After this many dead workers in a row the task itself is taken for the cause. */
 const maxStalled = 5;
 
 /**
- * One run of a claimed task, to its end in the store and in the log. Never rejects; where its end cannot
- * be stored the lease runs out, and the task is claimed again.
+ * Runs a claimed task and stores and logs the outcome. Never rejects; if the outcome cannot be stored, the
+ * lease expires and the task is claimed again.
  */
 export async function runTask(
   { claim, host, taskLease, controller }: TaskRun,
-  parts: RunDeps,
+  deps: RunDeps,
 ): Promise<void> {
-  const { runTimeoutMs, now } = parts;
+  const { runTimeoutMs, now } = deps;
   const { task, stalledCount } = claim;
   const { signal } = controller;
   const startedMs = now().getTime();
@@ -46,40 +46,40 @@ export async function runTask(
     save: (saved, madeProgress) => taskLease.update({ progress: saved }, { madeProgress }),
     now,
   });
-  const timer = setTimeout(() => controller.abort(tooLong(runTimeoutMs)), runTimeoutMs);
+  const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };
   const soFar = () => ({ ...about, bytes: progress.bytes, ms: now().getTime() - startedMs });
   try {
-    parts.logger.info({ ...about, stalledCount }, "run started");
+    deps.logger.info({ ...about, stalledCount }, "run started");
     if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
-    const file = await produceFile(task, parts, { taskLease, progress, signal });
+    const file = await produceFile(task, deps, { taskLease, progress, signal });
     await progress.close();
     await taskLease.updateWithRetry({ state: "succeeded", file, error: null });
-    parts.logger.info({ ...soFar(), bytes: file.size }, "run succeeded");
+    deps.logger.info({ ...soFar(), bytes: file.size }, "run succeeded");
   } catch (error) {
     await progress.close();
     const failure: unknown = signal.aborted ? signal.reason : error;
-    await endRun(failure, claim, taskLease, parts, soFar());
+    await endRun(failure, claim, taskLease, deps, soFar());
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Puts down what the failure means for the task. */
+/** Stores and logs what the failure means for the task. */
 async function endRun(
   failure: unknown,
   { task }: Claim,
   taskLease: TaskLease,
-  parts: RunDeps,
+  deps: RunDeps,
   soFar: object,
 ): Promise<void> {
-  const { logger, now } = parts;
+  const { logger, now } = deps;
   try {
     if (!(failure instanceof Interruption)) {
-      const { change, delayMs } = decideRetry(failure, task.attempts, parts);
+      const { change, delayMs } = decideRetry(failure, task.attempts, deps);
       const { code, message } = change.error;
       if (change.state === "failed" && (await taskLease.renew())) {
-        await tidy({ ...task, ...change }, parts);
+        await cleanUp({ ...task, ...change }, deps);
       }
       const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
       await taskLease.updateWithRetry(change, runAfter && { runAfter });
@@ -98,10 +98,10 @@ async function endRun(
 }
 
 /**
- * Before the failure is stored: as long as the task is held no other run of it can have begun, and the
- * store may need the room for it.
+ * Called before the failure is stored: while the lease holds the task no other run can start, and the store
+ * may need the disk space.
  */
-async function tidy(failed: Task, { files, logger }: RunDeps): Promise<void> {
+async function cleanUp(failed: Task, { files, logger }: RunDeps): Promise<void> {
   try {
     await removeUnneededFiles(failed.id, failed, files);
   } catch (err) {
@@ -109,11 +109,8 @@ async function tidy(failed: Task, { files, logger }: RunDeps): Promise<void> {
   }
 }
 
-function tooLong(runTimeoutMs: number): ServiceError {
-  return new ServiceError(
-    "upstream_timeout",
-    `the run may last ${runTimeoutMs} ms, and lasted longer`,
-  );
+function runTimeoutError(runTimeoutMs: number): ServiceError {
+  return new ServiceError("upstream_timeout", `the run did not complete within ${runTimeoutMs} ms`);
 }
 
 function poisonTaskError(stalledCount: number): ServiceError {

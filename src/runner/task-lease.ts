@@ -4,42 +4,42 @@ import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { TaskChange } from "../task-changes.ts";
 import { Interruption } from "./interruption.ts";
 
-/** A claimed task while its run lasts. */
+/** The lease of a claimed task during its run. */
 export interface TaskLease {
   /**
-   * Changes the task under its lease.
+   * Updates the task under the lease.
    *
-   * @throws Interruption `leaseLost` where the lease is no longer the one that holds the task, which also
-   * aborts the run; else as the store.
+   * @throws Interruption `leaseLost` if the lease does not hold the task any more, which also aborts the run;
+   * other errors of the store.
    */
   update(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
   /**
-   * The same; a store that cannot take it (`unavailable`) is asked again while the lease lasts, and no
-   * longer than two seconds once the run is interrupted.
+   * Does the same, and retries while the store is `unavailable`: until the lease expires, or for two seconds
+   * once the run is interrupted.
    */
   updateWithRetry(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
-  /** Sends a heartbeat now; `false` where the task is no longer this run's, or may not be. */
+  /** Sends a heartbeat; false if the lease is lost or may have expired. */
   renew(): Promise<boolean>;
-  /** Ends the heartbeats; the lease then runs out, unless a move has ended it. */
+  /** Stops the heartbeats; the lease expires unless a change of state has ended it. */
   release(): void;
 }
 
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
-/** Of the lease; the rest is for the run to come to its end in before another worker may begin. */
+/** Share of the lease after which the run is aborted; it has the rest to end before another worker may start. */
 const heldShare = 0.9;
 
 /**
- * Keeps the lease of `claim` alive by a heartbeat each third of `leaseMs`. Aborts `run` with an
- * `Interruption`: `leaseLost` when the store says that the lease is no longer held, `leaseExpired` before it can
- * run out, counted from when the last heartbeat that arrived was sent, whatever became of later ones.
+ * Renews the lease of `claim` by a heartbeat each third of `leaseMs`. Aborts `run` with an `Interruption`:
+ * `leaseLost` when the store reports it, `leaseExpired` before the lease can expire, counted from when the
+ * last successful heartbeat was sent.
  */
 export function startTaskLease(options: {
   claim: Claim;
   store: TaskStore;
   leaseMs: number;
-  /** When the claim was asked for, by `performance.now()`. */
+  /** When the claim was requested, by `performance.now()`. */
   sinceMs: number;
   run: AbortController;
 }): TaskLease {
@@ -57,14 +57,14 @@ export function startTaskLease(options: {
       else run.abort(new Interruption("leaseLost"));
       return isHeld;
     } catch {
-      // The store is out of reach; its own calls say so. The next heartbeat may arrive.
+      // The store is unavailable; the next heartbeat may succeed.
       return performance.now() < endsMs;
     }
   }
 
-  function endInTime(): void {
+  function checkExpiry(): void {
     const leftMs = endsMs - performance.now();
-    if (leftMs > 0) end = setTimeout(endInTime, leftMs);
+    if (leftMs > 0) end = setTimeout(checkExpiry, leftMs);
     else run.abort(new Interruption("leaseExpired"));
   }
 
@@ -73,9 +73,9 @@ export function startTaskLease(options: {
       await store.update(id, change, { ...given, lease });
     } catch (error) {
       if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
-      const taken = new Interruption("leaseLost");
-      run.abort(taken);
-      throw taken;
+      const leaseLost = new Interruption("leaseLost");
+      run.abort(leaseLost);
+      throw leaseLost;
     }
   }
 
@@ -95,14 +95,14 @@ export function startTaskLease(options: {
     }
   }
 
-  endInTime();
-  const beats = setInterval(() => void renew(), leaseMs / 3);
+  checkExpiry();
+  const heartbeats = setInterval(() => void renew(), leaseMs / 3);
   return {
     update,
     updateWithRetry,
     renew,
     release() {
-      clearInterval(beats);
+      clearInterval(heartbeats);
       clearTimeout(end);
     },
   };

@@ -1,12 +1,33 @@
-import type { Task } from "../task.ts";
-import type { TaskPage } from "./store.ts";
+import { ServiceError } from "../errors.ts";
+import type { State, Task } from "../task.ts";
+import { changeTask, type TaskChange } from "../task-changes.ts";
+import type { TaskPage, UpdateOptions } from "./store.ts";
 
-/** A task as a store keeps it, as JSON. */
+/** What a store keeps of a task, beside its place in the queue. */
+export interface StoredTask {
+  state: State;
+  /** The task as JSON. */
+  document: string;
+  /** Null: no claim holds the task. */
+  lease: string | null;
+  /** As in `Claim`. */
+  stalledCount: number;
+}
+
+export interface ChangedTask {
+  task: Task;
+  /** What to store of it. */
+  stored: Omit<StoredTask, "lease">;
+}
+
 export function parseTask(document: string): Task {
   return JSON.parse(document);
 }
 
-/** The page of at most `limit` tasks that `found` holds, which was looked for with one more. */
+/**
+ * Returns the page of at most `limit` tasks; `found` has at most one more, which shows that there is a
+ * next page.
+ */
 export function toPage(
   found: readonly { seq: number; document: string }[],
   limit: number,
@@ -15,4 +36,46 @@ export function toPage(
   const tasks = page.map(({ document }) => parseTask(document));
   const last = page.at(-1);
   return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
+}
+
+/**
+ * Applies an update.
+ *
+ * @throws ServiceError `conflict` if the lease, the state or the transition does not allow it.
+ */
+export function updateDocument(
+  stored: StoredTask,
+  change: TaskChange,
+  { lease, from, madeProgress = false }: UpdateOptions,
+  now: Date,
+): ChangedTask {
+  const before = parseTask(stored.document);
+  if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
+  if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
+  const isReset = madeProgress || change.state !== undefined;
+  return toChanged(changeTask(before, change, now), isReset ? 0 : stored.stalledCount);
+}
+
+/** Makes a task run for a claim. The run of a dead worker continues: same attempt, its progress kept. */
+export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
+  const before = parseTask(stored.document);
+  if (before.state !== "running") {
+    const change = { state: "running", attempts: before.attempts + 1 } as const;
+    return toChanged(changeTask(before, change, now), stored.stalledCount);
+  }
+  const queued = changeTask(before, { state: "queued" }, now);
+  const task = changeTask(queued, { state: "running", progress: before.progress }, now);
+  return toChanged(task, stored.stalledCount + 1);
+}
+
+function toChanged(task: Task, stalledCount: number): ChangedTask {
+  return { task, stored: { state: task.state, document: JSON.stringify(task), stalledCount } };
+}
+
+function leaseLostError({ id }: Task): ServiceError {
+  return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);
+}
+
+function stateError({ id, state }: Task, from: UpdateOptions["from"] = []): ServiceError {
+  return new ServiceError("conflict", `task ${id} is ${state}; it must be ${from.join(" or ")}`);
 }

@@ -1,115 +1,144 @@
 import { randomUUID } from "node:crypto";
-import { changeTask } from "../task-changes.ts";
-import { copyJson } from "./copy.ts";
-import { parseTask, toPage } from "./documents.ts";
-import { KeyMemory } from "./memory/key-memory.ts";
-import { TaskTable } from "./memory/shelf.ts";
+import { changeEvent, createTaskEvents, deletedEvent } from "../task-events.ts";
+import { hostOf, type State, type Task } from "../task.ts";
+import { claimDocument, parseTask, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import {
   assertQueueNotFull,
-  storeClosedError,
-  stalledCountAfter,
   defaultMaxQueued,
-  leaseLostError,
-  toRunning,
+  duplicateTaskError,
+  idempotencyMismatchError,
+  storeClosedError,
+  taskNotFoundError,
 } from "./rules.ts";
-import type { TaskStore } from "./store.ts";
+import { type Idempotency, idempotencyTtlMs, type StoreOptions, type TaskStore } from "./store.ts";
 
-export interface MemoryStoreOptions {
-  /** Tasks that are queued at most; default 100,000. */
-  maxQueued?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
+interface Entry extends StoredTask {
+  seq: number;
+  host: string;
+  /** When a claim may take the task, Unix milliseconds; Infinity: never. */
+  claimableAtMs: number;
 }
 
-/** A store that lives as long as the process: for tests, trials and services that may forget. */
-export function createMemoryStore(options: MemoryStoreOptions = {}): TaskStore {
+/**
+ * Creates a store that lasts as long as the process. Each list and claim looks at all tasks, so it is
+ * meant for some thousands of them.
+ */
+export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const { maxQueued = defaultMaxQueued, now = () => new Date() } = options;
-  let contents: Contents | undefined = { shelf: new TaskTable(), keys: new KeyMemory() };
+  const { events = createTaskEvents() } = options;
+  /** By id, oldest first. */
+  const entries = new Map<string, Entry>();
+  /** By idempotency key. */
+  const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  let lastSeq = 0;
+  let queued = 0;
+  let isClosed = false;
 
-  function opened(): Contents {
-    if (contents === undefined) throw storeClosedError("memory");
-    return contents;
+  function opened(): Map<string, Entry> {
+    if (isClosed) throw storeClosedError("memory");
+    return entries;
+  }
+
+  function require(id: string): Entry {
+    const entry = opened().get(id);
+    if (entry === undefined) throw taskNotFoundError(id);
+    return entry;
+  }
+
+  /** Returns the document that was stored under the key. */
+  function recall(idempotency: Idempotency, nowMs: number): string | undefined {
+    for (const [key, { endsMs }] of keys) if (endsMs <= nowMs) keys.delete(key);
+    const use = keys.get(idempotency.key);
+    if (use === undefined || use.fingerprint === idempotency.fingerprint) return use?.document;
+    throw idempotencyMismatchError(idempotency);
+  }
+
+  function put({ id }: Pick<Task, "id">, entry: Entry): Task {
+    queued += Number(entry.state === "queued") - Number(entries.get(id)?.state === "queued");
+    entries.set(id, entry);
+    events.publish(changeEvent({ id, state: entry.state }, entry.document));
+    return parseTask(entry.document);
   }
 
   return {
     name: "memory",
+    events,
 
     async create(task, idempotency) {
-      const { shelf, keys } = opened();
+      opened();
       const nowMs = now().getTime();
-      const earlier = idempotency && keys.recall(idempotency, nowMs);
+      const earlier = idempotency && recall(idempotency, nowMs);
       if (earlier !== undefined) return parseTask(earlier);
-      assertQueueNotFull(shelf.queued, maxQueued);
-      const { document } = shelf.add(task);
-      if (idempotency !== undefined) keys.keep(idempotency, document, nowMs);
-      return copyJson(task);
+      assertQueueNotFull(queued, maxQueued);
+      if (entries.has(task.id)) throw duplicateTaskError(task.id);
+      const { state } = task;
+      const document = JSON.stringify(task);
+      if (idempotency !== undefined) {
+        const { key, fingerprint } = idempotency;
+        keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
+      }
+      const stored = { state, document, lease: null, stalledCount: 0 };
+      const claimableAtMs = claimableAt(state);
+      return put(task, { seq: ++lastSeq, host: hostOf(task.url), claimableAtMs, ...stored });
     },
 
     async get(id) {
-      const entry = opened().shelf.find(id);
+      const entry = opened().get(id);
       return entry && parseTask(entry.document);
     },
 
-    async list({ limit, state, before }) {
-      return toPage(opened().shelf.newest(limit + 1, state, before), limit);
+    async list({ limit, state, before = Infinity }) {
+      const found = [...opened().values()].filter(
+        (entry) => entry.seq < before && (state === undefined || entry.state === state),
+      );
+      return toPage(found.slice(-limit - 1).toReversed(), limit);
     },
 
     async update(id, change, given = {}) {
-      const { shelf } = opened();
-      const entry = shelf.require(id);
-      if (given.lease !== undefined && given.lease !== entry.lease) throw leaseLostError(id);
-      const task = changeTask(parseTask(entry.document), copyJson(change), now());
-      shelf.replace(entry, task);
-      entry.deaths = stalledCountAfter(entry.deaths, change, given.madeProgress);
-      if (change.state !== undefined) {
-        entry.lease = undefined;
-        if (change.state !== "queued") shelf.queue.remove(entry);
-        else if (given.runAfter === undefined) shelf.queue.ready(entry);
-        else shelf.queue.wait(entry, given.runAfter.getTime());
-      }
-      return task;
+      const entry = require(id);
+      const { task, stored } = updateDocument(entry, change, given, now());
+      if (change.state === undefined) return put(task, { ...entry, ...stored });
+      const claimableAtMs = claimableAt(change.state, given.runAfter);
+      return put(task, { ...entry, ...stored, lease: null, claimableAtMs });
     },
 
     async delete(id) {
-      const { shelf } = opened();
-      const entry = shelf.require(id);
-      shelf.remove(entry);
-      return parseTask(entry.document);
+      const { document, state } = require(id);
+      entries.delete(id);
+      queued -= Number(state === "queued");
+      events.publish(deletedEvent(id));
+      return parseTask(document);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
-      const { shelf } = opened();
       const at = now();
-      const entry = shelf.queue.oldest(at.getTime(), exceptHosts);
+      const isClaimable = ({ claimableAtMs, host }: Entry) =>
+        claimableAtMs <= at.getTime() && !exceptHosts.includes(host);
+      const entry = opened().values().find(isClaimable);
       if (entry === undefined) return undefined;
-      const task = toRunning(parseTask(entry.document), at);
-      if (entry.state === "running") entry.deaths += 1;
-      shelf.replace(entry, task);
+      const { task, stored } = claimDocument(entry, at);
       const lease = randomUUID();
-      entry.lease = lease;
-      shelf.queue.wait(entry, at.getTime() + leaseMs);
-      return { task, lease, stalledCount: entry.deaths };
+      put(task, { ...entry, ...stored, lease, claimableAtMs: at.getTime() + leaseMs });
+      return { task, lease, stalledCount: stored.stalledCount };
     },
 
     async heartbeat(id, lease, leaseMs) {
-      const { shelf } = opened();
-      const entry = shelf.find(id);
+      const entry = opened().get(id);
       if (entry?.lease !== lease) return false;
-      shelf.queue.wait(entry, now().getTime() + leaseMs);
+      entry.claimableAtMs = now().getTime() + leaseMs;
       return true;
     },
 
-    async ping() {
-      opened();
-    },
+    ping: async () => void opened(),
 
     async close() {
-      contents = undefined;
+      isClosed = true;
+      entries.clear();
+      keys.clear();
     },
   };
 }
 
-interface Contents {
-  shelf: TaskTable;
-  keys: KeyMemory<string>;
+function claimableAt(state: State, runAfter?: Date): number {
+  return state === "queued" ? (runAfter?.getTime() ?? 0) : Infinity;
 }

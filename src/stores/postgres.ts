@@ -1,66 +1,65 @@
 import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
-import type { Task } from "../task.ts";
-import { changeTask } from "../task-changes.ts";
+import type { State } from "../task.ts";
 import { createKeyedMutex } from "../keyed-mutex.ts";
-import { copyJson } from "./copy.ts";
-import { parseTask, toPage } from "./documents.ts";
-import { claimNext } from "./postgres/claim.ts";
-import { connectionConfig } from "./postgres/connection.ts";
+import { parseTask, toPage, updateDocument } from "./documents.ts";
 import { createBatchInserter } from "./postgres/batch-inserter.ts";
+import { claimNextAndCommit } from "./postgres/claim.ts";
+import { connectionConfig } from "./postgres/connection.ts";
 import type { Sql } from "./postgres/database.ts";
 import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
-import { prune, isPruningDue } from "./postgres/pruning.ts";
 import { probe } from "./postgres/migrations.ts";
+import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
 import {
   holds,
   lockRow,
   readDocument,
   readPage,
-  removeRow,
-  saveRow,
+  removeRowAndCommit,
+  saveRowAndCommit,
   type TaskRow,
 } from "./postgres/task-rows.ts";
-import { storeClosedError, stalledCountAfter, defaultMaxQueued, leaseLostError } from "./rules.ts";
-import type { OpenedStore, TaskStore } from "./store.ts";
+import { defaultMaxQueued, storeClosedError } from "./rules.ts";
+import type { StoreOptions, TaskStore } from "./store.ts";
 
-export interface PostgresStoreOptions {
+export interface PostgresStoreOptions extends Pick<StoreOptions, "maxQueued" | "now"> {
   /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
   url: string;
-  /** Tasks that are queued at most; default 100,000. */
-  maxQueued?: number;
   /** Seconds without a heartbeat after which a worker counts as dead, at least 10; default 10. */
   heartbeatS?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
-  /** Of the jobs, as `now` is of the tasks; default: the database's clock. */
+  /** Of the job queue, as `now` is of the tasks; default: the database's clock. */
   clock?: ConstructorOptions["clock"];
   logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
 /**
- * Opens the store in the database that `url` names, its tables brought up to date; any number of
- * processes share it. A lease lasts as long as `heartbeatS` was when its task was queued, whatever a
- * claim asks for. pg-boss delivers the tasks: each that is queued or claimed has one job, written in
- * the same transaction.
+ * Opens the store in the database that `url` names and migrates its tables; any number of processes
+ * share it. pg-boss delivers the tasks: each queued or claimed task has one job, written in the same
+ * transaction. A lease lasts as long as `heartbeatS` was when its task was queued, whatever a claim asks for.
  *
- * @throws Error that names STORE_URL where it is no address of a database; ServiceError `unavailable`
- * where the database cannot be used. No message holds the password.
+ * @throws Error that names STORE_URL if it does not name a database; ServiceError `unavailable` if the
+ * database cannot be used. No message holds the password.
  */
-export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedStore> {
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<TaskStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
   const { clock, logger } = options;
   const onWarning = createWarningLog(logger);
   const connection = connectionConfig(url);
-  const parts = await openPostgresResources({ connection, heartbeatS, clock, onWarning, logger });
-  const { database, jobs, feed } = parts;
+  const resources = await openPostgresResources({
+    connection,
+    heartbeatS,
+    clock,
+    onWarning,
+    logger,
+  });
+  const { database, jobs, feed } = resources;
   const mutex = createKeyedMutex();
-  const create = createBatchInserter({ database, jobs, maxQueued, now, written });
+  const insert = createBatchInserter({ database, jobs, maxQueued, now, onCommit });
   let closing: Promise<void> | undefined;
 
-  /** Runs behind what was asked for before under the same name. */
+  /** Runs after earlier writes under the same name. */
   async function write<T>(name: string, job: () => Promise<T>): Promise<T> {
     return read(() => mutex.runExclusive(name, job));
   }
@@ -74,13 +73,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     }
   }
 
-  function written(number: number, count: number): void {
-    if (!isPruningDue(number, count)) return;
-    mutex.runExclusive("clearance", () => prune(database, number, now())).catch(onWarning);
+  /** `newest` is the number of the last event that was committed, `count` the number of events. */
+  function onCommit(newest: number, count: number): void {
+    if (!isPruningDue(newest, count)) return;
+    mutex.runExclusive("pruning", () => prune(database, newest, now())).catch(onWarning);
   }
 
-  /** Of a task that has moved: its job, a new one or none, and no lease. */
-  async function replaceJob(sql: Sql, row: TaskRow, { state }: Task, runAfter: Date | undefined) {
+  /** Ends the lease of a task that changes its state, and removes its job; a queued task gets a new one. */
+  async function replaceJob(sql: Sql, row: TaskRow, state: State, runAfter: Date | undefined) {
     if (row.job !== null) await jobs.remove(sql, row.job);
     if (state !== "queued") return { job: null, lease: null };
     const job = randomUUID();
@@ -88,13 +88,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     return { job, lease: null };
   }
 
-  const store: TaskStore = {
+  return {
     name: "postgres",
+    events: feed.events,
 
     async create(task, idempotency) {
-      const accepted = copyJson(task);
+      const accepted = structuredClone(task);
       const key = idempotency && { ...idempotency };
-      return parseTask(await write(accepted.id, () => create(accepted, key)));
+      return parseTask(await write(accepted.id, () => insert(accepted, key)));
     },
 
     get: (id) =>
@@ -106,22 +107,21 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     list: ({ limit, ...query }) =>
       read(async () => toPage(await readPage(database, { ...query, limit: limit + 1 }), limit)),
 
-    async update(id, change, { lease, runAfter, madeProgress } = {}) {
-      const changes = copyJson(change);
-      const dueAt = runAfter && new Date(runAfter);
+    async update(id, change, updateOptions = {}) {
+      const changes = structuredClone(change);
+      const given = structuredClone(updateOptions);
       return write(id, async () => {
         const [task, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
-          if (lease !== undefined && lease !== row.lease) throw leaseLostError(id);
-          const changed = changeTask(parseTask(row.document), changes, now());
-          const isMoved = changes.state !== undefined;
-          const held = isMoved ? await replaceJob(sql, row, changed, dueAt) : row;
-          const deaths = stalledCountAfter(row.deaths, changes, madeProgress);
-          const document = JSON.stringify(changed);
-          const after = { ...row, ...held, deaths, state: changed.state, document };
-          return [changed, await saveRow(sql, row, after)] as const;
+          const { task: changed, stored } = updateDocument(row, changes, given, now());
+          const held =
+            changes.state === undefined
+              ? row
+              : await replaceJob(sql, row, changes.state, given.runAfter);
+          const after = { lease: held.lease, job: held.job, ...stored };
+          return [changed, await saveRowAndCommit(sql, row, after)] as const;
         });
-        written(number, 1);
+        onCommit(number, 1);
         return task;
       });
     },
@@ -131,19 +131,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
         const [document, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
           if (row.job !== null) await jobs.remove(sql, row.job);
-          return [row.document, await removeRow(sql, row)] as const;
+          return [row.document, await removeRowAndCommit(sql, row)] as const;
         });
-        written(number, 1);
+        onCommit(number, 1);
         return parseTask(document);
       }),
 
     async claim({ exceptHosts = [] }) {
-      const passedOver = [...exceptHosts];
+      const hosts = [...exceptHosts];
       return write("claims", async () => {
-        const claimed = await claimNext({ database, jobs, now }, passedOver);
+        const claimed = await claimNextAndCommit({ database, jobs, now }, hosts);
         if (claimed === undefined) return undefined;
         const { number, ...claim } = claimed;
-        written(number, 1);
+        onCommit(number, 1);
         return claim;
       });
     },
@@ -154,18 +154,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ping: () => read(() => probe(database)),
 
     close() {
-      closing ??= mutex.onIdle().then(parts.close);
+      closing ??= mutex.onIdle().then(resources.close);
       return closing;
     },
   };
-  return { store, events: feed.events };
 }
 
 const warningIntervalMs = 60_000;
 
 /**
- * For what goes wrong behind the scenes: a line a minute at most, for it is tried again each few seconds.
- * None for a lost connection, of which the feed tells when it begins and when it is over.
+ * Logs problems of background work, which is repeated every few seconds, at most once a minute. Leaves out
+ * lost connections: the event feed logs when they begin and end.
  */
 function createWarningLog(logger: PostgresStoreOptions["logger"]) {
   let quietUntilMs = 0;

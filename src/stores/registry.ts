@@ -1,42 +1,38 @@
 import { join } from "node:path";
 import type { BaseLogger } from "pino";
+import { createTaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
 import { openPostgresStore } from "./postgres.ts";
-import { withFeed } from "./publish-changes.ts";
 import { openSqliteStore } from "./sqlite.ts";
-import type { OpenedStore } from "./store.ts";
+import type { StoreOptions, TaskStore } from "./store.ts";
 
-export interface StoreDeps {
-  /** Folder of the stores that keep files and are not told where. */
+export interface StoreDeps extends Pick<StoreOptions, "maxQueued" | "now"> {
+  /** Where a store keeps its files if its URL does not say. */
   dataDir: string;
-  /** Tasks that are queued at most; default 100,000. */
-  maxQueued?: number;
-  /** How long a worker may be silent, seconds, where several processes share the store; default 10. */
+  /** Seconds without a heartbeat after which a worker counts as dead, in a store that processes share; default 10. */
   heartbeatS?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
   logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
-type Opener = (address: string, options: StoreDeps) => OpenedStore | Promise<OpenedStore>;
+type Opener = (address: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;
 
-/** Each store under its URL's scheme; an opener gets what follows the colon. */
+/** By the URL's scheme; an opener gets what follows the colon. */
 const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
   [
     "memory",
-    (address, options) => {
+    (address, { logger, ...options }) => {
       if (address !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
-      return withFeed(createMemoryStore(options), options.logger);
+      return createMemoryStore({ ...options, events: createTaskEvents({ logger }) });
     },
   ],
   [
     "sqlite",
-    (address, options) => {
+    (address, { logger, ...options }) => {
       if (address.startsWith("//")) {
         throw new Error("STORE_URL must have a path after sqlite:, not a host");
       }
       const path = address || join(options.dataDir, "tasks.db");
-      return withFeed(openSqliteStore({ ...options, path }), options.logger);
+      return openSqliteStore({ ...options, path, events: createTaskEvents({ logger }) });
     },
   ],
   ...["postgres", "postgresql"].map((scheme): [string, Opener] => [
@@ -49,15 +45,15 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  * Opens the store that `storeUrl` names: `memory:`, `sqlite:` (`tasks.db` in `dataDir`),
  * `sqlite:path`, `postgres://…` or `postgresql://…`.
  *
- * @throws Error that names STORE_URL where it leads to no store; ServiceError `unavailable` where the
- * store cannot be opened.
+ * @throws Error that names STORE_URL if it names no store; ServiceError `unavailable` if the store
+ * cannot be opened.
  */
-export async function openStore(storeUrl: string, options: StoreDeps): Promise<OpenedStore> {
+export async function openStore(storeUrl: string, options: StoreDeps): Promise<TaskStore> {
   const [scheme = "", ...address] = storeUrl.split(":");
   const open = address.length === 0 ? undefined : openers.get(scheme);
   if (open === undefined) {
     const known = [...openers.keys()].map((name) => `${name}:`).join(", ");
-    // No more of it, for without a scheme it may hold a password anywhere.
+    // No more of the URL: without a scheme it may hold a password anywhere.
     const [beginning] = /^[\w+.-]*/.exec(scheme) ?? [];
     throw new Error(
       `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(beginning)}`,

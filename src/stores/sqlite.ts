@@ -1,59 +1,56 @@
 import { randomUUID } from "node:crypto";
-import { hostOf, type Task } from "../task.ts";
-import { changeTask } from "../task-changes.ts";
-import { copyJson } from "./copy.ts";
-import { parseTask, toPage } from "./documents.ts";
-import {
-  assertQueueNotFull,
-  storeClosedError,
-  stalledCountAfter,
-  defaultMaxQueued,
-  leaseLostError,
-  toRunning,
-} from "./rules.ts";
+import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
+import { hostOf, type State } from "../task.ts";
+import { claimDocument, parseTask, toPage, updateDocument } from "./documents.ts";
+import { assertQueueNotFull, defaultMaxQueued, storeClosedError } from "./rules.ts";
 import { openDatabase } from "./sqlite/database.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
-import { createWalSync } from "./sqlite/wal-sync.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
-import { createTaskTable, type ClaimState } from "./sqlite/task-table.ts";
-import type { TaskStore } from "./store.ts";
+import { type ClaimState, createTaskTable } from "./sqlite/task-table.ts";
+import { createWalSync } from "./sqlite/wal-sync.ts";
+import type { StoreOptions, TaskStore } from "./store.ts";
 
-export interface SqliteStoreOptions {
-  /** The file; it and its folder are made where they are missing. */
+export interface SqliteStoreOptions extends StoreOptions {
+  /** The file; created with its folder if missing. */
   path: string;
-  /** Tasks that are queued at most; default 100,000. */
-  maxQueued?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
+}
+
+/** What a write returns, and the change that it made. */
+interface Written<T> {
+  result: T;
+  event?: TaskEvent;
 }
 
 /**
- * A durable store in one file, for one process at a time. Writes that arrive together share one
- * transaction and one wait for the disk, which nothing else waits for. What can be read may not be on
- * the disk yet.
+ * Opens a durable store in one file, for one process at a time. Writes that arrive together share one
+ * transaction and one sync of the disk. Reads see writes that are not on the disk yet, and do not wait.
  *
- * @throws ServiceError `unavailable` where the file cannot be used; the message says why.
+ * @throws ServiceError `unavailable` if the file cannot be used; the message says why.
  */
 export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const { path, maxQueued = defaultMaxQueued, now = () => new Date() } = options;
+  const { events = createTaskEvents() } = options;
   const db = openDatabase(path);
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const keys = createIdempotencyTable(statements);
-  const log = createWalSync(db, path);
-  const commits = createGroupCommit(db, log.flush, tasks.mark);
+  const wal = createWalSync(db, path);
+  const commits = createGroupCommit(db, wal.flush, tasks.mark);
   let closed: Promise<void> | undefined;
 
   async function finish(): Promise<void> {
     await commits.finish();
-    await log.close();
+    await wal.close();
     db.close();
   }
 
-  async function write<T>(job: () => T): Promise<T> {
+  /** Publishes in the order of the commits, in which their promises resolve. */
+  async function write<T>(job: () => Written<T>): Promise<T> {
     if (closed !== undefined) throw storeClosedError("sqlite");
-    return commits.run(job);
+    const { result, event } = await commits.run(job);
+    if (event !== undefined) events.publish(event);
+    return result;
   }
 
   async function read<T>(job: () => T): Promise<T> {
@@ -67,22 +64,22 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
 
   return {
     name: "sqlite",
+    events,
 
-    async create(task, idempotency) {
-      const accepted = copyJson(task);
-      const document = JSON.stringify(accepted);
-      const { id, state, url } = accepted;
+    async create({ ...task }, idempotency) {
+      const document = JSON.stringify(task);
       const key = idempotency && { ...idempotency };
-      const answer = await write(() => {
+      const response = await write(() => {
         const nowMs = now().getTime();
         const earlier = key && keys.recall(key, nowMs);
-        if (earlier !== undefined) return earlier;
+        if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
+        const { id, state, url } = task;
         tasks.insert({ id, state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
-        return document;
+        return { result: document, event: changeEvent(task, document) };
       });
-      return answer === document ? accepted : parseTask(answer);
+      return parseTask(response);
     },
 
     get: (id) =>
@@ -94,22 +91,19 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     list: ({ limit, state, before }) =>
       read(() => toPage(tasks.page(limit + 1, state, before), limit)),
 
-    async update(id, change, { lease, runAfter, madeProgress } = {}) {
-      const changes = copyJson(change);
-      const dueAtMs = runAfter?.getTime() ?? null;
+    async update(id, change, updateOptions = {}) {
+      const changes = structuredClone(change);
+      const given = structuredClone(updateOptions);
       return write(() => {
         const row = tasks.require(id);
-        if (lease !== undefined && lease !== row.lease) throw leaseLostError(id);
-        const task = changeTask(parseTask(row.document), changes, now());
-        const place = changes.state === undefined ? row : placeAfterMove(task, dueAtMs);
-        const stalledCount = stalledCountAfter(row.stalledCount, changes, madeProgress);
+        const { task, stored } = updateDocument(row, changes, given, now());
+        const isMoved = changes.state !== undefined;
         tasks.save(row, {
-          ...place,
-          stalledCount,
-          state: task.state,
-          document: JSON.stringify(task),
+          ...row,
+          ...(isMoved && claimStateAfter(task.state, given.runAfter)),
+          ...stored,
         });
-        return task;
+        return { result: task, event: changeEvent(task, stored.document) };
       });
     },
 
@@ -117,44 +111,47 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       write(() => {
         const row = tasks.require(id);
         tasks.remove(row);
-        return parseTask(row.document);
+        return { result: parseTask(row.document), event: deletedEvent(id) };
       }),
 
     async claim({ leaseMs, exceptHosts = [] }) {
-      const passedOver = [...exceptHosts];
+      const hosts = [...exceptHosts];
       return write(() => {
         const at = now();
-        const row = tasks.oldestClaimable(at.getTime(), passedOver);
-        if (row === undefined) return undefined;
-        const task = toRunning(parseTask(row.document), at);
+        const row = tasks.oldestClaimable(at.getTime(), hosts);
+        if (row === undefined) return { result: undefined };
+        const { task, stored } = claimDocument(row, at);
         const lease = randomUUID();
-        const stalledCount = row.stalledCount + Number(row.state === "running");
-        const place = { isClaimable: false, dueAtMs: at.getTime() + leaseMs, lease, stalledCount };
-        tasks.save(row, { ...place, state: task.state, document: JSON.stringify(task) });
-        return { task, lease, stalledCount };
+        const dueAtMs = at.getTime() + leaseMs;
+        tasks.save(row, { ...stored, isClaimable: false, dueAtMs, lease });
+        const { document, stalledCount } = stored;
+        return { result: { task, lease, stalledCount }, event: changeEvent(task, document) };
       });
     },
 
     heartbeat: (id, lease, leaseMs) =>
       write(() => {
         const row = tasks.find(id);
-        if (row?.lease !== lease) return false;
+        if (row?.lease !== lease) return { result: false };
         tasks.extendLease(row, now().getTime() + leaseMs);
-        return true;
+        return { result: true };
       }),
 
     ping: () =>
       write(() => {
         statements.probe.run();
+        return { result: undefined };
       }),
 
     close: () => (closed ??= finish()),
   };
 }
 
-/** Behind a move: claimable at once or later where it is queued, else not; nobody holds it. */
-function placeAfterMove({ state }: Task, dueAtMs: number | null): ClaimState {
-  const place = { lease: null, stalledCount: 0 };
-  if (state !== "queued") return { ...place, isClaimable: false, dueAtMs: null };
-  return { ...place, isClaimable: dueAtMs === null, dueAtMs };
+function claimStateAfter(
+  state: State,
+  runAfter: Date | undefined,
+): Omit<ClaimState, "stalledCount"> {
+  if (state !== "queued") return { isClaimable: false, dueAtMs: null, lease: null };
+  const dueAtMs = runAfter?.getTime() ?? null;
+  return { isClaimable: dueAtMs === null, dueAtMs, lease: null };
 }

@@ -1,4 +1,4 @@
-import type { TaskEvents } from "../task-events.ts";
+import type { TaskEventPublisher, TaskEvents } from "../task-events.ts";
 import type { State, Task } from "../task.ts";
 import type { TaskChange } from "../task-changes.ts";
 
@@ -6,71 +6,78 @@ import type { TaskChange } from "../task-changes.ts";
  * Contract of a task store. It can be implemented from this text alone; the suite in
  * `test/contracts/task-store.ts` holds every implementation to it.
  *
- * - **Order.** Each task gets a sequence number (`seq`, a positive safe integer) in the order in
- *   which `create` was acknowledged, never used twice. Ids are not ordered within a millisecond, so
+ * - **Order.** Each task gets a sequence number (`seq`, a positive safe integer) in the order in which
+ *   `create` was acknowledged; no number is used twice. Ids are not ordered within a millisecond, so
  *   pages and claims go by `seq`.
- * - **Atomicity.** Every method takes effect wholly or not at all, also when the process dies in the
- *   middle; concurrent calls act as if one came after the other. When the promise of a writing
- *   method resolves, a durable store has put the change where `SIGKILL` and power loss do not
- *   reach it.
+ * - **Atomicity.** Every method takes effect wholly or not at all, also if the process dies meanwhile;
+ *   concurrent calls act as if one came after the other. When the promise of a writing method resolves,
+ *   a durable store has put the change where `SIGKILL` and power loss do not reach it.
  * - **Copies.** Tasks go in and come out by value: changing an object that was passed in or returned
  *   changes nothing that is stored.
- * - **Absence.** `get` answers `undefined`; `update` and `delete` of an unknown id reject with
- *   `not_found`.
- * - **Moves.** `changeTask` in `task-changes.ts` decides; what it refuses is refused with its `conflict` and
- *   changes nothing.
- * - **Errors.** `ServiceError` with the code named here. A store that cannot be reached, is full or
- *   is closed rejects with `unavailable` and the original error as `cause`. Where the server's or the
- *   disk's last answer was lost, the write may have taken effect all the same.
+ * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
+ * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
+ *   nothing.
+ * - **Errors.** `ServiceError` with the code named here. A store that is unreachable, out of space or
+ *   closed rejects with `unavailable` and the original error as `cause`. If only the response of the
+ *   server or the disk was lost, the write may have taken effect.
  */
 export interface TaskStore {
   /** Registry key, for logs. */
   readonly name: string;
 
   /**
-   * Stores a new task. With `idempotency`: if the key was used by a `create` in the last 24 hours,
-   * nothing is stored and the promise gives the task as that call answered it, even if it has
-   * changed or is deleted by now; of concurrent calls with one key exactly one stores.
+   * Every change of a task, once and in the order in which they took effect, whichever process made it.
+   * It is published once it is stored; a store that one process has to itself publishes it before the
+   * promise of the writing method resolves. Calls that change nothing publish nothing.
+   */
+  readonly events: TaskEvents;
+
+  /**
+   * Stores a new task. With `idempotency`: if a `create` in the last 24 hours used the key, nothing is
+   * stored and the promise resolves to the task as that call returned it, even if it has changed or was
+   * deleted since; of concurrent calls with one key exactly one stores.
    *
    * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is
-   * taken; `unavailable` with `retryAfterS` while `maxQueued` (an option of every store) tasks or more
-   * are queued.
+   * taken; `unavailable` with `retryAfterS` while `maxQueued` tasks or more are queued.
    */
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
   get(id: string): Promise<Task | undefined>;
 
-  /** Newest first: tasks with a `seq` below `query.before`, at most `query.limit` of them. */
+  /** Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them. */
   list(query: ListQuery): Promise<TaskPage>;
 
   /**
-   * Applies `change`. A move out of `running` ends the lease; a move to `queued` makes the task
-   * claimable from `options.runAfter` on (default: at once).
+   * Applies `change` and returns the changed task. A change of state ends the lease; one to `queued`
+   * makes the task claimable from `options.runAfter` on (default: at once).
    *
-   * @throws `conflict` if the move is not allowed, or if `options.lease` is given and is not the
-   * lease that the task is now held by.
+   * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
+   * the task now, or if `options.from` is given and does not contain the task's state, which the message
+   * then names.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
-  /** Removes the task, whatever its state, and gives what was removed. */
+  /** Removes the task, whatever its state, and returns what was removed. */
   delete(id: string): Promise<Task>;
 
   /**
-   * Takes the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
-   * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under a
-   * lease that has run out (its worker died). It becomes `running` under a new lease; no other claim
-   * gets it until the lease runs out or the task leaves `running`. A queued task has one attempt more
-   * by it; a dead worker's attempt goes on, its progress kept, with one death more. Under a lease that
-   * has run out the task can be updated until another claim takes it. A store that one process has to
-   * itself lets all leases of the process before it run out when it is opened; one that several
-   * processes share looks for leases that have run out every few seconds, and may hold to a length of
-   * its own for all of them. `undefined` where there is none.
+   * Claims the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
+   * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under an expired
+   * lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the
+   * lease expires or the task leaves `running`. For a queued task this begins a new attempt; for a dead
+   * worker's task the attempt and its progress continue, and `stalledCount` grows by one. Until another
+   * claim takes the task, an expired lease still allows updates.
+   *
+   * A store that one process has to itself expires all leases when it is opened. A store that several
+   * processes share looks for expired leases every few seconds, and may use a lease of its own length.
+   *
+   * Returns undefined if there is no such task.
    */
   claim(query: ClaimQuery): Promise<Claim | undefined>;
 
   /**
-   * Extends the lease to `leaseMs` from now; `false` where it is no longer held. One that has run out is
-   * extended too, as long as no claim has taken the task and the store has not noticed.
+   * Extends the lease to `leaseMs` from now; false if it no longer holds the task. An expired lease is
+   * extended too, unless another claim has taken the task or the store has noticed the expiry.
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
@@ -81,10 +88,14 @@ export interface TaskStore {
   close(): Promise<void>;
 }
 
-/** A store and the feed to which all of its changes are published, whichever process makes them. */
-export interface OpenedStore {
-  store: TaskStore;
-  events: TaskEvents;
+/** What the stores of one process have in common. */
+export interface StoreOptions {
+  /** Tasks that may be queued; default 100,000. */
+  maxQueued?: number;
+  /** Default: the system's clock. */
+  now?: () => Date;
+  /** Where the store publishes its changes; default: a new feed. */
+  events?: TaskEventPublisher;
 }
 
 export interface Idempotency {
@@ -110,9 +121,13 @@ export interface TaskPage {
 }
 
 export interface UpdateOptions {
+  /** The lease that must hold the task. */
   lease?: string;
+  /** The states one of which the task must be in; default: any that the transition allows. */
+  from?: readonly State[];
+  /** When a task that becomes queued may be claimed. */
   runAfter?: Date;
-  /** The run has got further than those before it: their deaths no longer count. */
+  /** The run is further than those before it, so `stalledCount` starts from 0 again. */
   madeProgress?: boolean;
 }
 
@@ -123,11 +138,11 @@ export interface ClaimQuery {
 
 export interface Claim {
   task: Task;
-  /** Shown to `update` and `heartbeat` to prove that the task is still held. */
+  /** Proves to `update` and `heartbeat` that the task is still held. */
   lease: string;
-  /** Workers in a row that died with this task and got no further; 0 after every orderly move. */
+  /** Workers in a row that died with this task without progress; 0 after every change of state. */
   stalledCount: number;
-  /** How long the lease lasts without a heartbeat, where the store holds to a length of its own. */
+  /** How long the lease lasts without a heartbeat, if the store uses a length of its own. */
   leaseMs?: number;
 }
 

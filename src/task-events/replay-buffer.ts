@@ -1,17 +1,17 @@
-/** The newest of a sequence of entries, which are numbered from 1 on; bounded by count and by size. */
+/** The newest entries of a sequence numbered from 1, bounded by count and by total size. */
 export interface ReplayBuffer<T> {
-  /** Drops the oldest ones where there is no room; an entry that is too big alone is not kept. */
+  /** Drops the oldest entries to stay within the bounds; does not keep an entry that alone exceeds them. */
   add(entry: T, size: number): void;
-  /** Drops all; the next entry has the number behind `n`. */
+  /** Clears the buffer; the next entry gets number `n + 1`. */
   resetTo(n: number): void;
-  /** The entries behind number `n`, oldest first; `undefined` where one of them is gone or `n` is yet to come. */
+  /** Returns the entries after number `n`, oldest first; undefined if one of them is gone or `n` is not reached yet. */
   after(n: number): T[] | undefined;
   /** The number of the newest entry; 0: there has been none. */
   readonly newest: number;
 }
 
 export function createReplayBuffer<T>(maxEntries: number, maxSize: number): ReplayBuffer<T> {
-  // Rings: what is about entry n is in slot n modulo maxEntries.
+  // Rings: entry n and its size are in slot n modulo maxEntries.
   const entries: (T | undefined)[] = [];
   const sizes: number[] = [];
   let oldest = 1;

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventSourceMessage } from "eventsource-parser";
-import type { TaskEvent } from "../task-events.ts";
-import { parseDeleted, parseTask } from "./responses.ts";
+import { parseDeleted, parseTask, type TaskEvent } from "./responses.ts";
 import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 

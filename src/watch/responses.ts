@@ -10,6 +10,9 @@ const taskCheck = TypeCompiler.Compile(Task);
 const pageCheck = TypeCompiler.Compile(Page);
 const deletedCheck = TypeCompiler.Compile(Type.Pick(Task, ["id"]));
 
+/** A change of a task, read from `/tasks/events`. */
+export type TaskEvent = { type: "task"; task: Task } | { type: "deleted"; task: Pick<Task, "id"> };
+
 /** These throw an `Error` if `json` is not such a response of this service. */
 export const parseTask = (json: string) => parse(taskCheck, json);
 export const parsePage = (json: string | undefined) => parse(pageCheck, json ?? "");

@@ -1,4 +1,4 @@
-import type { TaskEvent } from "../task-events.ts";
+import type { TaskEvent } from "./responses.ts";
 
 /** Where a view writes: a terminal, a file or a pipe. */
 export interface Output {

@@ -3,7 +3,6 @@ import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { publishChanges } from "../../src/stores/publish-changes.ts";
 import { createTaskEvents } from "../../src/task-events.ts";
 import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
@@ -31,7 +30,7 @@ function connectionsOf(app: App): Promise<number> {
   return new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)));
 }
 
-/** The first block says only when to come back. */
+/** Opens a stream and takes its first block, which only has the reconnection time. */
 async function watch(app: App, headers?: Record<string, string>, query?: string) {
   const client = await openEvents(app, headers, query);
   expect(await client.take(1)).toEqual([{ type: "message", id: undefined, data: "" }]);
@@ -39,7 +38,7 @@ async function watch(app: App, headers?: Record<string, string>, query?: string)
 }
 
 describe("GET /tasks/events", () => {
-  it("is an event stream that nothing on the way may keep or hold back", async () => {
+  it("is an event stream that no proxy may cache or buffer", async () => {
     const { response } = await watch(await listen());
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
@@ -49,7 +48,7 @@ describe("GET /tasks/events", () => {
     });
   });
 
-  it("tells each change of a task as it happens, and that one is gone", async () => {
+  it("sends each change of a task as it happens, and its deletion", async () => {
     const app = await listen();
     const client = await watch(app);
     const created = await post(app);
@@ -58,12 +57,14 @@ describe("GET /tasks/events", () => {
     const queued = (await app.inject({ method: "POST", url: `${url}/retry` })).json();
     await app.inject({ method: "DELETE", url });
     const events = await client.take(4);
-    expect(tasksOf(events)).toEqual([created, canceled, queued]);
-    expect(events[3]).toMatchObject({ type: "deleted", data: JSON.stringify({ id: created.id }) });
+    expect(events.map(({ type }) => type)).toEqual(["task", "task", "task", "deleted"]);
+    expect(events.map(({ data }) => data)).toEqual(
+      [created, canceled, queued, { id: created.id }].map((task) => JSON.stringify(task)),
+    );
     expect(new Set(events.map(({ id }) => id)).size).toBe(4);
   });
 
-  it("tells all clients the same", async () => {
+  it("sends the same to all clients", async () => {
     const app = await listen();
     const clients = [await watch(app), await watch(app), await watch(app)];
     await post(app);
@@ -71,7 +72,7 @@ describe("GET /tasks/events", () => {
     for (const other of others) expect(other).toEqual(first);
   });
 
-  it("tells only of the task that is asked for", async () => {
+  it("sends only changes of the requested task", async () => {
     const app = await listen();
     const [one, two] = [await post(app, 1), await post(app, 2)];
     const client = await watch(app, {}, `?task=${two.id}`);
@@ -80,7 +81,7 @@ describe("GET /tasks/events", () => {
     expect((await client.take(1))[0]?.data).toBe(JSON.stringify({ id: two.id }));
   });
 
-  it("goes on behind Last-Event-ID, each change once and in order, whenever the client comes", async () => {
+  it("resumes after Last-Event-ID, each change once and in order, whenever the client reconnects", async () => {
     const app = await listen();
     const client = await watch(app);
     const posted = [await post(app, 0)];
@@ -92,7 +93,7 @@ describe("GET /tasks/events", () => {
       const connecting = watch(app, { "last-event-id": last?.id ?? "" });
       posted.push(await post(app, `${n} meanwhile`));
       const back = await connecting;
-      posted.push(await post(app, `${n} behind`));
+      posted.push(await post(app, `${n} after`));
       const events = await back.take(3);
       last = events.at(-1);
       seen.push(...tasksOf(events));
@@ -103,9 +104,9 @@ describe("GET /tasks/events", () => {
 
   it.each([
     ["of another feed", "0badf00d-1"],
-    ["nobody gave", "nonsense"],
+    ["that was never given", "nonsense"],
     ["without a character", ""],
-  ])("says that the list is to be read again behind an id %s", async (_, id) => {
+  ])("sends a reset after an id %s", async (_, id) => {
     const app = await listen();
     await post(app, "missed");
     const client = await watch(app, { "last-event-id": id });
@@ -117,19 +118,18 @@ describe("GET /tasks/events", () => {
     expect(await back.take(1)).toEqual([next]);
   });
 
-  it("says the same where it no longer knows what was missed", async () => {
-    const events = createTaskEvents({ maxEvents: 3 });
-    const start = events.lastId;
-    const app = await listen({ events });
+  it("sends a reset if it no longer has what was missed", async () => {
+    const store = createMemoryStore({ events: createTaskEvents({ maxEvents: 3 }) });
+    const start = store.events.lastId;
+    const app = await listen({ store });
     for (let n = 0; n < 4; n += 1) await post(app, n);
     const client = await watch(app, { "last-event-id": start });
     expect((await client.take(1))[0]?.type).toBe("reset");
   });
 
-  it("loses nothing for a client that reads slowly, and keeps nothing for it", async () => {
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
-    const app = await listen({ events, store });
+  it("loses nothing for a client that reads slowly, and buffers nothing for it", async () => {
+    const store = createMemoryStore();
+    const app = await listen({ store });
     const accepted = once(app.server, "connection");
     const client = await watch(app);
     const [socket] = await accepted;
@@ -141,7 +141,7 @@ describe("GET /tasks/events", () => {
       const task = newTask(`https://example.com/${n}?${filler}`, {}, new Date());
       urls.push(task.url);
       await store.create(task);
-      // As requests do, from turn to turn.
+      // Like requests, which arrive in several turns.
       if (n % 100 === 0) await new Promise(setImmediate);
     }
     expect(socket.writableLength).toBeLessThan(100_000);
@@ -149,10 +149,9 @@ describe("GET /tasks/events", () => {
     expect(tasksOf(await client.take(count)).map(({ url }) => url)).toEqual(urls);
   });
 
-  it("sends a sign of life every 15 seconds, with the place to come back to", async () => {
+  it("sends a heartbeat every 15 seconds, with the id to resume from", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    const events = createTaskEvents();
-    const app = await listen({ events });
+    const app = await listen();
     const client = await watch(app);
     await post(app);
     const [event] = await client.take(1);
@@ -160,11 +159,10 @@ describe("GET /tasks/events", () => {
     expect(await client.take(1)).toEqual([{ type: "message", id: event?.id, data: "" }]);
   });
 
-  it("cuts a client off that has taken nothing from one sign of life to the next", async () => {
+  it("disconnects a client that has read nothing between two heartbeats", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
-    const app = await listen({ events, store });
+    const store = createMemoryStore();
+    const app = await listen({ store });
     const idle = await watch(app);
     const stuck = connect((app.server.address() as AddressInfo).port, "127.0.0.1");
     onTestFinished(() => void stuck.destroy());
@@ -183,7 +181,7 @@ describe("GET /tasks/events", () => {
     await idle.take(2);
   });
 
-  it("is refused to more clients than the limit, until one goes", async () => {
+  it("refuses more clients than the limit, until one leaves", async () => {
     const app = await listen({ maxEventStreams: 2 });
     const first = await watch(app);
     await watch(app);
@@ -194,19 +192,22 @@ describe("GET /tasks/events", () => {
     await expect.poll(async () => (await openEvents(app)).response.statusCode).toBe(200);
   });
 
-  it("is refused to a client that does not take event streams", async () => {
+  it("refuses a client that does not accept event streams", async () => {
     const app = await buildApp();
     onTestFinished(() => app.close());
-    const answer = await app.inject({ url: "/tasks/events", headers: { accept: "text/html" } });
-    expect(answer.json()).toMatchObject({ status: 406, code: "not_acceptable" });
-    expect(answer.json().detail).toContain("text/event-stream");
+    const response = await app.inject({ url: "/tasks/events", headers: { accept: "text/html" } });
+    expect(response.json()).toMatchObject({ status: 406, code: "not_acceptable" });
+    expect(response.json().detail).toContain("text/event-stream");
   });
 
-  it("answers HEAD at once", async () => {
+  it("responds to HEAD at once", async () => {
     const app = await buildApp();
     onTestFinished(() => app.close());
-    const answer = await app.inject({ method: "HEAD", url: "/tasks/events" });
-    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([200, "text/event-stream"]);
+    const response = await app.inject({ method: "HEAD", url: "/tasks/events" });
+    expect([response.statusCode, response.headers["content-type"]]).toEqual([
+      200,
+      "text/event-stream",
+    ]);
   });
 
   it("ends when the service stops, which does not wait for its clients", async () => {
@@ -218,10 +219,9 @@ describe("GET /tasks/events", () => {
     await closed;
   });
 
-  it("does not mind that tasks still change when its streams have ended", async () => {
-    const events = createTaskEvents();
-    const store = publishChanges(createMemoryStore(), events);
-    const app = await listen({ events, store });
+  it("ends its streams while tasks still change", async () => {
+    const store = createMemoryStore();
+    const app = await listen({ store });
     const client = await watch(app);
     const change = async () => {
       for (let n = 0; n < 100; n += 1) {
@@ -230,8 +230,8 @@ describe("GET /tasks/events", () => {
       }
     };
     await Promise.all([change(), app.close()]);
-    const told = tasksOf(await client.rest()).length;
-    expect(told).toBeGreaterThan(0);
-    expect(told).toBeLessThan(100);
+    const sent = tasksOf(await client.rest()).length;
+    expect(sent).toBeGreaterThan(0);
+    expect(sent).toBeLessThan(100);
   });
 });

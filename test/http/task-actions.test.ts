@@ -33,40 +33,40 @@ async function addTask(state: State): Promise<string> {
   return id;
 }
 
-const post = (id: string, what: "cancel" | "retry") =>
-  app.inject({ method: "POST", url: `/tasks/${id}/${what}` });
+const post = (id: string, what: "cancel" | "retry", to = app) =>
+  to.inject({ method: "POST", url: `/tasks/${id}/${what}` });
 
 describe("POST /tasks/{id}/cancel", () => {
   it.each(["queued", "running"] as const)("cancels a task that is %s", async (state) => {
     const id = await addTask(state);
-    const answer = await post(id, "cancel");
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toMatchObject({ id, state: "canceled", progress: null });
-    expect(answer.json().finished_at).not.toBeNull();
-    expect(await store.get(id)).toEqual(answer.json());
+    const response = await post(id, "cancel");
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toMatchObject({ id, state: "canceled", progress: null });
+    expect(response.json().finished_at).not.toBeNull();
+    expect(await store.get(id)).toEqual(response.json());
   });
 
   it.each(["succeeded", "failed", "canceled"] as const)(
     "does not cancel a task that has %s",
     async (state) => {
       const id = await addTask(state);
-      const answer = await post(id, "cancel");
-      expect(answer.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
-      expect(answer.json().detail).toContain(`is ${state} and cannot become canceled`);
+      const response = await post(id, "cancel");
+      expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
+      expect(response.json().detail).toContain(`is ${state} and cannot become canceled`);
       expect((await store.get(id))?.state).toBe(state);
     },
   );
 });
 
 describe("POST /tasks/{id}/retry", () => {
-  it.each(["failed", "canceled"] as const)("queues a task again that has %s", async (state) => {
+  it.each(["failed", "canceled"] as const)("queues a %s task again", async (state) => {
     const id = await addTask(state);
     const parts = await files.openWorkFolder(id);
     writeFileSync(join(parts, "0"), "fetched");
-    const answer = await post(id, "retry");
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toMatchObject({ id, state: "queued", attempts: 0, error: null });
-    expect(answer.json().finished_at).toBeNull();
+    const response = await post(id, "retry");
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toMatchObject({ id, state: "queued", attempts: 0, error: null });
+    expect(response.json().finished_at).toBeNull();
     expect((await store.claim({ leaseMs: 1 }))?.task.id).toBe(id);
     expect(await files.ids()).toEqual([id]);
   });
@@ -76,38 +76,79 @@ describe("POST /tasks/{id}/retry", () => {
     async (state) => {
       const id = await addTask(state);
       const before = await store.get(id);
-      const answer = await post(id, "retry");
-      expect(answer.json()).toMatchObject({ status: 409, code: "conflict" });
-      expect(answer.json().detail).toContain(`is ${state};`);
+      const response = await post(id, "retry");
+      expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
+      expect(response.json().detail).toContain(`is ${state};`);
       expect(await store.get(id)).toEqual(before);
     },
   );
 
   it("queues it once for many requests at a time", async () => {
     const id = await addTask("failed");
-    const answers = await Promise.all(Array.from({ length: 10 }, () => post(id, "retry")));
-    const queued = answers.filter(({ statusCode }) => statusCode === 200);
-    const refused = answers.filter(({ statusCode }) => statusCode === 409);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => post(id, "retry")));
+    const queued = responses.filter(({ statusCode }) => statusCode === 200);
+    const refused = responses.filter(({ statusCode }) => statusCode === 409);
     expect([queued.length, refused.length]).toEqual([1, 9]);
   });
 });
 
-describe("either", () => {
-  it.each(["cancel", "retry"] as const)("answers 404 where there is no task: %s", async (what) => {
-    expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });
+describe("two processes with one store", () => {
+  it("queue a task once for two retries, and do not requeue its run", async () => {
+    const other = await buildApp({ store, files });
+    const id = await addTask("failed");
+    const retries = [post(id, "retry"), post(id, "retry", other)];
+    const responses = await Promise.all(retries);
+    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([
+      200, 409,
+    ]);
+    await store.claim({ leaseMs: 60_000 });
+    for (const process of [app, other]) {
+      const late = await post(id, "retry", process);
+      expect(late.json()).toMatchObject({ status: 409, code: "conflict" });
+      expect(late.json().detail).toContain("is running;");
+    }
+    expect(await store.get(id)).toMatchObject({ state: "running", attempts: 1 });
+    await other.close();
   });
 
-  it.each(["cancel", "retry"] as const)("passes over a body: %s", async (what) => {
+  it("do not cancel a task that has ended, whichever of them is asked", async () => {
+    const other = await buildApp({ store, files });
+    const id = await addTask("running");
+    const cancels = [post(id, "cancel"), post(id, "cancel", other)];
+    const responses = await Promise.all(cancels);
+    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([
+      200, 409,
+    ]);
+    for (const state of ["succeeded", "failed"] as const) {
+      const ended = await addTask(state);
+      for (const process of [app, other]) {
+        expect((await post(ended, "cancel", process)).statusCode).toBe(409);
+      }
+      expect(await store.get(ended)).toMatchObject({ state });
+    }
+    await other.close();
+  });
+});
+
+describe("either", () => {
+  it.each(["cancel", "retry"] as const)(
+    "responds with 404 if there is no task: %s",
+    async (what) => {
+      expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });
+    },
+  );
+
+  it.each(["cancel", "retry"] as const)("ignores a body: %s", async (what) => {
     const id = await addTask(what === "cancel" ? "queued" : "failed");
     const headers = { "content-type": "text/plain" };
     const url = `/tasks/${id}/${what}`;
-    const answer = await app.inject({ method: "POST", url, headers, payload: "not JSON" });
-    expect(answer.statusCode).toBe(200);
+    const response = await app.inject({ method: "POST", url, headers, payload: "not JSON" });
+    expect(response.statusCode).toBe(200);
   });
 });
 
 describe("DELETE /tasks/{id}", () => {
-  it("removes the file of the task and what was fetched for it", async () => {
+  it("removes the file of the task and its work folder", async () => {
     const { id } = await addFinishedTask({ store, files }, Buffer.from("content"));
     await files.openWorkFolder(id);
     const other = await addFinishedTask({ store, files }, Buffer.from("other"));
@@ -117,7 +158,7 @@ describe("DELETE /tasks/{id}", () => {
     expect((await app.inject(`/tasks/${other.id}/file`)).body).toBe("other");
   });
 
-  it("leaves the task where its file cannot be removed, so that it can be tried again", async () => {
+  it("keeps the task if its file cannot be removed, so that the request can be repeated", async () => {
     const { id } = await addFinishedTask({ store, files }, Buffer.from("content"));
     let failures = 1;
     const remove = async (given: string) => {

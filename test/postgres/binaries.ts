@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 
 /**
- * The folder with the programs of Postgres that `user` can run. The installed ones where possible;
- * else, because they are below a closed folder or were installed without their install script, a
+ * Returns the folder with the programs of Postgres that `user` can run: the installed one if possible; else,
+ * because it is below a closed folder or was installed without the install script, a
  * complete copy in `folder`.
  */
 export function findBinaries(folder: string, user: Pick<SpawnOptions, "uid" | "gid">): string {

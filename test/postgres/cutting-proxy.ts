@@ -2,20 +2,20 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Client } from "pg";
 
-/** A way to a Postgres that can be disturbed, over TCP on 127.0.0.1. */
+/** A TCP proxy on 127.0.0.1 for a Postgres server, which can interrupt connections. */
 export interface CuttingProxy extends AsyncDisposable {
-  /** Address of `database` of that server, through here. */
+  /** Returns the URL of the server's `database` through the proxy. */
   url(database: string): string;
-  /** Resets every connection, and each new one at once. */
+  /** Resets all connections, and new ones at once. */
   cut(): void;
-  /** Passes not a byte on; connections stay, and new ones get no answer. */
+  /** Forwards no more bytes; connections stay open, and new ones get no response. */
   stall(): void;
-  /** Goes on with connections that were stalled, and lets new ones through. */
+  /** Resumes stalled connections and accepts new ones. */
   restore(): void;
   close(): Promise<void>;
 }
 
-/** Stands in front of the server that `serverUrl` names, by a TCP address or by a socket's folder. */
+/** Starts a proxy for the server that `serverUrl` names by a TCP address or by a socket's directory. */
 export async function startCuttingProxy(serverUrl: string): Promise<CuttingProxy> {
   const { host, port } = new Client({ connectionString: serverUrl });
   const pairs = new Set<Pair>();
@@ -73,7 +73,7 @@ function reach(host: string, port: number): Socket {
     : connect({ host, port, noDelay: true });
 }
 
-/** Lets neither side live without the other. An "error" is always followed by a "close". */
+/** Destroys each side when the other closes. An "error" is always followed by a "close". */
 function tie({ client, server }: Pair, whenClosed: () => void): void {
   client.on("error", () => {}).on("close", () => server.destroy());
   server.on("error", () => {}).on("close", () => client.destroy());

@@ -4,8 +4,8 @@ import { inject, onTestFinished } from "vitest";
 import { type PostgresServer, startPostgres } from "./server.ts";
 
 /**
- * The URL of a new, empty database, dropped with all its connections by the function that `whenOver`
- * is given; default after the test.
+ * Creates an empty database and returns its URL. Passes the function that drops it, with all its connections,
+ * to `whenOver`; default: drops it after the test.
  */
 export async function openDatabase(
   whenOver: (drop: () => Promise<void>) => unknown = onTestFinished,
@@ -28,7 +28,7 @@ async function run(statement: string): Promise<void> {
   }
 }
 
-/** A server for this test alone, to be restarted or stopped at will. */
+/** Starts a server for this test alone, which may restart or stop it. */
 export async function startOwnPostgres(): Promise<PostgresServer> {
   const server = await startPostgres();
   onTestFinished(() => server.stop());

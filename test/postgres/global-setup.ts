@@ -3,7 +3,7 @@ import { startPostgres } from "./server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** A database on a server on which tests may make others. */
+    /** URL of a database; tests may create others on its server. */
     postgresUrl: string;
   }
 }

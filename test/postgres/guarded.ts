@@ -3,19 +3,19 @@ import { once } from "node:events";
 
 /** A program that does not outlive the process which started it. */
 export interface GuardedProgram {
-  /** What it has written to stderr, up to its last 10,000 characters. */
+  /** Returns the last 10,000 characters of its stderr. */
   log(): string;
   /** Resolves when it has written `words` to stderr; to false if it ended without them. */
   hasWritten(words: string): Promise<boolean>;
-  /** Resolves when it has ended by itself. */
+  /** Resolves when it has ended without `end`. */
   hasEnded(): Promise<void>;
   /** Interrupts it unless it has ended; resolves with its exit code. */
   end(): Promise<number | null>;
 }
 
 /**
- * The shell stands between us and the program: it waits for a word on its stdin, and a stdin that
- * ends without one says that we have died, however that happened.
+ * The shell runs the program and waits for a word on its stdin. If stdin ends without one, the process that
+ * started it has died.
  */
 const guard = `
 folder=$1; shift
@@ -28,7 +28,7 @@ wait $program; code=$?
 exit $code
 `;
 
-/** Starts `command`, to be interrupted when this process ends; `folder` is removed then. */
+/** Starts `command`; when this process ends, interrupts it and removes `folder`. */
 export function startGuarded(
   command: readonly string[],
   folder: string,

@@ -68,7 +68,7 @@ test("a server comes back with its data at the same address", async () => {
   expect(await one(await connectTo(server.url()), "SELECT one FROM kept")).toBe(42);
 });
 
-test("a server leaves no folder and no process behind", async () => {
+test("a stopped server leaves no folder and no process", async () => {
   const server = await startPostgres();
   const { pid, folder } = server;
   await server.stop();
@@ -91,7 +91,7 @@ test("a server does not outlive a process that is killed", async () => {
   await expect.poll(() => existsSync(folder) || isAlive(pid), { timeout: 10_000 }).toBe(false);
 });
 
-test("a server runs as nobody where its tests run as root, else as their user", async () => {
+test("a server runs as user nobody if its tests run as root, else as their user", async () => {
   const server = await startOwnPostgres();
   const uid = process.getuid?.();
   expect(statSync(`${server.folder}/data/postmaster.pid`).uid).toBe(uid === 0 ? 65534 : uid);
@@ -109,16 +109,16 @@ test("a cut connection is lost, and so is each new one until all is restored", a
   expect(await one(again, "SELECT 1 AS one")).toBe(1);
 });
 
-test("a stalled connection answers once it is restored, an old one like a new one", async () => {
+test("a stalled connection responds once it is restored, whether old or new", async () => {
   await using proxy = await startCuttingProxy(inject("postgresUrl"));
   const client = await connectTo(proxy.url("postgres"));
   proxy.stall();
-  const answered: string[] = [];
-  const old = one(client, "SELECT 1 AS one").finally(() => answered.push("old"));
-  const fresh = connectTo(proxy.url("postgres")).finally(() => answered.push("new"));
+  const responded: string[] = [];
+  const old = one(client, "SELECT 1 AS one").finally(() => responded.push("old"));
+  const fresh = connectTo(proxy.url("postgres")).finally(() => responded.push("new"));
   const direct = await connectTo(inject("postgresUrl"));
   await direct.query("SELECT pg_sleep(0.2)");
-  expect(answered).toEqual([]);
+  expect(responded).toEqual([]);
   proxy.restore();
   expect(await old).toBe(1);
   expect(await one(await fresh, "SELECT 2 AS one")).toBe(2);

@@ -7,13 +7,13 @@ import { type GuardedProgram, startGuarded } from "./guarded.ts";
 
 /** A Postgres of our own, reached through a unix socket in its temporary folder. */
 export interface PostgresServer extends AsyncDisposable {
-  /** Address of `database` for a superuser; default the one that every server has. */
+  /** Returns the URL of `database` for a superuser; default `postgres`. */
   url(database?: string): string;
-  /** The server's first process. */
+  /** Of the postmaster. */
   readonly pid: number;
-  /** All that it keeps. */
+  /** Holds its data and its socket. */
   readonly folder: string;
-  /** Closes every connection and comes back with the same data at the same address. */
+  /** Closes every connection and starts again with the same data at the same URL. */
   restart(): Promise<void>;
   /** Closes every connection and removes the folder. */
   stop(): Promise<void>;
@@ -26,9 +26,9 @@ const removal: RmOptions = { recursive: true, force: true };
 /**
  * Starts a server that ends with this process, however this process ends.
  *
- * `isDurable`: it waits for the disk, which tests need not.
+ * `isDurable`: syncs to the disk, which tests do not need.
  *
- * @throws with the words of Postgres when it does not come up.
+ * @throws Error with the output of Postgres if it does not start.
  */
 export async function startPostgres({ isDurable = false } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-postgres-"));
@@ -62,7 +62,7 @@ export async function startPostgres({ isDurable = false } = {}): Promise<Postgre
   }
 }
 
-/** Sorts text as people do, like most servers and unlike JavaScript. */
+/** With ICU collation, as on most servers; it sorts differently from JavaScript. */
 const initOptions =
   "--username=postgres --auth=trust --encoding=UTF8 --locale-provider=icu --icu-locale=en --no-sync";
 

@@ -8,39 +8,41 @@ import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness, type RunnerHarness } from "./harness.ts";
 
-/** No heartbeat that is not asked for comes within a test. */
+/** Longer than any test, so that heartbeats are only sent on demand. */
 const leaseMs = 600_000;
 
-const ways: [string, (scene: RunnerHarness, id: string) => Promise<unknown>][] = [
+const ways: [string, (harness: RunnerHarness, id: string) => Promise<unknown>][] = [
   ["canceled", ({ store }, id) => store.update(id, { state: "canceled" })],
   ["deleted", ({ store }, id) => store.delete(id)],
 ];
 
 describe.each(ways)("a task that is %s", (_name, end) => {
-  test("while it is downloaded stops at once, and leaves no parts", async () => {
+  test("during its download stops at once, and leaves no parts", async () => {
     const ended = Promise.withResolvers<unknown>();
-    const scene = createRunnerHarness({
+    const harness = createRunnerHarness({
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(undefined)),
     });
-    const { id } = await scene.add();
-    scene.runner.start();
-    await scene.untilLoading(id);
-    expect(scene.files.parts()).toEqual([id]);
-    await end(scene, id);
+    const { id } = await harness.add();
+    harness.runner.start();
+    await harness.untilLoading(id);
+    expect(harness.files.parts()).toEqual([id]);
+    await end(harness, id);
     await ended.promise;
-    await vi.waitUntil(() => scene.files.parts().length === 0);
-    const next = await scene.add("https://video.example.com/next");
-    await scene.until(next.id, "running");
-    expect(await scene.store.get(id)).toEqual(
-      scene.states(id).includes("canceled") ? expect.objectContaining({ attempts: 1 }) : undefined,
+    await vi.waitUntil(() => harness.files.parts().length === 0);
+    const next = await harness.add("https://video.example.com/next");
+    await harness.until(next.id, "running");
+    expect(await harness.store.get(id)).toEqual(
+      harness.states(id).includes("canceled")
+        ? expect.objectContaining({ attempts: 1 })
+        : undefined,
     );
   });
 
-  test("while its page is resolved never gets to the engine", async () => {
+  test("during the resolving never reaches the engine", async () => {
     const resolving = Promise.withResolvers<void>();
     let downloads = 0;
-    const scene = createRunnerHarness({
+    const harness = createRunnerHarness({
       leaseMs,
       resolver: createTestResolver(
         (_url, signal) =>
@@ -54,36 +56,39 @@ describe.each(ways)("a task that is %s", (_name, end) => {
         return writeMedium(job);
       },
     });
-    const { id } = await scene.add();
-    scene.runner.start();
+    const { id } = await harness.add();
+    harness.runner.start();
     await resolving.promise;
-    await end(scene, id);
-    await scene.runner.stop();
-    expect([downloads, scene.files.parts()]).toEqual([0, []]);
-    expect(scene.log.at(-1)).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });
+    await end(harness, id);
+    await harness.runner.stop();
+    expect([downloads, harness.files.parts()]).toEqual([0, []]);
+    expect(harness.log.at(-1)).toMatchObject({
+      task: id,
+      msg: expect.stringContaining("run ended"),
+    });
   });
 
-  test("while its result is being kept has none in the end", async () => {
+  test("while its result is being saved has none in the end", async () => {
     const files = createTestFiles();
-    const scene = createRunnerHarness({
+    const harness = createRunnerHarness({
       files: {
         ...files,
         async saveResult(id, path) {
           await files.saveResult(id, path);
-          await end(scene, id);
+          await end(harness, id);
         },
       },
     });
-    await scene.add();
-    scene.runner.start();
-    await vi.waitUntil(() => scene.log.length === 2);
-    await scene.runner.stop();
+    await harness.add();
+    harness.runner.start();
+    await vi.waitUntil(() => harness.log.length === 2);
+    await harness.runner.stop();
     expect([files.results(), files.parts()]).toEqual([[], []]);
     files.destroy();
   });
 
-  test("while it waits for its retry leaves no parts", async () => {
-    const scene = createRunnerHarness({
+  test("during the delay of its retry leaves no parts", async () => {
+    const harness = createRunnerHarness({
       now: createClock().now,
       backoffMs: 1000,
       downloads: async ({ folder }) => {
@@ -91,12 +96,12 @@ describe.each(ways)("a task that is %s", (_name, end) => {
         throw new ServiceError("upstream_unreachable", "connection lost");
       },
     });
-    const { id } = await scene.add();
-    scene.runner.start();
-    await scene.until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
-    expect(scene.files.parts()).toEqual([id]);
-    await end(scene, id);
-    await vi.waitUntil(() => scene.files.parts().length === 0);
+    const { id } = await harness.add();
+    harness.runner.start();
+    await harness.until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
+    expect(harness.files.parts()).toEqual([id]);
+    await end(harness, id);
+    await vi.waitUntil(() => harness.files.parts().length === 0);
   });
 });
 
@@ -110,7 +115,7 @@ test("a task deleted after its success loses its file", async () => {
   await vi.waitUntil(() => files.results().length === 0);
 });
 
-test("a task canceled and put back at once keeps what its new run makes", async () => {
+test("a task canceled and requeued at once keeps the result of its new run", async () => {
   const { runner, store, files, add, until, untilLoading } = createRunnerHarness({
     downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
   });
@@ -126,7 +131,7 @@ test("a task canceled and put back at once keeps what its new run makes", async 
   expect([files.results(), files.parts()]).toEqual([[id], []]);
 });
 
-test("a run that is slow to end delays the next run of its task, not those of others", async () => {
+test("a run that is slow to end delays the next run of its own task only", async () => {
   const gate = Promise.withResolvers<void>();
   let active = 0;
   const { runner, store, add, until, untilLoading } = createRunnerHarness({

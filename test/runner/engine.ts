@@ -4,14 +4,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Download, DownloadContext, DownloadJob, Engine } from "../../src/engines/engine.ts";
 
-/** What the test's engine does with a job; `count` is how many it has had for this address, from 1. */
+/** Does a job of the test engine; `count` is the number of jobs for this URL so far, from 1. */
 export type Downloads = (
   job: DownloadJob,
   context: DownloadContext,
   count: number,
 ) => Promise<Download>;
 
-/** An engine that needs no network: it writes the format's address as the medium, or does as told. */
+/** Creates an engine without network: it writes the format's URL as the media file, or calls `downloads`. */
 export function createTestEngine(downloads: Downloads = writeMedium): Engine {
   const counts = new Map<string, number>();
   return {
@@ -41,7 +41,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
   };
 }
 
-/** Leaves something in the folder and goes on until it is aborted. */
+/** Writes a part and waits until it is aborted. */
 export async function neverEnd({ folder }: DownloadJob, context: DownloadContext): Promise<never> {
   await writeFile(join(folder, "part"), "begun");
   context.onProgress({ stage: "downloading", downloaded_bytes: 5, total_bytes: 100 });

@@ -8,9 +8,11 @@ import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
 
-const refused = new ServiceError("upstream_status", "it answered 503", { retryable: true });
+const refused = new ServiceError("upstream_status", "the response has status 503", {
+  retryable: true,
+});
 
-/** Leaves a part behind, then throws `failure`, the first `times` times. */
+/** Writes a part, then throws `failure`; succeeds after `times` calls. */
 function failing(failure: unknown, times = Infinity): Downloads {
   return async (job, _context, count) => {
     if (count > times) return writeMedium(job);
@@ -19,13 +21,17 @@ function failing(failure: unknown, times = Infinity): Downloads {
   };
 }
 
-describe("a failure that may pass", () => {
-  test("is tried again until it has passed, in sight meanwhile", async () => {
+describe("a retryable failure", () => {
+  test("is retried until it passes; the error is visible meanwhile", async () => {
     const { runner, add, until, states } = createRunnerHarness({ downloads: failing(refused, 2) });
     const { id } = await add();
     runner.start();
     const waiting = await until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
-    const error = { code: "upstream_status", message: "it answered 503", retryable: true };
+    const error = {
+      code: "upstream_status",
+      message: "the response has status 503",
+      retryable: true,
+    };
     expect(waiting).toMatchObject({ error, finished_at: null });
     expect(await until(id, ({ state, attempts }) => state === "running" && attempts === 2)).toEqual(
       expect.objectContaining({ error }),
@@ -34,7 +40,7 @@ describe("a failure that may pass", () => {
     expect(states(id).join(" ")).toBe("queued running queued running queued running succeeded");
   });
 
-  test("is final after the last attempt; the parts stay for a retry to go on from", async () => {
+  test("is final after the last attempt; the parts stay for a retry to resume from", async () => {
     const { runner, files, add, until } = createRunnerHarness({
       maxAttempts: 2,
       downloads: failing(refused),
@@ -47,7 +53,7 @@ describe("a failure that may pass", () => {
     expect(files.parts()).toEqual([id]);
   });
 
-  test("waits for its back-off, doubled with each attempt, or as long as the server asks", async () => {
+  test("is retried after a back-off, doubled with each attempt, or as late as the server asks", async () => {
     const clock = createClock();
     const asked = new ServiceError("too_many_requests", "slow down", { retryAfterS: 60 });
     const { runner, store, add, until } = createRunnerHarness({
@@ -64,7 +70,7 @@ describe("a failure that may pass", () => {
     for (const waitMs of [5_000, 10_000, 60_000, 40_000]) {
       await until(id, ({ state, attempts }) => state === "queued" && attempts === attempt);
       clock.advance(waitMs - 1);
-      // Another task's run wakes the runner: it must find nothing of the first one to do.
+      // The other task wakes the runner, which must not claim the first one yet.
       await until((await add("https://other.test/")).id, "running");
       expect(await store.get(id)).toMatchObject({ state: "queued", attempts: attempt });
       clock.advance(1);
@@ -75,7 +81,7 @@ describe("a failure that may pass", () => {
   });
 });
 
-describe("a failure that will not pass", () => {
+describe("a failure that is not retryable", () => {
   test.each([
     "no_media",
     "drm_protected",
@@ -94,7 +100,7 @@ describe("a failure that will not pass", () => {
     expect(files.parts()).toEqual([]);
   });
 
-  test("an error that nobody foresaw is internal, not tried again, and in the log", async () => {
+  test("an unexpected error is internal, not retried, and in the log", async () => {
     const fault = new TypeError("x is not a function at /secret/path");
     const { runner, log, add, until } = createRunnerHarness({ downloads: failing(fault) });
     const { id } = await add();
@@ -107,11 +113,11 @@ describe("a failure that will not pass", () => {
     expect(log).toContainEqual(expect.objectContaining({ err: fault, task: id, code: "internal" }));
   });
 
-  test("a full disk fails the task alone, whose parts are gone before; others go on", async () => {
+  test("a full disk fails only its task, whose parts are removed before", async () => {
     const { runner, files, add, until } = createRunnerHarness({
       downloads: async (job, context, count) => {
         if (job.format.url !== "https://large.test/") return writeMedium(job);
-        return failing(new ServiceError("disk_full", "no room"))(job, context, count);
+        return failing(new ServiceError("disk_full", "no space"))(job, context, count);
       },
     });
     const large = await add("https://large.test/");
@@ -123,7 +129,7 @@ describe("a failure that will not pass", () => {
   });
 });
 
-test("no run begins while less is free than must be", async () => {
+test("no run starts with too little free disk space", async () => {
   const files = { ...createTestFiles(), freeBytes: async () => 99 };
   const resolver = createTestResolver(() => Promise.reject(new Error("must not be asked")));
   const { runner, add, until } = createRunnerHarness({ files, resolver, minFreeBytes: 100 });
@@ -152,7 +158,7 @@ test("a run that lasts too long ends with upstream_timeout, in the resolver as i
   expect(await until(medium.id, "failed")).toMatchObject({ error });
 });
 
-test("what fails in resolving is judged like the rest", async () => {
+test("a failure in resolving is treated like others", async () => {
   const blocked = new ServiceError("address_blocked", "127.0.0.1 is not public");
   const { runner, add, until } = createRunnerHarness({
     resolver: createTestResolver(() => Promise.reject(blocked)),

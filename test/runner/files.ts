@@ -12,7 +12,7 @@ export interface TestFiles extends FileStore {
   destroy(): void;
 }
 
-/** Files on the disk that a test can look at. */
+/** Creates files on the disk that a test can inspect. */
 export function createTestFiles(): TestFiles {
   const folder = mkdtempSync(join(tmpdir(), "unreel-runner-"));
   const names = (kind: string) => {

@@ -4,8 +4,6 @@ import type { FileStore } from "../../src/files/files.ts";
 import { createRunner, type Runner, type RunnerOptions } from "../../src/runner.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { publishChanges } from "../../src/stores/publish-changes.ts";
-import { createTaskEvents, type TaskEvent, type TaskEvents } from "../../src/task-events.ts";
 import type { Task, TaskOptions } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { createTestEngine, type Downloads } from "./engine.ts";
@@ -14,43 +12,39 @@ import { createTestResolver } from "./resolver.ts";
 
 export interface RunnerHarness {
   store: TaskStore;
-  /** The runner's feed. */
-  events: TaskEvents;
   runner: Runner;
   files: TestFiles;
   engine: Engine;
   log: Record<string, unknown>[];
-  /** All changes so far. */
-  changes: readonly TaskEvent[];
+  /** The tasks after each change so far. */
+  changes: readonly Task[];
   add: (url?: string, options?: TaskOptions) => Promise<Task>;
-  /** The first change of the task, past or to come, that brought it into a state or was as told. */
+  /** Resolves to the task after its first change, past or future, that meets the condition. */
   until: (id: string, wanted: Task["state"] | ((task: Task) => boolean)) => Promise<Task>;
-  /** The first change that shows bytes on the disk. */
+  /** Resolves after the first change with downloaded bytes. */
   untilLoading: (id: string) => Promise<Task>;
   states: (id: string) => Task["state"][];
 }
 
-export type SceneOptions = Partial<Omit<RunnerOptions, "store" | "events" | "files" | "logger">> & {
+export type RunnerHarnessOptions = Partial<Omit<RunnerOptions, "store" | "files" | "logger">> & {
   store?: TaskStore;
   files?: FileStore;
   downloads?: Downloads | undefined;
 };
 
-/** A runner with a memory store and parts that do as told; ended behind the test. */
+/** Creates a runner with a memory store and test doubles, stopped after the test. */
 export function createRunnerHarness({
-  store: given,
   downloads,
   ...options
-}: SceneOptions = {}): RunnerHarness {
-  const events = createTaskEvents();
+}: RunnerHarnessOptions = {}): RunnerHarness {
   const now = options.now ?? (() => new Date());
-  const store = publishChanges(given ?? createMemoryStore({ now }), events);
+  const store = options.store ?? createMemoryStore({ now });
   const files = createTestFiles();
   const engine = options.engine ?? createTestEngine(downloads);
-  const changes: TaskEvent[] = [];
+  const changes: Task[] = [];
   const waiters = new Set<() => void>();
-  events.subscribe((change) => {
-    changes.push(structuredClone(change));
+  store.events.subscribe(({ type, json }) => {
+    if (type === "task") changes.push(JSON.parse(json));
     for (const waiter of waiters) waiter();
   });
   const log: Record<string, unknown>[] = [];
@@ -69,7 +63,6 @@ export function createRunnerHarness({
     ...options,
     engine,
     store,
-    events,
     files: options.files ?? files,
     logger: { info: write, warn: write, error: write } as RunnerOptions["logger"],
   });
@@ -79,17 +72,15 @@ export function createRunnerHarness({
     files.destroy();
   });
 
-  function tasksOf(id: string): Task[] {
-    return changes.flatMap((change) =>
-      change.type === "task" && change.task.id === id ? [change.task] : [],
-    );
+  function changesOf(id: string): Task[] {
+    return changes.filter((task) => task.id === id);
   }
 
   function until(id: string, wanted: Task["state"] | ((task: Task) => boolean)): Promise<Task> {
     const suits = typeof wanted === "function" ? wanted : ({ state }: Task) => state === wanted;
     const { promise, resolve } = Promise.withResolvers<Task>();
     const look = () => {
-      const found = tasksOf(id).find(suits);
+      const found = changesOf(id).find(suits);
       if (found === undefined) return;
       waiters.delete(look);
       resolve(found);
@@ -101,7 +92,6 @@ export function createRunnerHarness({
 
   return {
     store,
-    events,
     runner,
     files,
     engine,
@@ -112,7 +102,7 @@ export function createRunnerHarness({
     until,
     untilLoading: (id) => until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0),
     states: (id) =>
-      tasksOf(id)
+      changesOf(id)
         .map(({ state }) => state)
         .filter((state, at, all) => state !== all[at - 1]),
   };

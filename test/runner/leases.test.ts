@@ -6,8 +6,8 @@ import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 
-describe("a task whose runs end together with the service", () => {
-  test("goes on in the same attempt after four of them", async () => {
+describe("a task whose workers die", () => {
+  test("continues in the same attempt after four of them", async () => {
     const { store } = await killed(4);
     const { runner, until } = createRunnerHarness({ store });
     runner.start();
@@ -15,7 +15,7 @@ describe("a task whose runs end together with the service", () => {
     expect(await until(task?.id ?? "", "succeeded")).toMatchObject({ attempts: 1 });
   });
 
-  test("fails for good after five of them, whatever attempts are left", async () => {
+  test("fails after five of them, whatever attempts are left", async () => {
     const { store, id } = await killed(5);
     let downloads = 0;
     const { runner, until } = createRunnerHarness({
@@ -32,7 +32,7 @@ describe("a task whose runs end together with the service", () => {
     expect([attempts, downloads]).toEqual([1, 0]);
   });
 
-  test("starts to count anew once a run has more bytes than those before it had", async () => {
+  test("counts them from 0 again once a run has more bytes than earlier ones", async () => {
     const { store, clock, id } = await killed(2, 100);
     const { runner, until } = createRunnerHarness({
       store,
@@ -50,7 +50,7 @@ describe("a task whose runs end together with the service", () => {
     expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 1 });
   });
 
-  test("does not start anew where a run only got as far as those before it", async () => {
+  test("does not count from 0 again if a run has only as many bytes as earlier ones", async () => {
     const { store, clock, id } = await killed(1, 100);
     const { runner, until, changes } = createRunnerHarness({
       store,
@@ -62,16 +62,14 @@ describe("a task whose runs end together with the service", () => {
     });
     runner.start();
     await until(id, ({ progress }) => progress?.total_bytes === 900);
-    const resolving = changes.find(
-      ({ task }) => "progress" in task && task.progress?.stage === "resolving",
-    );
-    expect(resolving).toMatchObject({ task: { progress: { downloaded_bytes: 100 } } });
+    const resolving = changes.find(({ progress }) => progress?.stage === "resolving");
+    expect(resolving).toMatchObject({ progress: { downloaded_bytes: 100 } });
     clock.advance(60_000);
     expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 2 });
   });
 });
 
-test("heartbeats keep a task longer than its lease", async () => {
+test("heartbeats hold a task longer than its lease", async () => {
   const beats: boolean[] = [];
   const inner = createMemoryStore();
   const store: TaskStore = {
@@ -96,7 +94,7 @@ test("heartbeats keep a task longer than its lease", async () => {
   expect(states(id)).toEqual(["queued", "running"]);
 });
 
-test("a run whose task another claim has taken is ended, and touches nothing more", async () => {
+test("a run whose task another claim has taken is aborted, and changes nothing more", async () => {
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   const aborted = Promise.withResolvers<unknown>();
@@ -118,7 +116,7 @@ test("a run whose task another claim has taken is ended, and touches nothing mor
   expect(files.parts()).toEqual([id]);
 });
 
-test("a task that its own runner claims again, as after a long sleep, is run by one at a time", async () => {
+test("a task that its own runner claims again, as after a suspend, has one run at a time", async () => {
   const clock = createClock();
   let active = 0;
   const { runner, add, until, untilLoading } = createRunnerHarness({
@@ -142,12 +140,12 @@ test("a task that its own runner claims again, as after a long sleep, is run by 
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
 });
 
-/** A store with one task, of which `deaths` runs have died, with `bytes` on the disk. */
-async function killed(deaths: number, bytes = 0) {
+/** Creates a store with one task, whose worker died `count` times after `bytes` were downloaded. */
+async function killed(count: number, bytes = 0) {
   const clock = createClock();
   const store = createMemoryStore({ now: clock.now });
   const { id } = await store.create(newTask("https://video.example.com/", {}, clock.now()));
-  for (let run = 0; run < deaths; run += 1) {
+  for (let run = 0; run < count; run += 1) {
     await store.claim({ leaseMs: 1 });
     clock.advance(1);
   }

@@ -52,7 +52,7 @@ describe("a file's name", () => {
   });
 });
 
-describe("the name in an address", () => {
+describe("the name in a URL", () => {
   test.each([
     ["https://example.com/films/a%20b%C3%A4r.m3u8?token=1#t", "a b\u00E4r"],
     ["https://example.com/watch/v1.2.final", "v1.2"],
@@ -64,7 +64,7 @@ describe("the name in an address", () => {
   });
 });
 
-describe("the wait before a retry", () => {
+describe("the delay before a retry", () => {
   const delay = (attempt: number, random: number, retryAfterS?: number) =>
     retryDelayMs({ attempt, backoffMs: 1000, retryAfterS, random: () => random });
 
@@ -73,11 +73,11 @@ describe("the wait before a retry", () => {
     expect(waits).toEqual([1000, 2000, 4000, 256_000, 300_000, 300_000, 300_000]);
   });
 
-  test("is spread over its second half", () => {
+  test("is spread over the second half of its length", () => {
     expect([delay(3, 0), delay(3, 0.5), delay(3, 1)]).toEqual([2000, 3000, 4000]);
   });
 
-  test("is never shorter than the server asks, be it longer than five minutes", () => {
+  test("is never shorter than the server asks, even for more than five minutes", () => {
     expect([delay(1, 1, 30), delay(6, 1, 30), delay(1, 1, 3600)]).toEqual([
       30_000, 32_000, 3_600_000,
     ]);

@@ -7,18 +7,19 @@ import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { type RunnerHarness, createRunnerHarness } from "./harness.ts";
+import { createTaskEvents, changeEvent } from "../../src/task-events.ts";
+import { createRunnerHarness } from "./harness.ts";
 
-/** What other processes do to the tasks of a store reaches a runner late, or not at all. */
+/** Events of changes that other processes make may reach a runner late, or never. */
 
-const away = new ServiceError("unavailable", "the task store does not answer");
+const unavailable = new ServiceError("unavailable", "the task store does not respond");
 
 describe("a run that cannot reach the store", () => {
   test.each([
-    ["answers none", () => new Promise<never>(() => {})],
-    ["refuses all", () => Promise.reject(away)],
+    ["responds to none", () => new Promise<never>(() => {})],
+    ["refuses all", () => Promise.reject(unavailable)],
   ])(
-    "ends while it surely holds its task, where the store %s of its heartbeats",
+    "ends while its lease is certain to hold, if the store %s of its heartbeats",
     async (_way, fail) => {
       const leaseMs = 2_000;
       let sentMs = 0;
@@ -43,10 +44,10 @@ describe("a run that cannot reach the store", () => {
     },
   );
 
-  test("puts its task back where it can after all, no attempt and no death counted", async () => {
+  test("requeues its task if it can after all, without counting an attempt or a dead worker", async () => {
     const inner = createMemoryStore();
     const { runner, add, until, log, states } = createRunnerHarness({
-      store: { ...inner, heartbeat: () => Promise.reject(away) },
+      store: { ...inner, heartbeat: () => Promise.reject(unavailable) },
       leaseMs: 100,
       downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
     });
@@ -62,7 +63,7 @@ describe("a run that cannot reach the store", () => {
     expect(starts).toMatchObject([{ stalledCount: 0 }, { stalledCount: 0 }]);
   });
 
-  test("has its lease from when it was asked for, however late the answer came", async () => {
+  test("counts its lease from the request, however late the response came", async () => {
     const inner = createMemoryStore();
     let downloads = 0;
     const { runner, add, until, log } = createRunnerHarness({
@@ -83,7 +84,7 @@ describe("a run that cannot reach the store", () => {
     const { id } = await add();
     runner.start();
     await until(id, "succeeded");
-    expect(log[1]).toMatchObject({ msg: expect.stringMatching(/^run (put back|ended)/) });
+    expect(log[1]).toMatchObject({ msg: expect.stringMatching(/^run (interrupted|ended)/) });
     expect(downloads).toBe(1);
   });
 });
@@ -94,24 +95,24 @@ describe("a task that another process cancels or deletes", () => {
     ["deleted", (store, id) => store.delete(id)],
   ];
 
-  test.each(ways)("is no longer run once it is %s, without any news of it", async (_way, end) => {
-    const inner = createMemoryStore();
+  test.each(ways)("is no longer run once it is %s, without an event of it", async (_way, end) => {
+    const { store, unheard } = withUnheardChanges(createMemoryStore());
     const aborted = Promise.withResolvers<unknown>();
     const { runner, add, untilLoading, log } = createRunnerHarness({
-      store: inner,
+      store,
       leaseMs: 300,
       downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
     });
     const { id } = await add();
     runner.start();
     await untilLoading(id);
-    await end(inner, id);
+    await unheard(() => end(store, id));
     await aborted.promise;
     await vi.waitUntil(() => log.length === 2);
     expect(log[1]).toMatchObject({ msg: expect.stringContaining("canceled, deleted or claimed") });
   });
 
-  test.each(ways)("between its claim and its run, is %s: it leaves nothing", async (_way, end) => {
+  test.each(ways)("that is %s between its claim and its run leaves nothing", async (_way, end) => {
     const inner = createMemoryStore();
     const store: TaskStore = {
       ...inner,
@@ -119,57 +120,56 @@ describe("a task that another process cancels or deletes", () => {
         const claim = await inner.claim(query);
         if (claim === undefined) return undefined;
         await end(inner, claim.task.id);
-        await tell(scene, claim.task.id);
         await new Promise((resolve) => setImmediate(resolve));
         return claim;
       },
     };
-    const scene: RunnerHarness = createRunnerHarness({
+    const harness = createRunnerHarness({
       store,
       leaseMs: 600_000,
       downloads: neverEnd,
     });
-    await scene.add();
-    scene.runner.start();
-    await vi.waitUntil(() => scene.log.length === 2);
-    await scene.runner.stop();
-    expect([scene.log[1]?.["msg"], scene.files.parts()]).toEqual([
+    await harness.add();
+    harness.runner.start();
+    await vi.waitUntil(() => harness.log.length === 2);
+    await harness.runner.stop();
+    expect([harness.log[1]?.["msg"], harness.files.parts()]).toEqual([
       "run ended: the task was canceled, deleted or claimed elsewhere",
       [],
     ]);
   });
-
-  async function tell({ events }: RunnerHarness, id: string): Promise<void> {
-    events.publish({ type: "deleted", task: { id } });
-  }
 });
 
-test("a run that fails when its task is another's already leaves the files to that one", async () => {
-  const inner = createMemoryStore();
+test("a run that fails after another claim took its task leaves the files to that one", async () => {
+  const { store, unheard } = withUnheardChanges(createMemoryStore());
   const { runner, files, add, log } = createRunnerHarness({
-    store: inner,
+    store,
     concurrency: 1,
     downloads: async ({ folder }) => {
       await writeFile(join(folder, "part"), "begun");
-      const [task] = (await inner.list({ limit: 1 })).tasks;
-      for (const state of ["canceled", "queued"] as const) {
-        await inner.update(task?.id ?? "", { state });
-      }
-      await inner.claim({ leaseMs: 600_000 });
-      throw new ServiceError("no_media", "the answer is no medium");
+      const [task] = (await store.list({ limit: 1 })).tasks;
+      await unheard(async () => {
+        for (const state of ["canceled", "queued"] as const) {
+          await store.update(task?.id ?? "", { state });
+        }
+        await store.claim({ leaseMs: 600_000 });
+      });
+      throw new ServiceError("no_media", "the response is not media");
     },
   });
   const { id } = await add();
   runner.start();
   await vi.waitUntil(() => log.length === 2);
   await runner.stop();
-  expect(await inner.get(id)).toMatchObject({ state: "running", error: null });
+  expect(await store.get(id)).toMatchObject({ state: "running", error: null });
   expect(files.parts()).toEqual([id]);
 });
 
-test("news that are older than a run do not end it", async () => {
+test("an event that is older than a run does not end it", async () => {
   const gate = new AbortController();
-  const { runner, events, files, add, until, untilLoading, states } = createRunnerHarness({
+  const events = createTaskEvents();
+  const { runner, files, add, until, untilLoading, states } = createRunnerHarness({
+    store: createMemoryStore({ events }),
     downloads: async (job, context) => {
       context.onProgress({ stage: "downloading", downloaded_bytes: 5, total_bytes: 100 });
       await once(gate.signal, "abort");
@@ -180,7 +180,8 @@ test("news that are older than a run do not end it", async () => {
   const task = await add();
   runner.start();
   await untilLoading(task.id);
-  events.publish({ type: "task", task: { ...task, state: "canceled" } });
+  const canceled = { ...task, state: "canceled" as const };
+  events.publish(changeEvent(canceled, JSON.stringify(canceled)));
   await until(task.id, "canceled");
   await new Promise((resolve) => setImmediate(resolve));
   gate.abort();
@@ -189,3 +190,26 @@ test("news that are older than a run do not end it", async () => {
   expect(states(task.id)).not.toContain("failed");
   expect(files.results()).toEqual([task.id]);
 });
+
+/** Wraps a store whose feed leaves out what is changed in `unheard`. */
+function withUnheardChanges(inner: TaskStore) {
+  let isSilent = false;
+  const store: TaskStore = {
+    ...inner,
+    events: {
+      ...inner.events,
+      subscribe: (listener) =>
+        inner.events.subscribe((event) => {
+          if (!isSilent) listener(event);
+        }),
+    },
+  };
+  return {
+    store,
+    async unheard(change: () => Promise<unknown>): Promise<void> {
+      isSilent = true;
+      await change();
+      isSilent = false;
+    },
+  };
+}

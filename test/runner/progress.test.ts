@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 
 interface Saved extends Progress {
   atMs: number;
-  gotFurther: boolean;
+  madeProgress: boolean;
 }
 
 function start(bytesBefore = 0, fails: (count: number) => boolean = () => false) {
@@ -17,10 +17,10 @@ function start(bytesBefore = 0, fails: (count: number) => boolean = () => false)
   let count = 0;
   const report = createProgressReport({
     bytesBefore,
-    async save(progress, gotFurther) {
+    async save(progress, madeProgress) {
       count += 1;
       if (fails(count)) throw new Error("no");
-      saved.push({ ...progress, gotFurther, atMs: Date.now() - startMs });
+      saved.push({ ...progress, madeProgress, atMs: Date.now() - startMs });
     },
     now: () => new Date(),
   });
@@ -30,7 +30,7 @@ function start(bytesBefore = 0, fails: (count: number) => boolean = () => false)
 const at = (downloaded_bytes: number | null, total_bytes: number | null = null) =>
   ({ stage: "downloading", downloaded_bytes, total_bytes }) satisfies DownloadProgress;
 
-test("however often it is reported, it is saved twice a second, the newest each time", async () => {
+test("frequent reports are saved twice a second, the newest each time", async () => {
   const { report, saved } = start();
   for (let ms = 0; ms < 1_999; ms += 1) {
     report.report(at(ms + 1));
@@ -38,10 +38,10 @@ test("however often it is reported, it is saved twice a second, the newest each 
   }
   expect(saved.map(({ atMs }) => atMs)).toEqual([0, 500, 1000, 1500]);
   expect(saved.map(({ downloaded_bytes }) => downloaded_bytes)).toEqual([1, 500, 1000, 1500]);
-  expect(saved.map(({ gotFurther }) => gotFurther)).toEqual([true, false, false, false]);
+  expect(saved.map(({ madeProgress }) => madeProgress)).toEqual([true, false, false, false]);
 });
 
-test("a first report without bytes is no news, as the download was said to begin", async () => {
+test("a first report without bytes is not saved, as the run has saved that the download begins", async () => {
   const { report, saved } = start();
   report.report(at(0, 100));
   await vi.advanceTimersByTimeAsync(100);
@@ -50,7 +50,7 @@ test("a first report without bytes is no news, as the download was said to begin
   expect(saved.map(({ downloaded_bytes, atMs }) => [downloaded_bytes, atMs])).toEqual([[7, 100]]);
 });
 
-test("a report that was too early is saved when its time has come", async () => {
+test("a report that is too early is saved later", async () => {
   const { report, saved } = start();
   report.report(at(1));
   report.report(at(2));
@@ -60,7 +60,7 @@ test("a report that was too early is saved when its time has come", async () => 
   expect(saved[1]).toMatchObject({ stage: "downloading", downloaded_bytes: 2, atMs: 500 });
 });
 
-test("nothing is saved more than four times in a second, what the run began with included", async () => {
+test("there are at most four saves in a second, including those of the run", async () => {
   const { report, saved } = start();
   report.report(at(1));
   await vi.advanceTimersByTimeAsync(500);
@@ -82,7 +82,7 @@ test("the first report of a stage is saved at once", async () => {
   expect(saved[1]).toMatchObject({ stage: "processing", downloaded_bytes: 2, atMs: 10 });
 });
 
-test("the first bytes beyond those of earlier runs are saved at once, as getting further", async () => {
+test("the first bytes beyond those of earlier runs are saved at once, as progress", async () => {
   const { report, saved } = start(100);
   report.report(at(90));
   await vi.advanceTimersByTimeAsync(10);
@@ -91,22 +91,24 @@ test("the first bytes beyond those of earlier runs are saved at once, as getting
   await vi.advanceTimersByTimeAsync(10);
   report.report(at(102));
   await vi.advanceTimersByTimeAsync(600);
-  expect(saved.map(({ downloaded_bytes, gotFurther }) => [downloaded_bytes, gotFurther])).toEqual([
+  expect(
+    saved.map(({ downloaded_bytes, madeProgress }) => [downloaded_bytes, madeProgress]),
+  ).toEqual([
     [101, true],
     [102, false],
   ]);
 });
 
-test("getting further that could not be saved is saved with the next report", async () => {
+test("progress that could not be saved is saved with the next report", async () => {
   const { report, saved } = start(0, (count) => count === 1);
   report.report(at(1));
   await vi.advanceTimersByTimeAsync(0);
   report.report(at(2));
   await vi.advanceTimersByTimeAsync(0);
-  expect(saved).toMatchObject([{ downloaded_bytes: 2, gotFurther: true }]);
+  expect(saved).toMatchObject([{ downloaded_bytes: 2, madeProgress: true }]);
 });
 
-test("speed and time left come of what was fetched since the first report", async () => {
+test("speed and time left count the bytes since the first report", async () => {
   const { report, saved } = start();
   report.report(at(5_000_000, 6_000_000));
   for (let step = 1; step <= 4; step += 1) {
@@ -118,7 +120,7 @@ test("speed and time left come of what was fetched since the first report", asyn
   expect(saved[4]).toMatchObject({ downloaded_bytes: 5_200_000, eta: 8 });
 });
 
-test("the speed follows changes smoothly, and comes to 0 where nothing arrives", async () => {
+test("the speed follows changes smoothly, and falls to 0 if nothing arrives", async () => {
   const { report, saved } = start();
   let bytes = 0;
   const pass = async (step: number) => {
@@ -135,7 +137,7 @@ test("the speed follows changes smoothly, and comes to 0 where nothing arrives",
   expect(saved.at(-1)).toMatchObject({ speed: 0, eta: null });
 });
 
-test("bytes that become fewer, and numbers that are not known, make no negative speed", async () => {
+test("fewer bytes and unknown numbers make no negative speed", async () => {
   const { report, saved } = start();
   for (const bytes of [1000, 10, null]) {
     report.report(at(bytes, 5));
@@ -147,7 +149,7 @@ test("bytes that become fewer, and numbers that are not known, make no negative 
   ]);
 });
 
-test("after close nothing is saved, and what is being saved is waited for", async () => {
+test("close waits for the save in progress; nothing is saved afterwards", async () => {
   const gate = Promise.withResolvers<void>();
   const saved: number[] = [];
   const report = createProgressReport({

@@ -2,7 +2,7 @@ import { formatOf } from "../formats.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 
-/** A resolver whose pages have one format, or what `page` says. */
+/** Creates a resolver whose pages have one format, or are what `page` returns. */
 export function createTestResolver(
   page: (url: URL, signal: AbortSignal) => Promise<PageInfo> = async (url) => pageOf(url),
 ): Resolver {

@@ -5,24 +5,24 @@ import { ServiceError } from "../../src/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
-import { createClock, startTrial, times } from "../contracts/task-store/harness.ts";
+import { createClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 const day = 24 * 3600;
 
 test("finished tasks older than the retention are deleted, with their files", async () => {
-  const trial = await startTrial((now) => createMemoryStore({ now }));
+  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const ended = await Promise.all(
-    times(120, (n) => moveTo(trial, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
+    times(120, (n) => moveTo(harness, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
   );
-  const unfinished = await moveTo(trial, "running");
-  trial.clock.advance(day * 1000);
-  const young = await moveTo(trial, "failed");
-  trial.clock.advance(1);
+  const unfinished = await moveTo(harness, "running");
+  harness.clock.advance(day * 1000);
+  const young = await moveTo(harness, "failed");
+  harness.clock.advance(1);
   const { runner, store, files } = createRunnerHarness({
-    store: trial.store,
-    now: trial.clock.now,
+    store: harness.store,
+    now: harness.clock.now,
     concurrency: 0,
     retentionS: day,
   });
@@ -35,7 +35,7 @@ test("finished tasks older than the retention are deleted, with their files", as
   expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
 });
 
-test("a task is deleted as its time comes, while the service runs", async () => {
+test("a task is deleted when its time has come, while the service runs", async () => {
   const clock = createClock();
   const { runner, store, files, add, until } = createRunnerHarness({
     now: clock.now,
@@ -51,19 +51,19 @@ test("a task is deleted as its time comes, while the service runs", async () => 
 });
 
 test("without a retention nothing is deleted, however old", async () => {
-  const trial = await startTrial((now) => createMemoryStore({ now }));
-  const { id } = await moveTo(trial, "succeeded");
-  trial.clock.advance(1000 * day * 1000);
+  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const { id } = await moveTo(harness, "succeeded");
+  harness.clock.advance(1000 * day * 1000);
   const { runner, store, add, until } = createRunnerHarness({
-    store: trial.store,
-    now: trial.clock.now,
+    store: harness.store,
+    now: harness.clock.now,
   });
   runner.start();
   await until((await add()).id, "succeeded");
   expect(await store.get(id)).toBeDefined();
 });
 
-test("a task whose file cannot be removed stays until it can, and holds up no other", async () => {
+test("a task whose file cannot be removed stays until it can, and does not block others", async () => {
   const clock = createClock();
   const inner = createTestFiles();
   const failing = new Set<string>();
@@ -93,23 +93,23 @@ test("a task whose file cannot be removed stays until it can, and holds up no ot
   inner.destroy();
 });
 
-test("several services may delete what is past its retention at a time", async () => {
-  const trial = await startTrial((now) => createMemoryStore({ now }));
-  const { store, clock } = trial;
+test("several services may delete expired tasks at the same time", async () => {
+  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const { store, clock } = harness;
   for (const state of times(60, (n) => (["succeeded", "failed"] as const)[n % 2]!)) {
-    await moveTo(trial, state);
+    await moveTo(harness, state);
   }
   clock.advance(2000);
-  const scenes = times(3, () =>
+  const harnesses = times(3, () =>
     createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }),
   );
-  for (const { runner } of scenes) runner.start();
+  for (const { runner } of harnesses) runner.start();
   await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0);
-  for (const { runner } of scenes) await runner.stop();
-  expect(scenes.flatMap(({ log }) => log)).toEqual([]);
+  for (const { runner } of harnesses) await runner.stop();
+  expect(harnesses.flatMap(({ log }) => log)).toEqual([]);
 });
 
-test("a list that cannot be read is read again, and is in the log", async () => {
+test("a list that cannot be read is logged and read again", async () => {
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   let failures = 1;
@@ -138,22 +138,22 @@ test("a list that cannot be read is read again, and is in the log", async () => 
   ]);
 });
 
-test("the start removes parts of tasks that have ended or are gone, and no result of another store's task", async () => {
-  const trial = await startTrial((now) => createMemoryStore({ now }));
+test("the start removes parts of ended and deleted tasks, and no result of another store's task", async () => {
+  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {
-    succeeded: await moveTo(trial, "succeeded"),
-    canceled: await moveTo(trial, "canceled"),
-    failed: await moveTo(trial, "failed"),
-    failedForNow: await moveTo(trial, "failed"),
-    failedWithResult: await moveTo(trial, "failed"),
-    running: await moveTo(trial, "running"),
-    unknown: newTask("https://gone.test/", {}, trial.clock.now()),
+    succeeded: await moveTo(harness, "succeeded"),
+    canceled: await moveTo(harness, "canceled"),
+    failed: await moveTo(harness, "failed"),
+    failedForNow: await moveTo(harness, "failed"),
+    failedWithResult: await moveTo(harness, "failed"),
+    running: await moveTo(harness, "running"),
+    unknown: newTask("https://gone.test/", {}, harness.clock.now()),
   };
   for (const { id } of [made.failedForNow, made.failedWithResult]) {
-    await trial.store.update(id, { error });
+    await harness.store.update(id, { error });
   }
-  const { runner, files, log } = createRunnerHarness({ store: trial.store, concurrency: 0 });
+  const { runner, files, log } = createRunnerHarness({ store: harness.store, concurrency: 0 });
   for (const { id } of [made.succeeded, made.unknown, made.failedWithResult]) {
     await files.saveResult(id, await write(await files.openWorkFolder(id)));
   }

@@ -8,7 +8,7 @@ import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 describe("a task that is queued", () => {
-  // The runner then has nothing but the feed to go by.
+  // No polls: the runner depends on events alone.
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval"] }));
   afterEach(() => void vi.useRealTimers());
 
@@ -26,7 +26,7 @@ describe("a task that is queued", () => {
     for (const _ of times(3, String)) await until((await add()).id, "succeeded");
   });
 
-  test("again after its end runs again", async () => {
+  test("again after it was canceled runs again", async () => {
     const { runner, store, add, until, untilLoading, states } = createRunnerHarness({
       downloads: async (job, context, count) =>
         count === 1 ? neverEnd(job, context) : writeMedium(job),
@@ -40,7 +40,7 @@ describe("a task that is queued", () => {
     expect(states(id)).toEqual(["queued", "running", "canceled", "queued", "running", "succeeded"]);
   });
 
-  test("behind a full house runs as soon as a run ends", async () => {
+  test("while all slots are taken runs as soon as a run ends", async () => {
     const gate = Promise.withResolvers<void>();
     const { runner, add, until } = createRunnerHarness({
       concurrency: 1,
@@ -54,7 +54,7 @@ describe("a task that is queued", () => {
   });
 });
 
-test("a run tells its stages, keeps the page's information, and ends with the file", async () => {
+test("a run reports its stages, stores the page information, and ends with the file", async () => {
   const title = 'What: "a" film?';
   const { runner, files, add, until, changes } = createRunnerHarness({
     resolver: createTestResolver(async (url) => pageOf(url, { title })),
@@ -80,7 +80,7 @@ test("a run tells its stages, keeps the page's information, and ends with the fi
   });
   expect(files.text(id)).toBe(url);
   expect(files.parts()).toEqual([]);
-  const seen = changes.map(({ task: at }) => ("progress" in at ? (at.progress ?? null) : null));
+  const seen = changes.map(({ progress }) => progress);
   expect(seen.filter((progress) => progress !== null)).toEqual([
     { stage: "resolving", ...unknown },
     { stage: "downloading", ...unknown },
@@ -88,7 +88,7 @@ test("a run tells its stages, keeps the page's information, and ends with the fi
   ]);
 });
 
-test("the engine gets the chosen format, its sound, the folder and the limits", async () => {
+test("the engine gets the chosen formats, the folder and the limits", async () => {
   const formats = [
     formatOf("low", { height: 240 }),
     formatOf("high", { height: 1080, acodec: "none", vcodec: "avc1" }),
@@ -119,7 +119,7 @@ test("the engine gets the chosen format, its sound, the folder and the limits", 
   ]);
 });
 
-test("no more tasks run at a time than allowed, nor of one host; the oldest go first", async () => {
+test("no more tasks run at a time than allowed, in all and of one host; the oldest go first", async () => {
   const started: string[] = [];
   const gate = Promise.withResolvers<void>();
   const { runner, add, until } = createRunnerHarness({
@@ -142,14 +142,20 @@ test("no more tasks run at a time than allowed, nor of one host; the oldest go f
 });
 
 test("a concurrency of 0 runs nothing", async () => {
-  const { runner, store, add } = createRunnerHarness({ concurrency: 0 });
-  const { id } = await add();
+  const { runner, store, add, changes } = createRunnerHarness({ concurrency: 0 });
+  const before = await add();
   runner.start();
+  const after = await add();
+  await store.update(before.id, { state: "canceled" });
   await runner.stop();
-  expect(await store.get(id)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(changes.map(({ id, state }) => [id, state])).toEqual([
+    [before.id, "queued"],
+    [after.id, "queued"],
+    [before.id, "canceled"],
+  ]);
 });
 
-test("a resolver that looks for no formats fails the task with no_media", async () => {
+test("a resolver without formats fails the task with no_media", async () => {
   const { runner, add, until } = createRunnerHarness({ resolver: createStubResolver() });
   const { id } = await add();
   runner.start();
@@ -159,7 +165,7 @@ test("a resolver that looks for no formats fails the task with no_media", async 
   expect(attempts).toBe(1);
 });
 
-test("start and end of a run are a line each, with task, host, attempt, bytes, time and code", async () => {
+test("start and end of a run are one log line each, with task, host, attempt, bytes, time and code", async () => {
   const { runner, log, add, until } = createRunnerHarness({
     resolver: createTestResolver(async (url) =>
       pageOf(url, url.pathname === "/bad" ? { formats: [] } : {}),
@@ -168,6 +174,7 @@ test("start and end of a run are a line each, with task, host, attempt, bytes, t
   runner.start();
   const good = await add("https://a.test:8443/good");
   await until(good.id, "succeeded");
+  await vi.waitUntil(() => log.length === 2);
   const bad = await add("https://b.test/bad");
   await until(bad.id, "failed");
   await runner.stop();

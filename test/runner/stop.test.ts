@@ -1,12 +1,14 @@
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder } from "../stores/folder.ts";
-import { neverEnd } from "./engine.ts";
+import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
 
-test("stop puts running tasks back, the attempt not counted and the parts kept", async () => {
+test("stop requeues running tasks; the attempt does not count and the parts stay", async () => {
   const { runner, store, files, add, untilLoading } = createRunnerHarness({ downloads: neverEnd });
   const tasks = [await add(), await add(), await add()];
   runner.start();
@@ -18,10 +20,13 @@ test("stop puts running tasks back, the attempt not counted and the parts kept",
   expect(new Set(files.parts())).toEqual(new Set([tasks[0]?.id, tasks[1]?.id]));
 });
 
-test("stop waits until everything has ended; after it nothing is claimed", async () => {
+test("stop waits until every run has ended; then nothing is claimed", async () => {
   const gate = Promise.withResolvers<void>();
   let ended = false;
-  const { runner, store, add, untilLoading } = createRunnerHarness({
+  const store = createMemoryStore();
+  const claims = vi.spyOn(store, "claim");
+  const { runner, add, untilLoading } = createRunnerHarness({
+    store,
     downloads: async (job, context) => {
       await neverEnd(job, context).catch(() => gate.promise);
       ended = true;
@@ -35,45 +40,76 @@ test("stop waits until everything has ended; after it nothing is claimed", async
   gate.resolve();
   await Promise.all(stops);
   expect(ended).toBe(true);
-  const late = await add();
+  expect(claims).toHaveBeenCalled();
+  claims.mockClear();
+  await add();
   runner.start();
   await runner.stop();
-  expect(await store.get(late.id)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(claims).not.toHaveBeenCalled();
 });
 
-test("a runner that was never started can be stopped", async () => {
-  const { runner } = createRunnerHarness();
+test("a runner that is stopped before its start never claims", async () => {
+  const store = createMemoryStore();
+  const claims = vi.spyOn(store, "claim");
+  const { runner, add } = createRunnerHarness({ store });
+  await add();
   await runner.stop();
+  runner.start();
+  await add();
+  await runner.stop();
+  expect(claims).not.toHaveBeenCalled();
 });
 
-test("a claim under way when the stop comes is put back as well", async () => {
-  const { runner, store, add } = createRunnerHarness({ downloads: neverEnd });
+test("a task whose claim arrives after the stop is requeued, its attempt not counted", async () => {
+  const inner = createMemoryStore();
+  const [requested, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let downloads = 0;
+  const { runner, store, add, states } = createRunnerHarness({
+    store: {
+      ...inner,
+      async claim(query) {
+        requested.resolve();
+        await gate.promise;
+        return inner.claim(query);
+      },
+    },
+    downloads: async (job, context) => {
+      downloads += 1;
+      return neverEnd(job, context);
+    },
+  });
   const { id } = await add();
   runner.start();
-  await runner.stop();
+  await requested.promise;
+  const stopped = runner.stop();
+  gate.resolve();
+  await stopped;
+  expect(states(id)).toEqual(["queued", "running", "queued"]);
   expect(await store.get(id)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(downloads).toBe(0);
 });
 
-test("a result that is being kept when the stop comes ends its task", async () => {
+test("a run whose result is being saved at the stop succeeds", async () => {
   const files = createTestFiles();
-  const scene = createRunnerHarness({
+  const harness = createRunnerHarness({
     files: {
       ...files,
       async saveResult(id, path) {
-        void scene.runner.stop();
+        void harness.runner.stop();
         await files.saveResult(id, path);
       },
     },
   });
-  const { id } = await scene.add();
-  scene.runner.start();
-  await scene.until(id, "succeeded");
-  await scene.runner.stop();
+  const { id } = await harness.add();
+  harness.runner.start();
+  await harness.until(id, "succeeded");
+  await harness.runner.stop();
+  expect(await harness.store.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   expect(files.results()).toEqual([id]);
   files.destroy();
 });
 
-test("a task put back goes on with the next service, from the parts it had", async () => {
+test("a requeued task is resumed by the next service, with the parts it had", async () => {
   const path = join(makeFolder(), "tasks.db");
   const before = createRunnerHarness({ store: openSqliteStore({ path }), downloads: neverEnd });
   const { id } = await before.add();
@@ -82,11 +118,17 @@ test("a task put back goes on with the next service, from the parts it had", asy
   await before.runner.stop();
   await before.store.close();
 
+  const partsAtStart: string[][] = [];
   const { runner, until, store } = createRunnerHarness({
     store: openSqliteStore({ path }),
     files: before.files,
+    downloads: async (job) => {
+      partsAtStart.push(readdirSync(job.folder));
+      return writeMedium(job);
+    },
   });
   runner.start();
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
+  expect(partsAtStart).toEqual([["part"]]);
   await store.close();
 });

@@ -8,7 +8,7 @@ import { createRunnerHarness } from "./harness.ts";
 
 const down = new ServiceError("unavailable", "the task store failed: disk I/O error");
 
-test("claims that fail are made again; the log says once that they do, and once that it is over", async () => {
+test("failed claims are retried; the log has a line when they start to fail and one when they work", async () => {
   let failures = 3;
   const { runner, log, add, until } = createRunnerHarness({
     store: faulty((call) => call === "claim" && failures-- > 0),
@@ -28,7 +28,7 @@ test("claims that fail are made again; the log says once that they do, and once 
 });
 
 test.each(["succeeded", "failed", "queued"] as const)(
-  "an end as %s that cannot be stored at once is stored later",
+  "an outcome (%s) that cannot be stored at once is stored later",
   async (state) => {
     let failures = 2;
     const isEnd = (change: TaskChange) => change.state === state;
@@ -47,7 +47,7 @@ test.each(["succeeded", "failed", "queued"] as const)(
   },
 );
 
-test("an end that cannot be stored while the lease lasts leaves a task that is claimed again", async () => {
+test("a task whose outcome cannot be stored during the lease is claimed again", async () => {
   let isDown = true;
   const isEnd = ({ state }: TaskChange) => state === "succeeded" || state === "queued";
   const { runner, files, log, add, until } = createRunnerHarness({
@@ -82,7 +82,7 @@ test("progress that cannot be stored does not end the run", async () => {
   await until(id, ({ progress }) => progress?.downloaded_bytes === 6);
 });
 
-test("a store that is down does not hold up the stop for longer than two seconds", async () => {
+test("an unavailable store delays the stop by two seconds at most", async () => {
   let isDown = false;
   const { runner, log, add, untilLoading } = createRunnerHarness({
     store: faulty((call) => isDown && call === "update"),
@@ -100,7 +100,7 @@ test("a store that is down does not hold up the stop for longer than two seconds
   });
 });
 
-test("files that cannot be removed are in the log, and nothing else happens", async () => {
+test("files that cannot be removed are logged, and nothing else happens", async () => {
   const { runner, store, files, log, add, until } = createRunnerHarness();
   const broken = new ServiceError("unavailable", "cannot remove the file: EIO");
   files.remove = () => Promise.reject(broken);
@@ -115,7 +115,7 @@ test("files that cannot be removed are in the log, and nothing else happens", as
 
 type Call = "claim" | "update" | "heartbeat";
 
-/** A memory store of which the calls that `fails` names fail as on a disk that does not answer. */
+/** Creates a memory store in which the calls that `fails` selects reject with `unavailable`. */
 function faulty(fails: (call: Call, change: TaskChange) => boolean): TaskStore {
   const store = createMemoryStore();
   const check = (call: Call, change: TaskChange = {}) => {

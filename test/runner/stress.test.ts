@@ -7,7 +7,7 @@ import { makeFolder } from "../stores/folder.ts";
 import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 
-test("200 tasks, 8 at a time, with failures, cancels and deletes: all end, none runs twice at once", async () => {
+test("200 tasks, 8 at a time, with failures, cancels and deletes, all end, and none runs twice at the same time", async () => {
   const chance = createChance(7);
   const active = new Set<string>();
   let twice = 0;
@@ -55,7 +55,7 @@ test("200 tasks, 8 at a time, with failures, cancels and deletes: all end, none 
   expect(most).toBeLessThanOrEqual(8);
 });
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Creates a generator of numbers 0 ≤ n < 1, the same for the same seed. */
 function createChance(seed: number): () => number {
   let state = seed;
   return () => {

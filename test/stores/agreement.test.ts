@@ -13,7 +13,7 @@ const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);
 const state = fc.constantFrom(...states);
 const nth = fc.nat({ max: 6 });
-/** Few enough to be reached. */
+/** Low, so that it is reached. */
 const maxQueued = 5;
 const shortMs = fc.integer({ min: 1, max: 50 });
 
@@ -34,8 +34,9 @@ const call = fc.oneof(
       nth,
       state: fc.option(state, { nil: undefined }),
       waitMs: fc.option(shortMs, { nil: undefined }),
+      from: fc.option(fc.subarray([...states]), { nil: undefined }),
       isFenced: fc.boolean(),
-      gotFurther: fc.boolean(),
+      madeProgress: fc.boolean(),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
@@ -56,44 +57,51 @@ const call = fc.oneof(
 );
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
-test("the stores give the same answers to the same calls, whatever they are", async () => {
+test("the stores respond and publish alike for the same calls, whatever they are", async () => {
   const folder = makeFolder();
-  let run = 0;
+  let count = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(call, { maxLength: 60, size: "max" }), async (calls) => {
-      run += 1;
-      const path = join(folder, `${run}.db`);
-      const inMemory = await answers(calls, (now) => createMemoryStore({ now, maxQueued }));
-      const inSqlite = await answers(calls, (now) => openSqliteStore({ path, now, maxQueued }));
+      count += 1;
+      const path = join(folder, `${count}.db`);
+      const inMemory = await run(calls, (now) => createMemoryStore({ now, maxQueued }));
+      const inSqlite = await run(calls, (now) => openSqliteStore({ path, now, maxQueued }));
       expect(inSqlite).toEqual(inMemory);
     }),
     { numRuns: 40 },
   );
 });
 
-/** What a store answers, with the leases, ids and errors named alike for all stores. */
-async function answers(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
+/** Returns what a store responds and publishes, with ids and errors replaced so that all stores are alike. */
+async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore) {
   const clock = createClock();
   const store = open(clock.now);
   const ids: string[] = [];
   const leases = new Map<string, string>();
-  const given: unknown[] = [];
+  const responses: unknown[] = [];
+  store.events.subscribe(({ id: _id, ...event }) => record(event));
   for (const made of calls) {
-    const answer = await perform(made, { store, clock, ids, leases }).catch(codeOf);
-    given.push(JSON.stringify(answer).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`));
+    const response = await perform(made, { store, clock, ids, leases }).catch(codeOf);
+    record(response);
   }
   await store.close();
-  return given;
+  return responses;
+
+  function record(value: unknown): void {
+    responses.push(
+      JSON.stringify(value).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`),
+    );
+  }
 }
 
-interface Scene {
+interface Context {
   store: TaskStore;
   clock: Clock;
   ids: string[];
   leases: Map<string, string>;
 }
 
-async function perform(made: Call, { store, clock, ids, leases }: Scene): Promise<unknown> {
+async function perform(made: Call, { store, clock, ids, leases }: Context): Promise<unknown> {
   const id = "nth" in made ? (ids[made.nth] ?? "unknown") : "unknown";
   const lease = leases.get(id) ?? "none";
   switch (made.do) {
@@ -112,7 +120,8 @@ async function perform(made: Call, { store, clock, ids, leases }: Scene): Promis
       const change = made.state === undefined ? { attempts: 3 } : { state: made.state };
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
-        madeProgress: made.gotFurther,
+        ...(made.from && { from: made.from }),
+        madeProgress: made.madeProgress,
         ...(runAfter && { runAfter }),
       });
     }

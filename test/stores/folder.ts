@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A folder for one test, removed behind it. */
+/** Creates a folder for one test, removed after it. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "unreel-store-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

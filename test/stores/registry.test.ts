@@ -36,9 +36,9 @@ test.each(["postgres:", "postgresql:"])("%s is the database at that address", as
   await store.ping();
 });
 
-test.each(["memory:", "sqlite:"])("%s goes by the clock that it is given", async (url) => {
+test.each(["memory:", "sqlite:"])("%s uses the given clock", async (url) => {
   const now = () => new Date(Date.UTC(2031, 1, 2));
-  const { store } = await openStore(url, { dataDir: makeFolder(), now });
+  const store = await openStore(url, { dataDir: makeFolder(), now });
   onTestFinished(() => store.close());
   const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
   expect((await store.update(id, { attempts: 1 })).updated_at).toBe("2031-02-02T00:00:00.000Z");
@@ -50,7 +50,7 @@ test.each([
   ["", ""],
   ["constructor:", "constructor"],
   ["C:\\data\\tasks.db", "C"],
-])("%j is refused by name, rule and value", async (url, scheme) => {
+])("%j is refused with variable, rule and value", async (url, scheme) => {
   await expect(open(url, makeFolder())).rejects.toThrow(
     `STORE_URL must begin with one of memory:, sqlite:, postgres:, postgresql:; it begins with "${scheme}"`,
   );
@@ -64,7 +64,7 @@ test.each(["redis://user:secret@127.0.0.1", "postgres://user:secret@127.0.0.1"])
 );
 
 async function open(url: string, dataDir: string) {
-  const { store } = await openStore(url, { dataDir });
+  const store = await openStore(url, { dataDir });
   onTestFinished(() => store.close());
   return store;
 }

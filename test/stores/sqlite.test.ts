@@ -9,7 +9,7 @@ import {
   createClock,
   idsOf,
   minuteMs,
-  startTrial,
+  openStoreHarness,
   times,
 } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
@@ -21,7 +21,7 @@ describeTaskStore("the SQLite store", (now, maxQueued = 10_000) =>
 describe("a SQLite store that is closed and opened again", () => {
   test("has its tasks, their order and their queue", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const created = await Promise.all(times(20, (n) => before.add(`https://${n % 3}.test/`)));
     const { task: first } = await before.claim();
     await before.store.update(first.id, { state: "canceled" });
@@ -36,9 +36,9 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(claim?.task.id).toBe(created[2]?.id);
   });
 
-  test("knows the waits of before", async () => {
+  test("keeps the delays of retries", async () => {
     const { reopen, path, now, clock } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const waiting = await before.add();
     await before.claim();
     const runAfter = new Date(now().getTime() + minuteMs);
@@ -51,9 +51,9 @@ describe("a SQLite store that is closed and opened again", () => {
     expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
   });
 
-  test("hands out at once what the process before it was running, oldest first", async () => {
+  test("lets claims take at once what the previous process was running, oldest first", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     const [first, second, byHand] = [await before.add(), await before.add(), await before.add()];
     const { lease } = await before.claim();
     await before.claim();
@@ -69,21 +69,21 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.claim(query)).toBeUndefined();
   });
 
-  test("counts the tasks that are queued in it", async () => {
+  test("counts its queued tasks", async () => {
     const { path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     for (const { id } of await Promise.all(times(5, () => before.add())).then((all) =>
       all.slice(3),
     ))
       await before.store.update(id, { state: "canceled" });
     await before.store.close();
 
-    const { add } = await startTrial(() => openSqliteStore({ path, now, maxQueued: 4 }));
+    const { add } = await openStoreHarness(() => openSqliteStore({ path, now, maxQueued: 4 }));
     await add();
     await expect(add()).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("remembers idempotency keys until they end", async () => {
+  test("keeps idempotency keys until they expire", async () => {
     const { reopen, path, now, clock } = startFile();
     const idempotency = { key: "key", fingerprint: "f" };
     const task = newTask("https://video.example.com/", {}, now());
@@ -99,9 +99,9 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.create(retried, idempotency)).toEqual(retried);
   });
 
-  test("uses no sequence number again, even of a deleted newest task", async () => {
+  test("reuses no sequence number, not even that of a deleted newest task", async () => {
     const { reopen, path, now } = startFile();
-    const before = await startTrial(() => openSqliteStore({ path, now }));
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
     await before.add();
     const newest = await before.add();
     const { next = Infinity } = await before.store.list({ limit: 1 });
@@ -113,7 +113,7 @@ describe("a SQLite store that is closed and opened again", () => {
     expect((await store.list({ limit: 1 })).next).toBeGreaterThan(next);
   });
 
-  test("leaves one file behind when it is closed", async () => {
+  test("leaves one file when it is closed", async () => {
     const { reopen, path } = startFile();
     await reopen().close();
     expect(existsSync(path)).toBe(true);

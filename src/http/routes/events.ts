@@ -11,7 +11,7 @@ const mediaType = "text/event-stream";
 const streamHeaders = {
   "content-type": mediaType,
   "cache-control": "no-store",
-  // nginx would otherwise hold events back until it has a buffer full of them.
+  // Else nginx buffers events.
   "x-accel-buffering": "no",
 };
 
@@ -29,7 +29,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   app.addHook("onRequest", requireAccept(mediaType));
   const path = "/tasks/events";
 
-  // Of its own: the HEAD that Fastify makes of a GET would never end.
+  // Fastify would run the GET handler for HEAD, which never ends.
   app.head(path, { schema: { hide: true } }, async (_request, reply) =>
     reply.headers(streamHeaders).send(),
   );
@@ -42,14 +42,14 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         operationId: "watchTasks",
         summary: "Watch the tasks change",
         description:
-          "Server-sent events, without end. `task`: a task as it is now. `deleted`: the `id` of " +
-          "one that is gone. `reset`: missed changes are no longer available; read the " +
+          "Server-sent events, without end. `task`: a task after a change. `deleted`: the `id` of " +
+          "a deleted task. `reset`: missed changes are no longer available; read the " +
           "list again. With `Last-Event-ID` the stream resumes after that event.",
         tags: ["tasks"],
         headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
         querystring: Type.Object({
           task: Type.Optional(
-            Type.String({ description: "only the changes of the task of this id" }),
+            Type.String({ description: "only changes of the task with this id" }),
           ),
         }),
         response: {

@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { hostOf, type Task } from "../../task.ts";
 import { assertQueueNotFull, duplicateTaskError, idempotencyMismatchError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
-import { type TaskInsert, type ExistingRows, readExisting, insertTasks } from "./task-inserts.ts";
 import type { Database } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
 import type { JobQueue } from "./job-queue.ts";
+import { type ExistingRows, insertTasks, readExisting, type TaskInsert } from "./task-inserts.ts";
 
-/** Stores a task; gives its document, or the one that was answered under its key before. */
+/** Stores a task. Resolves to its document, or to the one that was stored earlier under its key. */
 export type InsertTask = (task: Task, idempotency?: Idempotency) => Promise<string>;
 
 export interface BatchInserterOptions {
@@ -15,90 +15,93 @@ export interface BatchInserterOptions {
   jobs: JobQueue;
   maxQueued: number;
   now: () => Date;
-  /** Told of what was written: the newest event and the number of events. */
-  written: (number: number, count: number) => void;
+  /** Called after a commit, with the number of the newest event and the number of events. */
+  onCommit: (newest: number, count: number) => void;
 }
 
-/** The tasks of one transaction. */
+/** Tasks in one transaction. */
 const batchSize = 64;
 
-interface Waiting {
-  arrival: TaskInsert;
-  settle(document: string): void;
+interface Pending {
+  insert: TaskInsert;
+  resolve(document: string): void;
   reject(error: unknown): void;
 }
 
-/** Tasks that arrive while others are being stored share the next transaction, in their order. */
+/** Tasks that arrive during a transaction share the next one, in their order. */
 export function createBatchInserter(options: BatchInserterOptions): InsertTask {
-  const { database, jobs, maxQueued, now, written } = options;
-  const waiting: Waiting[] = [];
+  const { database, jobs, maxQueued, now, onCommit } = options;
+  const waiting: Pending[] = [];
   let isBusy = false;
-  /** Whether to read what is known before the next write, which would run into it. */
+  /** Whether the next write would fail because of rows that exist. */
   let mustReadExisting = false;
 
   async function run(): Promise<void> {
     if (isBusy) return;
     isBusy = true;
-    while (waiting.length > 0) await settleAll(waiting.splice(0, batchOf(waiting)));
+    while (waiting.length > 0) await settleAll(waiting.splice(0, batchLength(waiting)));
     isBusy = false;
   }
 
-  async function settleAll(batch: readonly Waiting[]): Promise<void> {
+  async function settleAll(batch: readonly Pending[]): Promise<void> {
     try {
       for (let left = batch; left.length > 0;) left = await settleSome(left);
     } catch (error) {
       const failure = toStoreError(error);
       const isOutage = failure !== error;
-      // Each further batch would wait as long for nothing.
+      // During an outage every further batch would wait until its own timeout.
       if (isOutage) for (const { reject } of [...batch, ...waiting.splice(0)]) reject(failure);
       else if (batch.length === 1) for (const { reject } of batch) reject(failure);
-      // What is wrong with one of them is not the others' misfortune. Who is settled stays so.
-      else for (const one of batch) await settleAll([one]);
+      // One task is at fault: the others succeed alone. Promises that are settled stay settled.
+      else for (const pending of batch) await settleAll([pending]);
     }
   }
 
-  /** Gives those that have to be looked at again. */
-  async function settleSome(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
-    const { fresh, room } = mustReadExisting
+  /** Returns those that must be tried again. */
+  async function settleSome(batch: readonly Pending[]): Promise<readonly Pending[]> {
+    const { fresh, free } = mustReadExisting
       ? await settleExisting(batch)
-      : { fresh: batch, room: batch.length };
-    const admitted = fresh.slice(0, room);
+      : { fresh: batch, free: batch.length };
+    const admitted = fresh.slice(0, free);
     if (admitted.length === 0) return [];
-    mustReadExisting = !(await store(admitted.map(({ arrival }) => arrival)));
+    mustReadExisting = !(await insertAndCommit(admitted.map(({ insert }) => insert)));
     if (mustReadExisting) return fresh;
-    for (const { arrival, settle } of admitted) settle(arrival.document);
+    for (const { insert, resolve } of admitted) resolve(insert.document);
     return fresh.slice(admitted.length);
   }
 
-  /** Settles those that the database knows, and all where it has no room; gives the others. */
-  async function settleExisting(batch: readonly Waiting[]) {
-    const arrivals = batch.map(({ arrival }) => arrival);
-    const known = await readExisting(database, arrivals, now());
-    const fresh = batch.filter((one) => !isSettledBy(known, one));
+  /**
+   * Settles those whose id or key exists, and all if the queue is full. Returns the others and the number of
+   * free places in the queue.
+   */
+  async function settleExisting(batch: readonly Pending[]) {
+    const inserts = batch.map(({ insert }) => insert);
+    const existing = await readExisting(database, inserts, now());
+    const fresh = batch.filter((pending) => !isSettledBy(existing, pending));
     try {
-      assertQueueNotFull(known.queued, maxQueued);
-      return { fresh, room: maxQueued - known.queued };
+      assertQueueNotFull(existing.queued, maxQueued);
+      return { fresh, free: maxQueued - existing.queued };
     } catch (error) {
       for (const { reject } of fresh) reject(error);
-      return { fresh: [], room: 0 };
+      return { fresh: [], free: 0 };
     }
   }
 
-  /** `false`, and nothing is stored, where another process has changed what stood before. */
-  async function store(arrivals: readonly TaskInsert[]): Promise<boolean> {
+  /** Returns false, with nothing stored, if an id or a key exists or the queue is full. */
+  async function insertAndCommit(inserts: readonly TaskInsert[]): Promise<boolean> {
     try {
       const number = await database.transaction(async (sql) => {
         const at = now();
         const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
-        const stored = await insertTasks(sql, arrivals, at, keysEndAt);
-        if (stored.hasConflict || stored.queued > maxQueued) throw insertConflict;
-        const deliveries = arrivals.flatMap(({ job, id, host }, index) =>
-          job === null ? [] : { job, id, host, seq: stored.firstSeq + index },
+        const inserted = await insertTasks(sql, inserts, at, keysEndAt);
+        if (inserted.hasConflict || inserted.queued > maxQueued) throw insertConflict;
+        const requests = inserts.flatMap(({ job, id, host }, index) =>
+          job === null ? [] : { job, id, host, seq: inserted.firstSeq + index },
         );
-        await jobs.add({ query: sql.finish }, deliveries);
-        return stored.number;
+        await jobs.add({ query: sql.queryAndCommit }, requests);
+        return inserted.number;
       });
-      written(number, arrivals.length);
+      onCommit(number, inserts.length);
       return true;
     } catch (error) {
       if (error === insertConflict) return false;
@@ -107,41 +110,42 @@ export function createBatchInserter(options: BatchInserterOptions): InsertTask {
   }
 
   return (task, idempotency) =>
-    new Promise((settle, reject) => {
-      waiting.push({ arrival: toArrival(task, idempotency), settle, reject });
+    new Promise((resolve, reject) => {
+      waiting.push({ insert: toInsert(task, idempotency), resolve, reject });
       void run();
     });
 }
 
-const insertConflict = new Error("another process was faster");
+/** Thrown to roll back. */
+const insertConflict = new Error("an id or a key exists, or the queue is full");
 
-/** How many of the first share no id and no key. */
-function batchOf(waiting: readonly Waiting[]): number {
+/** Returns the length of the next batch, in which all ids and keys differ. */
+function batchLength(waiting: readonly Pending[]): number {
   const seen = new Set<string>();
   const first = waiting.slice(0, batchSize);
-  const end = first.findIndex(({ arrival: { id, idempotency } }) => {
-    const marks = [`id ${id}`, ...(idempotency ? [`key ${idempotency.key}`] : [])];
-    const isSeen = marks.some((mark) => seen.has(mark));
-    for (const mark of marks) seen.add(mark);
+  const end = first.findIndex(({ insert: { id, idempotency } }) => {
+    const names = [`id ${id}`, ...(idempotency ? [`key ${idempotency.key}`] : [])];
+    const isSeen = names.some((name) => seen.has(name));
+    for (const name of names) seen.add(name);
     return isSeen;
   });
   return end === -1 ? first.length : end;
 }
 
-function isSettledBy(known: ExistingRows, { arrival, settle, reject }: Waiting): boolean {
-  const { id, idempotency } = arrival;
-  const use = idempotency && known.uses.get(idempotency.key);
+function isSettledBy(existing: ExistingRows, { insert, resolve, reject }: Pending): boolean {
+  const { id, idempotency } = insert;
+  const use = idempotency && existing.uses.get(idempotency.key);
   if (idempotency !== undefined && use !== undefined) {
-    if (use.fingerprint === idempotency.fingerprint) settle(use.answer);
+    if (use.fingerprint === idempotency.fingerprint) resolve(use.answer);
     else reject(idempotencyMismatchError(idempotency));
     return true;
   }
-  if (!known.ids.has(id)) return false;
+  if (!existing.ids.has(id)) return false;
   reject(duplicateTaskError(id));
   return true;
 }
 
-function toArrival(task: Task, idempotency: Idempotency | undefined): TaskInsert {
+function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
   const { id, state, url } = task;
   return {
     id,

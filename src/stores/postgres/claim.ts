@@ -1,10 +1,9 @@
-import type { Task } from "../../task.ts";
-import { toRunning } from "../rules.ts";
+import { claimDocument } from "../documents.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob, JobQueue } from "./job-queue.ts";
-import { waitForRowLock, saveRow, lockRowNoWait } from "./task-rows.ts";
+import { lockRowNoWait, saveRowAndCommit, waitForRowLock } from "./task-rows.ts";
 
 export interface ClaimOptions {
   database: Database;
@@ -17,30 +16,30 @@ export interface Claimed extends Claim {
   number: number;
 }
 
-/** Takes the oldest task that may run now. */
-export async function claimNext(
+/** Claims the oldest task that may run now; returns undefined if there is none. */
+export async function claimNextAndCommit(
   options: ClaimOptions,
   exceptHosts: readonly string[],
 ): Promise<Claimed | undefined> {
   const { database, jobs } = options;
   for (;;) {
-    let delivered: FetchedJob | undefined;
+    let fetched: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
-        delivered = await jobs.fetch(sql, exceptHosts);
-        return delivered && start(options, sql, delivered);
+        fetched = await jobs.fetch(sql, exceptHosts);
+        return fetched && claimAndCommit(options, sql, fetched);
       });
       if (claimed !== "stray") return claimed;
     } catch (error) {
-      if (delivered === undefined || !isLockNotAvailable(error)) throw error;
-      // An update has its hand on the task and may want the job that was in ours: it goes first.
-      await waitForRowLock(database, delivered.taskId);
+      if (fetched === undefined || !isLockNotAvailable(error)) throw error;
+      // An update has locked the task and may need the job that this transaction has locked: let it finish first.
+      await waitForRowLock(database, fetched.taskId);
     }
   }
 }
 
-/** A job whose task is gone or has another one is taken away. */
-async function start(
+/** Claims the job's task; removes the job if its task is gone or has another job. */
+async function claimAndCommit(
   { jobs, now }: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
@@ -50,10 +49,7 @@ async function start(
     await jobs.remove(sql, job);
     return "stray";
   }
-  const before: Task = JSON.parse(row.document);
-  const task = toRunning(before, now());
-  const deaths = row.deaths + Number(row.state === "running");
-  const place = { state: task.state, document: JSON.stringify(task), lease, deaths, job };
-  const number = await saveRow(sql, row, place);
-  return { task, lease, stalledCount: deaths, leaseMs, number };
+  const { task, stored } = claimDocument(row, now());
+  const number = await saveRowAndCommit(sql, row, { ...stored, lease, job });
+  return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
 }

@@ -1,18 +1,18 @@
 import { Client, type ClientConfig } from "pg";
 
-/** How long a statement or a new connection may take; a stalled network is noticed by then. */
+/** Limit of a statement; a new connection has half of it. A stalled network is noticed by then. */
 const queryTimeoutMs = 8_000;
 
-/** How long a transaction may rest between two statements: all other writes may be waiting for it. */
-const restMs = 3_000;
+/** Limit of the time between two statements of a transaction: all other writes may wait for it. */
+const idleInTransactionMs = 3_000;
 
 export type Connection = ReturnType<typeof connectionConfig>;
 
 /**
- * The settings of every connection to the database that `url` names.
+ * Returns the settings of every connection to the database that `url` names.
  *
- * @throws Error that names STORE_URL where that is no address of a database; without the address, for
- * it may hold a password.
+ * @throws Error that names STORE_URL if `url` does not name a database; without the URL, which may hold a
+ * password.
  */
 export function connectionConfig(url: string) {
   if (!namesDatabase(url)) {
@@ -24,29 +24,30 @@ export function connectionConfig(url: string) {
     connectionTimeoutMillis: queryTimeoutMs / 2,
     query_timeout: queryTimeoutMs,
     statement_timeout: queryTimeoutMs,
-    idle_in_transaction_session_timeout: restMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
   } satisfies ClientConfig;
-  read(connection);
+  createClient(connection);
   return connection;
 }
 
-/** Where the database is, fit for messages: host, port and name. */
-export function placeOf(config: ClientConfig): string {
-  const { host, port, database } = read(config);
+/** Returns database, host and port, for messages. */
+export function describeDatabase(config: ClientConfig): string {
+  const { host, port, database } = createClient(config);
   return `${database} at ${host}:${port}`;
 }
 
-/** A `/` or `@` in the path is mostly one of a password that should have been percent-encoded. */
+/** A `/` or `@` in the path usually belongs to a password that is not percent-encoded. */
 function namesDatabase(url: string): boolean {
   return /^\/[^/@]+$/.test(URL.parse(url)?.pathname ?? "");
 }
 
-function read(config: ClientConfig): Client {
+/** The client is not connected; it parses the URL. */
+function createClient(config: ClientConfig): Client {
   try {
     return new Client(config);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`STORE_URL must be an address of a database: ${reason}`, { cause: error });
+    throw new Error(`STORE_URL must be the URL of a database: ${reason}`, { cause: error });
   }
 }

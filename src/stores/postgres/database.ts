@@ -1,36 +1,39 @@
 import { Pool, type ClientConfig, type PoolClient, type QueryResultRow } from "pg";
 import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
 
-/** What statements are run on: the database, or one transaction in it. */
+/** Runs statements: on the database, or in one transaction. */
 export interface Sql {
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
 }
 
-/** A transaction under way. */
+/** An open transaction. */
 export interface Transaction extends Sql {
-  /** Runs the last statement and commits right behind it, in one message to the server. */
-  finish<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** Runs the last statement and commits, without waiting for its result in between. */
+  queryAndCommit<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
 }
 
-/** The database behind a few connections. */
+/** A database and its pool of connections. */
 export interface Database extends Sql {
   readonly pool: Pool;
   /**
-   * Runs `work` in a transaction, which is undone where it throws. May run it again from the start,
-   * where the transaction stood in another one's way.
+   * Runs `work` in a transaction and commits it, unless `work` has; rolls back if `work` throws. Runs
+   * `work` again from the start, three times at most, if the transaction conflicted with another one.
    */
   transaction<T>(work: (sql: Transaction) => Promise<T>): Promise<T>;
-  /** Ends the connections once they are free. */
+  /** Closes the connections once they are free. */
   close(): Promise<void>;
 }
 
 const connections = 10;
 const attempts = 3;
 
-/** Connects when the first statement comes. `onWarning` is told of connections that were lost unused. */
+/** Creates the pool, which connects with the first statement. `onWarning` gets errors of idle connections. */
 export function createDatabase(config: ClientConfig, onWarning: (error: Error) => void): Database {
   const pool = new Pool({ ...config, max: connections, pipeline: true });
   pool.on("error", onWarning);
+  // The pool's own listener is off while a client is in use, and for a moment before: without one the
+  // process ends. The next statement on a lost client fails, and the pool drops it.
+  pool.on("connect", (client) => client.on("error", () => {}));
   return {
     pool,
     async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
@@ -52,27 +55,23 @@ export function createDatabase(config: ClientConfig, onWarning: (error: Error) =
 
 async function transact<T>(client: PoolClient, work: (sql: Transaction) => Promise<T>): Promise<T> {
   let lost: Error | undefined;
-  const lose = (error: Error) => void (lost = error);
-  // A client that is in use is nobody's to listen to but ours; the next statement on it fails.
-  client.on("error", lose);
   try {
     const transaction = begin(client);
     const result = await work(transaction);
     await transaction.commit();
     return result;
   } catch (error) {
-    lost ??= await rollBack(client, error);
+    lost = await rollBack(client, error);
     throw error;
   } finally {
-    client.off("error", lose);
     client.release(lost);
   }
 }
 
-/** What is sent before the answer to what is before it has come saves others a wait for our locks. */
+/** Sends BEGIN with the first statement and COMMIT with the last one: the locks are held for less time. */
 function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   let begun: Promise<unknown> | undefined = client.query("BEGIN");
-  // Its failure is thrown with the first statement's.
+  // The first statement throws its error.
   begun.catch(() => {});
   let isCommitted = false;
 
@@ -92,15 +91,15 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   return {
     query,
     commit,
-    async finish<Row extends QueryResultRow>(text: string, values?: unknown[]) {
-      // A COMMIT behind a statement that has failed undoes the transaction.
+    async queryAndCommit<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+      // A COMMIT after a failed statement rolls the transaction back.
       const [rows] = await Promise.all([query<Row>(text, values), commit()]);
       return rows;
     },
   };
 }
 
-/** Of the statements, which are few; a connection parses and plans each of them once. */
+/** Names of prepared statements, which each connection parses and plans once. */
 const names = new Map<string, string>();
 
 function prepared(text: string, values: unknown[] | undefined) {
@@ -110,7 +109,7 @@ function prepared(text: string, values: unknown[] | undefined) {
   return { name, text, values };
 }
 
-/** Gives why the connection cannot be used again. */
+/** Returns an error if the connection cannot be used again. */
 async function rollBack(client: PoolClient, reason: unknown): Promise<Error | undefined> {
   if (reason instanceof Error && isConnectionError(reason)) return reason;
   try {

@@ -6,31 +6,31 @@ import {
   type TaskEvent,
   type TaskEvents,
 } from "../../task-events.ts";
+import { type State, states } from "../../task.ts";
 import { startListener } from "./listener.ts";
 
 export interface EventFeedOptions {
-  /** For what is read once, at the start. */
+  /** For the queries of `openEventFeed`. */
   pool: Pool;
-  /** For the connection that listens. */
+  /** Of the connection that listens. */
   connection: ClientConfig;
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
 
-/** A feed of what all processes write to one database. */
+/** A feed of the changes that all processes write to one database. */
 export interface EventFeed {
-  /** Only the feed itself publishes here. */
   events: TaskEvents;
-  /** Ends it at once, without what is still to be read. */
+  /** Ends the feed at once, without reading further. */
   close(): Promise<void>;
 }
 
 /**
- * Publishes each row of `unreel.task_events` once and in order, whichever process has written it, and
- * under the same id in all of them. What was written while the database was away follows when it is
- * back. Where rows are gone before they were read, or the database has fallen back behind what was
- * read, the feed goes on with what there is and reaches back no further.
+ * Publishes each row of `unreel.task_events` once and in order, whichever process wrote it, under the same
+ * id in all processes. Rows written during an outage follow when the connection is back. If rows were
+ * deleted before they were read, or the database lost rows that were read, the feed continues with the rows
+ * that exist and reaches back no further.
  *
- * @throws what the pool throws at the first reading; nothing later.
+ * @throws the pool's error if the first queries fail; later errors are logged and retried.
  */
 export async function openEventFeed(options: EventFeedOptions): Promise<EventFeed> {
   const { pool, connection, logger } = options;
@@ -42,9 +42,12 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   });
   let newest = counters.newest;
 
-  function publish({ number, type, json }: EventRow): void {
+  function publish({ number, type, task_id: taskId, json }: EventRow): void {
     newest = Number(number);
-    events.publish({ type, task: JSON.parse(json) }, newest);
+    events.publish(
+      { type, taskId, state: type === "task" ? stateOf(json) : undefined, json },
+      newest,
+    );
   }
 
   past.forEach(publish);
@@ -53,13 +56,13 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     logger,
     channel: "unreel_events",
     async onConnect(client) {
-      // Less than before where a standby has taken over that had not got all.
+      // Lower than before if a standby took over that had not received all rows.
       newest = Math.min(newest, (await readCounters(client)).newest);
     },
     async onNotify(client) {
       let page: EventRow[];
       do {
-        page = await readBehind(client, newest);
+        page = await readAfter(client, newest);
         page.forEach(publish);
       } while (page.length === pageSize);
     },
@@ -72,7 +75,17 @@ type Queryable = Pick<ClientBase, "query">;
 interface EventRow {
   number: string;
   type: TaskEvent["type"];
+  task_id: string;
   json: string;
+}
+
+/**
+ * Finds the state without parsing: the task's own member comes before any other object that could have one
+ * of this name, and a quote within a string is escaped.
+ */
+function stateOf(json: string): State | undefined {
+  const [, found] = /"state":"([a-z]+)"/.exec(json) ?? [];
+  return states.find((state) => state === found);
 }
 
 const pageSize = 200;
@@ -86,10 +99,10 @@ async function readCounters(client: Queryable): Promise<{ feedId: string; newest
   return { feedId: row.feed_id, newest: Number(row.events) };
 }
 
-/** As much as a feed remembers: octets are no fewer than the UTF-16 units it counts. */
+/** Reads no more than a feed keeps: text has at least as many octets as UTF-16 units. */
 async function readPast(client: Queryable): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, json FROM (
+    `SELECT number, type, task_id, json FROM (
        SELECT *, sum(octet_length(json)) OVER (ORDER BY number DESC) AS length
        FROM unreel.task_events ORDER BY number DESC LIMIT $1
      ) AS newest WHERE length <= $2 ORDER BY number`,
@@ -98,9 +111,9 @@ async function readPast(client: Queryable): Promise<EventRow[]> {
   return rows;
 }
 
-async function readBehind(client: Queryable, number: number): Promise<EventRow[]> {
+async function readAfter(client: Queryable, number: number): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, json FROM unreel.task_events
+    `SELECT number, type, task_id, json FROM unreel.task_events
      WHERE number > $1 ORDER BY number LIMIT ${pageSize}`,
     [number],
   );

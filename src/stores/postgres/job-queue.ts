@@ -3,9 +3,9 @@ import type { Connection } from "./connection.ts";
 import type { Sql } from "./database.ts";
 import { jobsSchema } from "./migrations.ts";
 
-/** A task that is to be delivered. */
+/** A task to be queued. */
 export interface JobRequest {
-  /** Number of its job, never used before. */
+  /** Id of its job, a new UUID. */
   job: string;
   id: string;
   seq: number;
@@ -14,22 +14,22 @@ export interface JobRequest {
   runAfter?: Date | undefined;
 }
 
-/** A job that has been delivered. */
+/** A job that a worker has fetched. */
 export interface FetchedJob {
   job: string;
   taskId: string;
-  /** Names this delivery alone. */
+  /** Identifies this fetch of the job. */
   lease: string;
-  /** Ends after so long without a sign of life, as was said when the job was added. */
+  /** How long it lasts without a heartbeat, as set when the job was added. */
   leaseMs: number;
 }
 
-/** The jobs of the tasks that are queued or claimed, one of each. */
+/** The jobs of the queued and the claimed tasks, one for each task. Statements run on the caller's `sql`. */
 export interface JobQueue {
-  add(sql: Sql, deliveries: readonly JobRequest[]): Promise<void>;
-  /** The one of the oldest task that may run now, delivered. */
+  add(sql: Sql, requests: readonly JobRequest[]): Promise<void>;
+  /** Fetches the job of the oldest task that may run now; undefined if there is none. */
   fetch(sql: Sql, exceptHosts: readonly string[]): Promise<FetchedJob | undefined>;
-  /** Tells that the worker lives; `false` where the job has been taken from it. */
+  /** Sends a heartbeat; false if the lease is lost. */
   touch(sql: Sql, lease: string): Promise<boolean>;
   remove(sql: Sql, job: string): Promise<void>;
   close(): Promise<void>;
@@ -41,23 +41,23 @@ export interface JobQueueOptions {
   heartbeatS: number;
   /** Default: the system's and the database's. */
   clock?: ConstructorOptions["clock"] | undefined;
-  /** Told of what goes wrong behind the scenes. */
+  /** Gets problems of background work. */
   onWarning: (event: { message: string }) => void;
 }
 
 const queue = "downloads";
 
-/** For the watch alone: what is asked of the jobs is asked on the caller's. */
+/** For the search for dead workers; all else runs on the caller's connection. */
 const connections = 2;
 
-/** How often dead workers are looked for. */
-const watchIntervalS = 3;
+/** How often pg-boss looks for dead workers. */
+const supervisionIntervalS = 3;
 
-/** Nothing but a worker's silence takes a job from it, nothing but a move of its task ends it. */
+/** Only missing heartbeats end a fetch, and only a change of the task's state ends its job. */
 const endless = { expireInSeconds: 10 * 366 * 86_400, retentionSeconds: 10 * 366 * 86_400 };
 const maxInteger = 2 ** 31 - 1;
 
-/** Opens pg-boss, its tables brought up to date. */
+/** Opens pg-boss and migrates its tables. */
 export async function openJobQueue({
   connection,
   heartbeatS,
@@ -71,8 +71,8 @@ export async function openJobQueue({
     schema: jobsSchema,
     createSchema: false,
     schedule: false,
-    superviseIntervalSeconds: watchIntervalS,
-    monitorIntervalSeconds: watchIntervalS,
+    superviseIntervalSeconds: supervisionIntervalS,
+    monitorIntervalSeconds: supervisionIntervalS,
     flowIntervalSeconds: 3_600,
     warningQueueSize: maxInteger,
   });
@@ -86,9 +86,9 @@ export async function openJobQueue({
   }
 
   return {
-    async add(sql, deliveries) {
-      const jobs = deliveries.map((delivery) => ({
-        ...toJob(delivery),
+    async add(sql, requests) {
+      const jobs = requests.map((request) => ({
+        ...toJob(request),
         ...endless,
         heartbeatSeconds: heartbeatS,
         retryLimit: maxInteger,
@@ -106,8 +106,8 @@ export async function openJobQueue({
     async touch(sql, lease) {
       const [id = "", retryCount] = lease.split("/");
       const attempt = { id, retryCount: Number(retryCount) };
-      const answer: { affected?: number } = await boss.touch(queue, attempt, { db: executor(sql) });
-      return answer.affected === 1;
+      const result: { affected?: number } = await boss.touch(queue, attempt, { db: executor(sql) });
+      return result.affected === 1;
     },
     async remove(sql, job) {
       await boss.deleteJob(queue, job, { db: executor(sql) });
@@ -116,13 +116,13 @@ export async function openJobQueue({
   };
 }
 
-/** The oldest task has the highest priority, also when it is queued again. */
+/** The oldest task has the highest priority, also after a retry. */
 function toJob({ job, id, seq, host, runAfter }: JobRequest): JobInsert {
   const startAfter = runAfter && { startAfter: runAfter };
   return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, ...startAfter };
 }
 
-/** Never empty, as a host may be. */
+/** pg-boss refuses an empty group, but a host may be empty. */
 function groupOf(host: string): string {
   return `//${host}`;
 }

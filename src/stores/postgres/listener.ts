@@ -4,37 +4,37 @@ import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
 
 export interface Listener {
-  /** Resolves once nothing is read any more; what hangs is broken off. */
+  /** Ends the connection at once; resolves when no callback runs any more. */
   close(): Promise<void>;
 }
 
 export interface ListenerOptions {
   connection: ClientConfig;
   channel: string;
-  /** Called with each new connection once it listens, before `read`. */
+  /** Called with each new connection once it listens, before `onNotify`. */
   onConnect(client: Client): Promise<void>;
-  /** Called behind `begin`, then for all notifications since the last call, and after four seconds without one. */
+  /** Called after `onConnect`, then after notifications, one call for several; and after four seconds without one. */
   onNotify(client: Client): Promise<void>;
-  /** Told when an outage begins, and when it is over. */
+  /** Gets a line when an outage begins and one when it ends. */
   logger?: Pick<BaseLogger, "info" | "error"> | undefined;
 }
 
-/** The longest time without reading, and the longest that an answer is waited for. */
+/** Limit of the time between two calls of `onNotify`, and of the wait for a response. */
 const maxSilenceMs = 4_000;
 
 const firstWaitMs = 100;
 const longestWaitMs = 2_000;
 
 /**
- * Listens on a connection of its own, and on a new one whenever that is lost or gives no answer;
- * failures of the callbacks count as such. Calls follow one another.
+ * Listens on a connection of its own. Reconnects if the connection is lost or stalls, or a callback rejects.
+ * Callbacks never run at the same time.
  */
 export function startListener(options: ListenerOptions): Listener {
   const { logger } = options;
   const life = new AbortController();
   let failures = 0;
 
-  function noteSuccess(): void {
+  function onSuccess(): void {
     if (failures > 0) logger?.info("task event listener reconnected");
     failures = 0;
   }
@@ -42,7 +42,7 @@ export function startListener(options: ListenerOptions): Listener {
   async function run(): Promise<void> {
     while (!life.signal.aborted) {
       try {
-        await listen(options, life.signal, noteSuccess);
+        await listen(options, life.signal, onSuccess);
       } catch (err) {
         if (life.signal.aborted) return;
         if (failures === 0)
@@ -53,37 +53,37 @@ export function startListener(options: ListenerOptions): Listener {
     }
   }
 
-  const over = run();
+  const ended = run();
   return {
     close() {
       life.abort();
-      return over;
+      return ended;
     },
   };
 }
 
-/** @throws what ends the connection; `signal` does. */
+/** @throws the error that ended the connection; any error after `signal` is aborted. */
 async function listen(
   { connection, channel, onConnect, onNotify }: ListenerOptions,
   signal: AbortSignal,
-  noteSuccess: () => void,
+  onSuccess: () => void,
 ): Promise<never> {
-  // Ours, for a client takes leave of its server, which may never answer.
+  // Its own socket, to destroy: `client.end` waits for the server, which may never respond.
   const socket = new Socket();
-  const hangUp = () => void socket.destroy();
-  signal.addEventListener("abort", hangUp);
+  const destroy = () => void socket.destroy();
+  signal.addEventListener("abort", destroy);
   try {
     const client = createClient(connection, socket);
     await client.connect();
     await client.query(`LISTEN ${channel}`);
     await onConnect(client);
     for (;;) {
-      // Together, for a notification may come while there is reading.
-      await Promise.all([nextNotification(client), onNotify(client).then(noteSuccess)]);
+      // Waits from before the call: a notification may come during it.
+      await Promise.all([nextNotification(client), onNotify(client).then(onSuccess)]);
     }
   } finally {
-    signal.removeEventListener("abort", hangUp);
-    hangUp();
+    signal.removeEventListener("abort", destroy);
+    destroy();
   }
 }
 
@@ -94,12 +94,12 @@ function createClient(connection: ClientConfig, socket: Socket): Client {
     connectionTimeoutMillis: maxSilenceMs,
     query_timeout: maxSilenceMs,
   });
-  // Whoever uses it next is refused.
+  // The next statement fails.
   client.on("error", () => {});
   return client;
 }
 
-/** Resolves also when there is none for a while. @throws when the connection is lost meanwhile. */
+/** Resolves after a notification or `maxSilenceMs`. @throws if the connection is lost meanwhile. */
 async function nextNotification(client: Client): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const timer = setTimeout(resolve, maxSilenceMs);

@@ -1,16 +1,16 @@
 import { ServiceError } from "../../errors.ts";
 import type { Database, Sql } from "./database.ts";
 
-/** Made here, empty, for the jobs' own tables. */
+/** Created here, empty, for the tables of pg-boss. */
 export const jobsSchema = "unreel_jobs";
 
 /** Postgres 15, as `server_version_num`. */
 const oldestServer = 150_000;
 
-/** Any number, the same in all processes. */
+/** Of the advisory lock; the same in all processes. */
 const lock = 7_261_983_450;
 
-/** In order; a database's version is the number of those it has had. Only ever added to. */
+/** A database's version is the number of steps that were applied to it: append, never edit. */
 const migrations: readonly string[] = [
   `
   CREATE TABLE unreel.tasks (
@@ -49,10 +49,10 @@ const migrations: readonly string[] = [
 ];
 
 /**
- * Brings the tables to what this version of the service works with; processes that start together
- * wait for each other.
+ * Migrates the tables to the version that this release uses; processes that start together wait for each
+ * other.
  *
- * @throws ServiceError `unavailable` where the server is too old, or a newer version has been here.
+ * @throws ServiceError `unavailable` if the server is too old or a newer release has migrated the tables.
  */
 export async function migrate(database: Database): Promise<void> {
   await database.transaction(async (sql) => {
@@ -68,7 +68,7 @@ export async function migrate(database: Database): Promise<void> {
   });
 }
 
-/** Takes a write that changes nothing. */
+/** Makes a write that changes nothing. */
 export async function probe(sql: Sql): Promise<void> {
   await sql.query("UPDATE unreel.migrations SET version = version WHERE version = $1", [
     migrations.length,
@@ -88,7 +88,7 @@ async function requireServer(sql: Sql): Promise<void> {
 }
 
 async function readVersion(sql: Sql): Promise<number> {
-  for (const schema of ["unreel", jobsSchema]) await makeSchema(sql, schema);
+  for (const schema of ["unreel", jobsSchema]) await createSchema(sql, schema);
   await sql.query(
     `CREATE TABLE IF NOT EXISTS unreel.migrations (
        version integer PRIMARY KEY,
@@ -101,18 +101,18 @@ async function readVersion(sql: Sql): Promise<number> {
   return row?.version ?? 0;
 }
 
-/** `IF NOT EXISTS` would ask for the right to make it also where it is there. */
-async function makeSchema(sql: Sql, schema: string): Promise<void> {
-  const [row] = await sql.query<{ isThere: boolean }>(
-    'SELECT to_regnamespace($1) IS NOT NULL AS "isThere"',
+/** `IF NOT EXISTS` needs the right to create schemas even if the schema exists. */
+async function createSchema(sql: Sql, schema: string): Promise<void> {
+  const [row] = await sql.query<{ exists: boolean }>(
+    'SELECT to_regnamespace($1) IS NOT NULL AS "exists"',
     [schema],
   );
-  if (row?.isThere === false) await sql.query(`CREATE SCHEMA ${schema}`);
+  if (row?.exists === false) await sql.query(`CREATE SCHEMA ${schema}`);
 }
 
 function newerTables(version: number): ServiceError {
   return new ServiceError(
     "unavailable",
-    `the database must be of version ${migrations.length} at most; a newer Unreel has made it version ${version}`,
+    `its schema version is ${version}, and this release knows versions up to ${migrations.length}`,
   );
 }

@@ -1,15 +1,15 @@
 import { feedBounds } from "../../task-events.ts";
 import type { Sql } from "./database.ts";
 
-/** Events between two clearances. */
+/** Events between two prunings. */
 const interval = 1_000;
 
-/** Whether one of the newest `count` events is one in a thousand, behind which is cleared. */
+/** Whether the number of one of the newest `count` events is a multiple of 1,000. */
 export function isPruningDue(number: number, count: number): boolean {
   return Math.floor(number / interval) > Math.floor((number - count) / interval);
 }
 
-/** Forgets the events that no feed reaches back to, and the idempotency keys that have ended. */
+/** Deletes the events that no feed reaches back to, and expired idempotency keys. */
 export async function prune(sql: Sql, newest: number, now: Date): Promise<void> {
   const oldest = newest - feedBounds.maxEvents;
   await sql.query("DELETE FROM unreel.task_events WHERE number <= $1", [oldest]);

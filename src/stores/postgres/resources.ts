@@ -1,7 +1,7 @@
 import { DatabaseError } from "pg";
 import type { ClientConfig } from "pg";
 import { ServiceError } from "../../errors.ts";
-import { placeOf } from "./connection.ts";
+import { describeDatabase } from "./connection.ts";
 import { createDatabase, type Database } from "./database.ts";
 import { reasonOf } from "./database-errors.ts";
 import { type EventFeed, openEventFeed } from "./feed.ts";
@@ -12,7 +12,7 @@ export interface PostgresResources {
   database: Database;
   jobs: JobQueue;
   feed: EventFeed;
-  /** Ends all of them. */
+  /** Closes all of them. */
   close(): Promise<void>;
 }
 
@@ -20,7 +20,11 @@ export interface PostgresResourcesOptions extends JobQueueOptions {
   logger?: Parameters<typeof openEventFeed>[0]["logger"];
 }
 
-/** @throws ServiceError `unavailable` that says in one line why the database cannot be used. */
+/**
+ * Connects to the database and migrates its tables.
+ *
+ * @throws ServiceError `unavailable` that says in one line why the database cannot be used.
+ */
 export async function openPostgresResources(
   options: PostgresResourcesOptions,
 ): Promise<PostgresResources> {
@@ -47,12 +51,12 @@ function openingFailure(connection: ClientConfig, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   return new ServiceError(
     "unavailable",
-    `cannot open the database ${placeOf(connection)} (STORE_URL): ${ruleOf(error)}`,
+    `cannot open the database ${describeDatabase(connection)} (STORE_URL): ${ruleOf(error)}`,
     { cause: error },
   );
 }
 
-/** What is wrong, in our words where they are plainer. */
+/** Says what is wrong, in plainer words than the server's if there are any. */
 function ruleOf(error: Error): string {
   const rule = error instanceof DatabaseError && rules.get(error.code ?? "");
   return rule ? `${rule} (${error.message})` : reasonOf(error);
@@ -62,5 +66,5 @@ const rules: ReadonlyMap<string, string> = new Map([
   ["28P01", "the user or the password is wrong"],
   ["28000", "the server does not let this user in"],
   ["3D000", "there is no such database"],
-  ["42501", "the user may not make schemas and tables"],
+  ["42501", "the user may not create schemas and tables"],
 ]);

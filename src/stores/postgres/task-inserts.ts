@@ -2,40 +2,40 @@ import type { Task } from "../../task.ts";
 import type { Idempotency } from "../store.ts";
 import type { Sql } from "./database.ts";
 
-/** A task that is to be stored. */
+/** A task to be stored. */
 export interface TaskInsert {
   id: string;
   state: Task["state"];
   host: string;
   document: string;
-  /** Number of its job; a task that is not queued has none. */
+  /** Id of its job; null if the task is not queued. */
   job: string | null;
   idempotency: Idempotency | undefined;
 }
 
-/** What stands already of what arrives. */
+/** The stored rows that matter to inserts. */
 export interface ExistingRows {
-  /** The uses of keys that have not ended, by key. */
+  /** Uses of the keys in the last 24 hours, by key. */
   uses: ReadonlyMap<string, { fingerprint: string; answer: string }>;
-  /** Ids that are taken. */
+  /** Ids that exist. */
   ids: ReadonlySet<string>;
-  /** Tasks that are queued. */
+  /** Number of queued tasks. */
   queued: number;
 }
 
 export async function readExisting(
   sql: Sql,
-  arrivals: readonly TaskInsert[],
+  inserts: readonly TaskInsert[],
   now: Date,
 ): Promise<ExistingRows> {
-  const keys = arrivals.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));
-  const rows = await sql.query<KnownRow>(
+  const keys = inserts.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));
+  const rows = await sql.query<ExistingRow>(
     `SELECT queued AS number, NULL AS id, NULL AS key, NULL AS fingerprint, NULL AS answer
      FROM unreel.counters
      UNION ALL SELECT NULL, id, NULL, NULL, NULL FROM unreel.tasks WHERE id = ANY($1)
      UNION ALL SELECT NULL, NULL, key, fingerprint, answer FROM unreel.idempotency_keys
      WHERE key = ANY($2) AND ends_at > $3`,
-    [arrivals.map(({ id }) => id), keys, now],
+    [inserts.map(({ id }) => id), keys, now],
   );
   return {
     uses: new Map(rows.flatMap(({ key, ...use }) => (key === null ? [] : [[key, use]]))),
@@ -44,7 +44,7 @@ export async function readExisting(
   };
 }
 
-interface KnownRow {
+interface ExistingRow {
   number: string | null;
   id: string | null;
   key: string | null;
@@ -52,38 +52,37 @@ interface KnownRow {
   answer: string;
 }
 
-/** What came of a write of arrivals. */
-export interface Stored {
-  /** `seq` of the first; the others follow. */
+export interface Inserted {
+  /** `seq` of the first task; the others follow. */
   firstSeq: number;
   /** Number of the newest event. */
   number: number;
   queued: number;
-  /** Whether any id or key was taken: then the write must be undone. */
+  /** Whether an id or a key exists: then the caller must roll back. */
   hasConflict: boolean;
 }
 
 /**
- * Writes tasks with their events and keys. The counters are taken first here, and all else under them:
- * nothing that is written has been touched by another transaction before.
+ * Writes tasks with their events and keys, as part of a transaction. Here the counters come first and serve
+ * as the lock: an insert touches no row that another transaction could have locked before.
  */
 export async function insertTasks(
   sql: Sql,
-  arrivals: readonly TaskInsert[],
+  inserts: readonly TaskInsert[],
   now: Date,
   keysEndAt: Date,
-): Promise<Stored> {
-  const withKeys = arrivals.flatMap(({ document, idempotency }) =>
+): Promise<Inserted> {
+  const withKeys = inserts.flatMap(({ document, idempotency }) =>
     idempotency ? [{ ...idempotency, document }] : [],
   );
-  const [row] = await sql.query<StoredRow>(statement, [
-    arrivals.map(({ id }) => id),
-    arrivals.map(({ state }) => state),
-    arrivals.map(({ host }) => host),
-    arrivals.map(({ document }) => document),
-    arrivals.map(({ job }) => job),
-    arrivals.length,
-    arrivals.filter(({ state }) => state === "queued").length,
+  const [row] = await sql.query<InsertedRow>(statement, [
+    inserts.map(({ id }) => id),
+    inserts.map(({ state }) => state),
+    inserts.map(({ host }) => host),
+    inserts.map(({ document }) => document),
+    inserts.map(({ job }) => job),
+    inserts.length,
+    inserts.filter(({ state }) => state === "queued").length,
     withKeys.map(({ key }) => key),
     withKeys.map(({ fingerprint }) => fingerprint),
     withKeys.map(({ document }) => document),
@@ -93,36 +92,36 @@ export async function insertTasks(
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
   return {
     firstSeq: Number(row.seq) + 1,
-    number: Number(row.events) + arrivals.length,
+    number: Number(row.events) + inserts.length,
     queued: Number(row.queued),
-    hasConflict: Number(row.tasks) < arrivals.length || Number(row.keys) < withKeys.length,
+    hasConflict: Number(row.tasks) < inserts.length || Number(row.keys) < withKeys.length,
   };
 }
 
-type StoredRow = Record<"seq" | "events" | "queued" | "tasks" | "keys", string>;
+type InsertedRow = Record<"seq" | "events" | "queued" | "tasks" | "keys", string>;
 
 const statement = `
-  WITH arrivals AS (
+  WITH inserts AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[])
-      WITH ORDINALITY AS arrival (id, state, host, document, job, place)
+      WITH ORDINALITY AS task (id, state, host, document, job, ordinal)
   ), counted AS (
     UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7
     RETURNING seq - $6 AS seq, events - $6 AS events, queued
-  ), stored AS (
+  ), inserted AS (
     INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job)
-    SELECT seq + place, id, state, host, document, 0, job FROM counted, arrivals
+    SELECT seq + ordinal, id, state, host, document, 0, job FROM counted, inserts
     ON CONFLICT (id) DO NOTHING RETURNING 1
   ), kept AS (
-    INSERT INTO unreel.idempotency_keys AS known (key, fingerprint, answer, ends_at)
+    INSERT INTO unreel.idempotency_keys AS existing (key, fingerprint, answer, ends_at)
     SELECT key, fingerprint, answer, $12 FROM counted,
       unnest($8::text[], $9::text[], $10::text[]) AS use (key, fingerprint, answer)
     ON CONFLICT (key) DO UPDATE
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
-    WHERE known.ends_at <= $11 RETURNING 1
-  ), told AS (
+    WHERE existing.ends_at <= $11 RETURNING 1
+  ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json)
-    SELECT events + place, 'task', id, document FROM counted, arrivals
+    SELECT events + ordinal, 'task', id, document FROM counted, inserts
   )
-  SELECT seq, events, queued, (SELECT count(*) FROM stored) AS tasks,
+  SELECT seq, events, queued, (SELECT count(*) FROM inserted) AS tasks,
     (SELECT count(*) FROM kept) AS keys, pg_notify('unreel_events', (events + $6)::text)
   FROM counted`;

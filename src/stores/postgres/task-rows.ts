@@ -1,15 +1,12 @@
-import type { Task } from "../../task.ts";
+import { changeEvent, deletedEvent, type TaskEvent } from "../../task-events.ts";
+import type { StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
 
-/** What changes of a row. */
-export interface RowUpdate {
-  state: Task["state"];
-  document: string;
-  lease: string | null;
-  deaths: number;
-  /** Number of its job; a task that is queued or claimed has one. */
+/** The columns that an update writes. */
+export interface RowUpdate extends StoredTask {
+  /** Id of the task's job; a task that is queued or claimed has one. */
   job: string | null;
 }
 
@@ -26,7 +23,7 @@ export async function readDocument(sql: Sql, id: string): Promise<string | undef
   return row?.document;
 }
 
-/** Whether the task is held under this lease. */
+/** Whether this lease holds the task. */
 export async function holds(sql: Sql, id: string, lease: string): Promise<boolean> {
   const rows = await sql.query("SELECT 1 FROM unreel.tasks WHERE id = $1 AND lease = $2", [
     asText(id),
@@ -35,8 +32,11 @@ export async function holds(sql: Sql, id: string, lease: string): Promise<boolea
   return rows.length > 0;
 }
 
-/** Newest first, `limit` at most. */
-export async function readPage(sql: Sql, { limit, state, before }: ListQuery): Promise<TaskRow[]> {
+/** Returns `seq` and `document` of at most `limit` rows, newest first. */
+export async function readPage(
+  sql: Sql,
+  { limit, state, before }: ListQuery,
+): Promise<Pick<TaskRow, "seq" | "document">[]> {
   const conditions = [`seq < $2`, ...(state === undefined ? [] : ["state = $3"])];
   const rows = await sql.query<StoredRow>(
     `SELECT seq, document FROM unreel.tasks WHERE ${conditions.join(" AND ")}
@@ -47,7 +47,7 @@ export async function readPage(sql: Sql, { limit, state, before }: ListQuery): P
 }
 
 /**
- * The row, other transactions' hands kept off it until this one is over.
+ * Returns the row, locked FOR UPDATE until the transaction ends.
  *
  * @throws ServiceError `not_found`.
  */
@@ -57,84 +57,93 @@ export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
   return row;
 }
 
-/** As `lockRow`. @throws at once where another transaction has its hand on the row. */
+/**
+ * Returns the row, locked as by `lockRow`; undefined if there is none.
+ *
+ * @throws DatabaseError, see `isLockNotAvailable`, if another transaction has locked it.
+ */
 export async function lockRowNoWait(
   sql: Sql,
   id: string,
   wait = "NOWAIT",
 ): Promise<TaskRow | undefined> {
   const [row] = await sql.query<StoredRow>(
-    `SELECT seq, id, state, host, document, lease, deaths, job
+    `SELECT seq, id, state, host, document, lease, deaths AS "stalledCount", job
      FROM unreel.tasks WHERE id = $1 FOR UPDATE ${wait}`,
     [asText(id)],
   );
   return row && toRow(row);
 }
 
-/** Resolves when no transaction has its hand on the row. */
+/** Resolves when no transaction has locked the row. */
 export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
   await sql.query("SELECT 1 FROM unreel.tasks WHERE id = $1 FOR SHARE", [id]);
 }
 
 /**
- * Writes a locked row and its event, and commits. As with every write the counters come last: other writes
- * wait from here on until the transaction is over, so the order of events is that of the commits.
- *
- * @returns the event's number.
+ * Writes a locked row and its event, and commits. Returns the event's number. As in every write the counters
+ * come last: from then on other writes wait for the commit, so events are numbered in the order of the commits.
  */
-export async function saveRow(sql: Transaction, row: TaskRow, place: RowUpdate): Promise<number> {
-  const queued = Number(place.state === "queued") - Number(row.state === "queued");
-  const { state, document, lease, deaths, job } = place;
-  const values = [row.seq, state, document, lease, deaths, job];
+export async function saveRowAndCommit(
+  sql: Transaction,
+  row: TaskRow,
+  update: RowUpdate,
+): Promise<number> {
+  const queued = Number(update.state === "queued") - Number(row.state === "queued");
+  const { state, document, lease, stalledCount, job } = update;
+  const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
     SET state = $6, document = $7, lease = $8, deaths = $9, job = $10 WHERE seq = $5`;
-  return writeWithEvent(sql, { write, values, queued, type: "task", id: row.id, json: document });
+  const event = changeEvent({ id: row.id, state }, document);
+  return writeWithEventAndCommit(sql, { write, values, queued, event });
 }
 
-/** Removes a locked row; otherwise as `saveRow`. */
-export async function removeRow(sql: Transaction, { seq, id, state }: TaskRow): Promise<number> {
+/** Removes a locked row, otherwise as `saveRowAndCommit`. */
+export async function removeRowAndCommit(
+  sql: Transaction,
+  { seq, id, state }: TaskRow,
+): Promise<number> {
   const queued = -Number(state === "queued");
   const write = "DELETE FROM unreel.tasks WHERE seq = $5";
-  const json = JSON.stringify({ id });
-  return writeWithEvent(sql, { write, values: [seq], queued, type: "deleted", id, json });
+  const event = deletedEvent(id);
+  return writeWithEventAndCommit(sql, { write, values: [seq], queued, event });
 }
 
 interface Write {
-  /** Its parameters are counted from $5. */
+  /** A statement whose parameters start at $5. */
   write: string;
   values: unknown[];
-  /** Tasks by which the number of those that are queued grows. */
+  /** Change of the number of queued tasks. */
   queued: number;
-  type: "task" | "deleted";
-  id: string;
-  json: string;
+  event: TaskEvent;
 }
 
-async function writeWithEvent(
+async function writeWithEventAndCommit(
   sql: Transaction,
-  { write, values, queued, type, id, json }: Write,
+  { write, values, queued, event }: Write,
 ): Promise<number> {
-  const [row] = await sql.finish<{ number: string }>(
+  const { type, taskId, json } = event;
+  const [row] = await sql.queryAndCommit<{ number: string }>(
     `WITH written AS (${write}),
      counted AS (
        UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
      ),
-     told AS (
+     published AS (
        INSERT INTO unreel.task_events (number, type, task_id, json)
        SELECT number, $2, $3, $4 FROM counted
      )
      SELECT number, pg_notify('unreel_events', number::text) FROM counted`,
-    [queued, type, id, json, ...values],
+    [queued, type, taskId, json, ...values],
   );
   return Number(row?.number);
 }
 
-/** Postgres stores no NUL: what has one is as unknown as what has half a surrogate pair. */
+/** Postgres refuses NUL in text. The replacement makes such an id unknown, as no id has that character. */
 function asText(id: string): string {
   return id.replaceAll("\0", "\uFFFD");
 }
 
-/** Whole numbers of eight bytes come as text. */
+/** The driver returns a bigint as text. */
 type StoredRow = Omit<TaskRow, "seq"> & { seq: string };
 
 function toRow(row: StoredRow): TaskRow {

@@ -5,12 +5,12 @@ import { ServiceError } from "../../errors.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
 
 /**
- * Opens or makes the file, and its folder, for this process alone: the lock lasts until `close` or
- * the end of the process, however it ends; so whoever held a lease is gone, and all leases run out. Putting
- * what is committed from then on to the disk is left to `createLogFlush`.
+ * Opens the file, created with its folder if missing, and locks it until `close` or the end of the
+ * process. So no worker of another process holds a lease, and all leases expire. Later commits are not
+ * synced to the disk: `createWalSync` does that.
  *
- * @throws ServiceError `unavailable` that names the file and the reason: another process has it
- * open, it is no task store, it is damaged, or a newer release has written it.
+ * @throws ServiceError `unavailable` that names the file and the reason: another process has it open,
+ * it is not a task store, it is damaged, or a newer release has written it.
  */
 export function openDatabase(path: string): DatabaseSync {
   const file = resolve(path);
@@ -35,13 +35,13 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-/** Moving the log into the database waits for the disk; 32 MiB of it are no more than that. */
+/** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */
 const checkpointPages = 8192;
 
 export const endLeases =
   "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
 
-/** Before anything is written: another program's database stays as it is. */
+/** Called before the first write, so that another program's database stays unchanged. */
 function assertOurs(db: DatabaseSync): void {
   const id = readPragma(db, "application_id");
   const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"]);
@@ -58,7 +58,7 @@ const reasons: ReadonlyMap<number, string> = new Map([
   [10, "the disk failed to read or write it"],
   [11, "the file is damaged"],
   [13, "the disk is full"],
-  [14, "the file cannot be opened or made"],
+  [14, "the file cannot be opened or created"],
   [26, "the file is not a SQLite database"],
 ]);
 

@@ -3,41 +3,39 @@ import { ServiceError } from "../../errors.ts";
 
 export interface GroupCommit {
   /**
-   * Runs `write` in the next transaction, after those that were asked for before it. Resolves with
-   * what it gave once that transaction is on the disk.
+   * Runs `write` in the next transaction, after the writes requested before it. Resolves to its result
+   * once that transaction is on the disk; promises resolve in the order of the writes.
    *
-   * Where flushing the log fails, its writes are rejected and yet stay: they may be lost with the power.
-   *
-   * What `write` throws undoes `write` alone and rejects its promise; its neighbours are then run
-   * again, so a `write` does nothing but read and write the database. Where the transaction itself
-   * fails, everything in it is undone and rejected with `unavailable`; the next one starts afresh.
+   * An error that `write` throws rolls back this write alone and rejects its promise. The other writes of
+   * the transaction then run a second time, so a `write` must do nothing but read and write the database.
+   * If the transaction itself fails, all of it is rolled back and rejected with `unavailable`. If only the
+   * sync of the disk fails, its writes are rejected but stay: power loss may undo them.
    */
   run<T>(write: () => T): Promise<T>;
-  /** Runs now what `run` has accepted so far; resolves once its promises have settled. */
+  /** Runs the accepted writes now; resolves once their promises have settled. */
   finish(): Promise<void>;
 }
 
 interface Job {
-  /** Gives what to do once the write is on the disk. */
+  /** Returns the function to call once the write is on the disk. */
   perform(): () => void;
   reject(error: unknown): void;
 }
 
-/** A write that is committed, and may not be on the disk yet. */
+/** A write that is committed but may not be on the disk yet. */
 interface Committed {
   settle(): void;
   reject(error: unknown): void;
 }
 
 /**
- * One transaction for all the writes that arrive in one turn of the event loop, and one wait for the disk,
- * `flushLog`, for all that were committed during the wait before it. `mark` is for what writes keep
- * beside the database: it gives a function that brings that back to what it is now, which is called
- * where the writes since then are undone.
+ * Commits the writes of one turn of the event loop in one transaction, and syncs the disk (`flush`) once
+ * for all transactions committed during the previous sync. `mark` is called before writes and returns a
+ * function that resets state kept outside the database; that one is called if these writes are rolled back.
  */
 export function createGroupCommit(
   db: DatabaseSync,
-  flushLog: () => Promise<void>,
+  flush: () => Promise<void>,
   mark = () => () => {},
 ): GroupCommit {
   let waiting: Job[] = [];
@@ -54,7 +52,7 @@ export function createGroupCommit(
     const jobs = waiting;
     waiting = [];
     if (jobs.length === 0) return;
-    // Savepoints cost as much as a tenth of the work, and a job hardly ever needs its own.
+    // Without savepoints, which cost a tenth of the work; few jobs fail.
     if (commitAll(jobs, (job) => job.perform()) !== undefined) {
       const failure = commitAll(jobs, attempt);
       if (failure !== undefined) for (const job of jobs) job.reject(failure);
@@ -68,7 +66,7 @@ export function createGroupCommit(
       const writes = committed;
       committed = [];
       try {
-        await flushLog();
+        await flush();
         for (const { settle } of writes) settle();
       } catch (error) {
         for (const { reject } of writes) reject(error);
@@ -77,7 +75,7 @@ export function createGroupCommit(
     flushing = undefined;
   }
 
-  /** Performs the jobs in one transaction; where that fails, undoes all and gives the reason. */
+  /** Performs the jobs in one transaction. If that fails, rolls all back and returns the error. */
   function commitAll(jobs: readonly Job[], perform: (job: Job) => () => void): unknown {
     const restore = mark();
     try {
@@ -101,7 +99,7 @@ export function createGroupCommit(
       keep.run();
       return settle;
     } catch (error) {
-      // A full disk or a failed write ends the whole transaction, the neighbours' work included.
+      // A full disk or a failed write ends the transaction, with the work of the other jobs.
       if (!db.isTransaction) throw error;
       restore();
       undo.run();
@@ -130,7 +128,7 @@ export function createGroupCommit(
   };
 }
 
-/** SQLite's own errors as the contract's `unavailable`; all others as they are. */
+/** Turns SQLite's errors into `unavailable`; returns others unchanged. */
 export function toStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || !("errcode" in error)) return error;
   return new ServiceError("unavailable", `the task store failed: ${error.message}`, {

@@ -3,13 +3,13 @@ import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 import { text } from "./columns.ts";
 import type { Statements } from "./statements.ts";
 
-/** The answers given for idempotency keys in the last 24 hours; call it inside a transaction. */
+/** The tasks stored under idempotency keys in the last 24 hours; call its methods inside a transaction. */
 export function createIdempotencyTable(sql: Statements) {
   return {
     /**
-     * The answer that the key stands for.
+     * Returns the document stored under the key; undefined if the key is free.
      *
-     * @throws ServiceError `idempotency_mismatch` if it was given for another fingerprint.
+     * @throws ServiceError `idempotency_mismatch` if the key was used with another fingerprint.
      */
     recall(idempotency: Idempotency, nowMs: number): string | undefined {
       sql.forgetKeys.run(nowMs);
@@ -20,8 +20,8 @@ export function createIdempotencyTable(sql: Statements) {
       return text(use, "answer");
     },
 
-    keep({ key, fingerprint }: Idempotency, answer: string, nowMs: number): void {
-      sql.keepKey.run(key, fingerprint, answer, nowMs + idempotencyTtlMs);
+    keep({ key, fingerprint }: Idempotency, document: string, nowMs: number): void {
+      sql.keepKey.run(key, fingerprint, document, nowMs + idempotencyTtlMs);
     },
   };
 }

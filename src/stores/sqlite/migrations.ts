@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 
-/** "unrl": says in the file's header whose it is. */
+/** "unrl" in the file's header. */
 export const applicationId = 0x756e726c;
 
 /**
- * The steps from an empty file to today's schema. `PRAGMA user_version` counts the steps that a
- * file has behind it: append, never edit.
+ * The steps from an empty file to the current schema. `PRAGMA user_version` counts the steps that were
+ * applied to a file: append, never edit.
  */
 export const migrations: readonly string[] = [
   `
@@ -45,9 +45,9 @@ export const migrations: readonly string[] = [
 ];
 
 /**
- * Takes the file through the steps that it lacks, all or none.
+ * Applies the steps that the file lacks, all or none.
  *
- * @throws Error where the file has more steps behind it than there are.
+ * @throws Error if more steps were applied to the file than there are.
  */
 export function migrate(db: DatabaseSync, steps: readonly string[]): void {
   db.exec("BEGIN IMMEDIATE");

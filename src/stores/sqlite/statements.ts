@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { migrations } from "./migrations.ts";
 
-/** Every statement that runs after the file is open. Each one finds its rows through an index. */
+/** Every statement that runs on an open store. Each one finds its rows through an index. */
 export const statements = {
   insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
@@ -33,11 +33,11 @@ export const statements = {
   recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",
   keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)
     VALUES (?, ?, ?, ?)`,
-  // A few at a time: a day's keys at once would hold up everything else.
+  // A few at a time: deleting the keys of a whole day would block everything else.
   forgetKeys: `DELETE FROM idempotency_keys WHERE rowid IN
     (SELECT rowid FROM idempotency_keys WHERE ends_at <= ? ORDER BY ends_at LIMIT 16)`,
 
-  /** Writes what is there already: fails where nothing can be written. */
+  /** Writes the present value, which fails if nothing can be written. */
   probe: `PRAGMA user_version = ${migrations.length}`,
 } as const;
 

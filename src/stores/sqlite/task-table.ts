@@ -1,33 +1,30 @@
 import type { State } from "../../task.ts";
 import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import type { StoredTask } from "../documents.ts";
 import { type Columns, integer, text } from "./columns.ts";
 import type { Statements } from "./statements.ts";
 
-/** Where a task stands in the queue. */
+/** What decides whether a claim may take a task. */
 export interface ClaimState {
-  /** Whether a claim may take it now. */
   isClaimable: boolean;
-  /** When its wait or its lease ends, Unix milliseconds. */
+  /** When the task becomes claimable, Unix milliseconds; null if it is so now or never. */
   dueAtMs: number | null;
   lease: string | null;
-  stalledCount: number;
 }
 
-export interface TaskRow extends ClaimState {
+export interface TaskRow extends StoredTask, ClaimState {
   seq: number;
-  state: State;
   host: string;
-  document: string;
 }
 
 /**
- * The tables `tasks` and `queue_heads`, which say the same of the queue at all times. Call what
- * writes inside a transaction, and where that is undone, what `mark` gave at its start.
+ * The tables `tasks` and `queue_heads`, kept consistent with each other. Call the writing methods inside
+ * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
   let queued = integer(sql.countQueued.get() ?? {}, "queued");
 
-  /** Makes `queue_heads` right again for a host whose claimable tasks have changed. */
+  /** Updates `queue_heads` for a host whose claimable tasks have changed. */
   function refreshHead(host: string): void {
     sql.dropHead.run(host);
     sql.nextHead.run(host);
@@ -41,10 +38,9 @@ export function createTaskTable(sql: Statements) {
   return {
     find,
 
-    /** How many tasks are queued. */
     queued: () => queued,
 
-    /** Gives what brings `queued` back to what it is now. */
+    /** Returns a function that resets `queued` to its present value. */
     mark() {
       const before = queued;
       return () => {
@@ -65,7 +61,11 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** Newest first; with `before` only those of a lower `seq`. */
-    page(limit: number, state: State | undefined, before = Number.MAX_SAFE_INTEGER): PageRow[] {
+    page(
+      limit: number,
+      state: State | undefined,
+      before = Number.MAX_SAFE_INTEGER,
+    ): Pick<TaskRow, "seq" | "document">[] {
       const rows =
         state === undefined
           ? sql.page.all(before, limit)
@@ -73,7 +73,7 @@ export function createTaskTable(sql: Statements) {
       return rows.map((row) => ({ seq: integer(row, "seq"), document: text(row, "document") }));
     },
 
-    /** @throws ServiceError `conflict` where the id is taken. */
+    /** @throws ServiceError `conflict` if the id is taken. */
     insert({ id, state, host, document }: NewRow): void {
       const isClaimable = state === "queued";
       const { changes, lastInsertRowid } = sql.insertTask.run(
@@ -91,7 +91,7 @@ export function createTaskTable(sql: Statements) {
 
     save(
       row: TaskRow,
-      { state, document, isClaimable, dueAtMs, lease, stalledCount }: Saved,
+      { state, document, isClaimable, dueAtMs, lease, stalledCount }: StoredTask & ClaimState,
     ): void {
       sql.saveTask.run(state, Number(isClaimable), dueAtMs, lease, stalledCount, document, row.seq);
       queued += Number(state === "queued") - Number(row.state === "queued");
@@ -109,7 +109,7 @@ export function createTaskTable(sql: Statements) {
       if (row.isClaimable) refreshHead(row.host);
     },
 
-    /** The oldest task claimable at `nowMs` whose host is not excepted. */
+    /** Returns the oldest task that is claimable at `nowMs` and whose host is not excepted. */
     oldestClaimable(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
       for (const due of sql.promoteDue.all(nowMs)) {
         sql.offerHead.run(text(due, "host"), integer(due, "seq"));
@@ -120,21 +120,8 @@ export function createTaskTable(sql: Statements) {
   };
 }
 
-interface Saved extends ClaimState {
-  state: State;
-  document: string;
-}
-
-interface NewRow {
+interface NewRow extends Pick<TaskRow, "state" | "host" | "document"> {
   id: string;
-  state: State;
-  host: string;
-  document: string;
-}
-
-interface PageRow {
-  seq: number;
-  document: string;
 }
 
 function taskRow(row: Columns): TaskRow {

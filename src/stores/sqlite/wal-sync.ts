@@ -2,22 +2,22 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../errors.ts";
 
-/** Puts the write-ahead log of a database on the disk, without holding up this thread. */
+/** Syncs the write-ahead log of a database to the disk without blocking this thread. */
 export interface WalSync {
   /**
-   * All that was committed before the call; one call at a time.
+   * Syncs everything committed before the call; one call at a time.
    *
-   * @throws ServiceError `unavailable`; what was committed may be lost with the power, and the next call
-   * begins with moving it into the database.
+   * @throws ServiceError `unavailable` if that fails: power loss may undo these commits until a later call,
+   * which first moves the log into the database, succeeds.
    */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** For a database at `path` that leaves flushing its log to others (`synchronous = NORMAL`). */
+/** Creates it for a database at `path` that does not sync its log itself (`synchronous = NORMAL`). */
 export function createWalSync(db: DatabaseSync, path: string): WalSync {
   let log: FileHandle | undefined;
-  /** The system may have dropped what it could not write, and not say so again. */
+  /** After a failed sync the system may have dropped the data, and reports that only once. */
   let isDoubtful = false;
 
   async function flushLog(): Promise<void> {

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { moveTo } from "./transitions.ts";
-import { idsOf, minuteMs, type OpenStore, startTrial, times } from "./harness.ts";
+import { idsOf, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 export function describeClaims(open: OpenStore): void {
-  describe("hands out tasks:", () => {
+  describe("hands tasks to claims:", () => {
     test("an empty store has none", async () => {
-      const { store } = await startTrial(open);
+      const { store } = await openStoreHarness(open);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a claimed task runs, with one attempt more and the time of its start", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("a claimed task runs, with one more attempt and its start time", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       clock.advance(1000);
       const { task, lease } = await claim();
@@ -23,15 +23,15 @@ export function describeClaims(open: OpenStore): void {
     });
 
     test("the oldest goes first, whatever its host", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(
         times(30, (n) => add(`https://${n % 4}.example.com/watch`)),
       );
       expect(await drain(store)).toEqual(idsOf(created));
     });
 
-    test("claims at the same time never get the same task", async () => {
-      const { store, add } = await startTrial(open);
+    test("concurrent claims never get the same task", async () => {
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(100, (n) => add(`https://${n % 3}.example.com/`)));
       const claims = await Promise.all(times(200, () => store.claim({ leaseMs: minuteMs })));
       const claimed = claims.filter((claim) => claim !== undefined);
@@ -39,8 +39,8 @@ export function describeClaims(open: OpenStore): void {
       expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(100);
     });
 
-    test("tasks of excepted hosts are passed over, the port belonging to the host", async () => {
-      const { store, add } = await startTrial(open);
+    test("tasks of excepted hosts are skipped; the port belongs to the host", async () => {
+      const { store, add } = await openStoreHarness(open);
       const urls = [
         "https://a.test/1",
         "https://a.test:8443/",
@@ -48,22 +48,22 @@ export function describeClaims(open: OpenStore): void {
         "https://a.test/2",
       ];
       const [a1, port, b, a2] = idsOf(await Promise.all(urls.map((url) => add(url))));
-      expect(await drain(store, ["a.test", "b.test", "nobody.test", "a.test"])).toEqual([port]);
+      expect(await drain(store, ["a.test", "b.test", "none.test", "a.test"])).toEqual([port]);
       expect(await drain(store, ["a.test"])).toEqual([b]);
       expect(await drain(store, ["a.test", "b.test"])).toEqual([]);
       expect(await drain(store, [])).toEqual([a1, a2]);
     });
 
-    test("a thousand tasks of an excepted host do not hide the one behind them", async () => {
-      const { store, add, claim } = await startTrial(open);
+    test("a thousand tasks of an excepted host do not hide a younger one of another", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
       const busy = await Promise.all(times(1000, () => add("https://busy.test/")));
       const other = await add("https://other.test/");
       expect(await drain(store, ["busy.test"])).toEqual([other.id]);
       expect((await claim()).task.id).toBe(busy[0]?.id);
     });
 
-    test("a task put back waits until its time, then goes before the younger ones", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("a requeued task waits until its time, then goes before younger ones", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const old = await add("https://a.test/");
       await claim();
       const runAfter = new Date(clock.now().getTime() + 5000);
@@ -78,8 +78,8 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual([old.id, young[0]?.id]);
     });
 
-    test("a task put back without a time can be claimed at once, and counts on", async () => {
-      const { store, add, claim } = await startTrial(open);
+    test("a task requeued without a time can be claimed at once, as a further attempt", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       await claim();
       await store.update(id, { state: "failed" });
@@ -88,8 +88,8 @@ export function describeClaims(open: OpenStore): void {
       expect((await claim()).task).toMatchObject({ id, attempts: 2 });
     });
 
-    test("a wait ends with the state: canceled and put back, the task runs at once", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("canceling ends a delay: requeued, the task can be claimed at once", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       await claim();
       const runAfter = new Date(clock.now().getTime() + minuteMs);
@@ -101,27 +101,27 @@ export function describeClaims(open: OpenStore): void {
       expect(await drain(store)).toEqual([id]);
     });
 
-    test("only queued tasks are handed out", async () => {
-      const trial = await startTrial(open);
+    test("claims get only queued tasks", async () => {
+      const harness = await openStoreHarness(open);
       for (const state of ["running", "succeeded", "failed", "canceled"] as const) {
-        await moveTo(trial, state);
+        await moveTo(harness, state);
       }
-      const queued = await moveTo(trial, "queued");
-      const deleted = await trial.add();
-      await trial.store.delete(deleted.id);
-      expect(await drain(trial.store)).toEqual([queued.id]);
+      const queued = await moveTo(harness, "queued");
+      const deleted = await harness.add();
+      await harness.store.delete(deleted.id);
+      expect(await drain(harness.store)).toEqual([queued.id]);
     });
 
-    test("a queue goes on behind a task that was canceled or deleted", async () => {
-      const { store, add } = await startTrial(open);
+    test("claims continue after a canceled and a deleted task", async () => {
+      const { store, add } = await openStoreHarness(open);
       const [first, second, third] = idsOf(await Promise.all(times(3, () => add())));
       await store.update(first ?? "", { state: "canceled" });
       await store.delete(second ?? "");
       expect(await drain(store)).toEqual([third]);
     });
 
-    test("a change of a queued task leaves it its place", async () => {
-      const { store, add } = await startTrial(open);
+    test("a change of a queued task keeps its place", async () => {
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(3, () => add()));
       await store.update(created[0]?.id ?? "", { attempts: 7 });
       expect(await drain(store)).toEqual(idsOf(created));
@@ -129,7 +129,7 @@ export function describeClaims(open: OpenStore): void {
   });
 }
 
-/** Claims until there is nothing left; the ids in the order in which they were handed out. */
+/** Claims until nothing is left. Returns the ids in the order of the claims. */
 async function drain(store: TaskStore, exceptHosts: string[] = []): Promise<string[]> {
   const ids: string[] = [];
   for (;;) {

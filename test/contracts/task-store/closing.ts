@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/task-changes.ts";
-import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
+import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 
 export function describeClosing(open: OpenStore): void {
   describe("closes:", () => {
-    test("twice is as good as once", async () => {
-      const { store } = await startTrial(open);
+    test("a second close does nothing", async () => {
+      const { store } = await openStoreHarness(open);
       await store.close();
       await expect(store.close()).resolves.toBeUndefined();
     });
 
-    test("writes accepted before are finished", async () => {
-      const { store, clock } = await startTrial(open);
+    test("accepted writes are finished", async () => {
+      const { store, clock } = await openStoreHarness(open);
       const task = newTask("https://video.example.com/", {}, clock.now());
       const outcomes = Promise.all([store.create(task), store.close()]);
       expect(await outcomes).toEqual([task, undefined]);
     });
 
     test("every other method then rejects with unavailable", async () => {
-      const { store, clock } = await startTrial(open);
+      const { store, clock } = await openStoreHarness(open);
       await store.close();
       const refusal = { name: "ServiceError", code: "unavailable" };
       const task = newTask("https://video.example.com/", {}, clock.now());

@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
-import type { Task } from "../../../src/task.ts";
+import type { State, Task } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { samplePageInfo } from "./page-info.ts";
-import { minuteMs, type OpenStore, startTrial } from "./harness.ts";
+import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 
 export function describeCopies(open: OpenStore): void {
   describe("goes by value:", () => {
     test("a task changed after create was called is stored as it was when called", async () => {
-      const { store, clock } = await startTrial(open);
+      const { store, clock } = await openStoreHarness(open);
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
       const created = store.create(task);
-      deface(task);
+      mutate(task);
       expect(await created).toEqual(before);
-      deface(task);
+      mutate(task);
       expect(await store.get(before.id)).toEqual(before);
     });
 
     test("a change changed after update was called is applied as it was when called", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const info = samplePageInfo();
       const change = { info, attempts: 1 };
@@ -30,8 +30,8 @@ export function describeCopies(open: OpenStore): void {
       expect(await store.get(id)).toMatchObject({ attempts: 1, info: samplePageInfo() });
     });
 
-    test("dates and hosts changed after the call count as they were when called", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("dates and hosts changed after the call are used as they were", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add("https://a.example.com/1");
       await claim();
       const runAfter = new Date(clock.now().getTime() + minuteMs);
@@ -46,40 +46,49 @@ export function describeCopies(open: OpenStore): void {
       expect(await claimed).toBeUndefined();
     });
 
-    test("whatever a method gave can be changed without changing what is stored", async () => {
-      const { store, add, claim } = await startTrial(open);
+    test("expected states changed after the call are used as they were", async () => {
+      const { store, add } = await openStoreHarness(open);
+      const { id } = await add();
+      const from: State[] = ["failed"];
+      const refused = store.update(id, { attempts: 1 }, { from });
+      from.push("queued");
+      await expect(refused).rejects.toMatchObject({ code: "conflict" });
+    });
+
+    test("changing a returned task changes nothing that is stored", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
       const created = await add("https://video.example.com/1", { max_height: 720 });
       const { id } = created;
-      deface(created);
+      mutate(created);
       const claimed = await claim();
       expect(claimed.task).toMatchObject({ id, url: "https://video.example.com/1" });
       const running = structuredClone(claimed.task);
-      deface(claimed.task);
+      mutate(claimed.task);
       expect(await store.get(id)).toEqual(running);
       const updated = await store.update(id, { info: samplePageInfo() });
       const stored = structuredClone(updated);
-      deface(updated);
+      mutate(updated);
       const got = await store.get(id);
       expect(got).toEqual(stored);
-      deface(got);
+      mutate(got);
       const listed = await store.list({ limit: 1 });
       expect(listed.tasks).toEqual([stored]);
-      deface(listed.tasks[0]);
+      mutate(listed.tasks[0]);
       expect(await store.delete(id)).toEqual(stored);
     });
 
-    test("the answer kept for an idempotency key cannot be changed from outside", async () => {
-      const { store, clock } = await startTrial(open);
+    test("changing a returned task does not change the one kept for a key", async () => {
+      const { store, clock } = await openStoreHarness(open);
       const idempotency = { key: "k", fingerprint: "f" };
       const task = newTask("https://video.example.com/1", { max_height: 720 }, clock.now());
       const before = structuredClone(task);
-      deface(await store.create(task, idempotency));
-      deface(await store.create(task, idempotency));
+      mutate(await store.create(task, idempotency));
+      mutate(await store.create(task, idempotency));
       expect(await store.create(task, idempotency)).toEqual(before);
     });
 
     test("a key named __proto__ is data like any other", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const { id } = await add();
       const info = samplePageInfo();
       info.sources = JSON.parse('{"__proto__": "og", "title": "html"}');
@@ -93,11 +102,11 @@ export function describeCopies(open: OpenStore): void {
   });
 }
 
-/** Changes a task at every depth. */
-function deface(task: Task | undefined): void {
+/** Mutates a task at every depth. */
+function mutate(task: Task | undefined): void {
   if (task === undefined) throw new Error("there is no task to change");
-  task.url = "https://defaced.example.com/";
+  task.url = "https://mutated.example.com/";
   task.options.max_height = 1;
-  task.info?.tags.push("defaced");
+  task.info?.tags.push("mutated");
   if (task.info) task.info.subtitles["xx"] = [];
 }

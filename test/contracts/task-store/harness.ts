@@ -2,10 +2,11 @@ import { onTestFinished } from "vitest";
 import type { Task, TaskOptions } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import type { Claim, TaskStore } from "../../../src/stores/store.ts";
+import type { TaskEvent } from "../../../src/task-events.ts";
 
 export interface OpenStore {
   (now: () => Date, maxQueued?: number): TaskStore | Promise<TaskStore>;
-  /** How late it may notice that a lease of a minute has run out; default 0. */
+  /** How late the store may notice that a lease of a minute has expired; default 0. */
   slackMs?: number;
 }
 
@@ -14,10 +15,10 @@ export interface StoreHarness {
   clock: Clock;
   /** Stores a new task for a page. */
   add: (url?: string, options?: TaskOptions) => Promise<Task>;
-  /** Claims with a lease of a minute; fails the test where there is nothing to claim. */
+  /** Claims with a lease of a minute; fails the test if there is nothing to claim. */
   claim: () => Promise<Claim>;
-  /** Lets leases of a minute run out, and be noticed. */
-  lapse: () => void;
+  /** Lets leases of a minute expire, and lets the store notice. */
+  expireLeases: () => void;
 }
 
 export interface Clock {
@@ -27,8 +28,8 @@ export interface Clock {
 
 export const minuteMs = 60_000;
 
-/** A store for one test, closed behind it, and the clock that it goes by. */
-export async function startTrial(open: OpenStore, maxQueued = 10_000): Promise<StoreHarness> {
+/** Opens a store for one test, closed after it, and creates its clock. */
+export async function openStoreHarness(open: OpenStore, maxQueued = 10_000): Promise<StoreHarness> {
   const clock = createClock();
   const store = await open(clock.now, maxQueued);
   onTestFinished(() => store.close());
@@ -42,7 +43,7 @@ export async function startTrial(open: OpenStore, maxQueued = 10_000): Promise<S
       if (claim === undefined) throw new Error("there is nothing to claim");
       return claim;
     },
-    lapse: () => clock.advance(minuteMs + (open.slackMs ?? 0)),
+    expireLeases: () => clock.advance(minuteMs + (open.slackMs ?? 0)),
   };
 }
 
@@ -62,4 +63,20 @@ export function times<T>(count: number, make: (index: number) => T): T[] {
 
 export function idsOf(tasks: readonly Task[]): string[] {
   return tasks.map(({ id }) => id);
+}
+
+/** Collects the events of a store; `take` resolves once that many have arrived. */
+export function collectEvents({ events }: TaskStore) {
+  const seen: TaskEvent[] = [];
+  let onEvent = () => {};
+  events.subscribe((event) => {
+    seen.push(event);
+    onEvent();
+  });
+  return {
+    async take(count: number): Promise<readonly TaskEvent[]> {
+      while (seen.length < count) await new Promise<void>((resolve) => (onEvent = resolve));
+      return seen.slice(0, count);
+    },
+  };
 }

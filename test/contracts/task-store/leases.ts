@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { minuteMs, type OpenStore, startTrial, times } from "./harness.ts";
+import { minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 const conflict = { name: "ServiceError", code: "conflict" };
 
@@ -7,8 +7,8 @@ export function describeLeases(open: OpenStore): void {
   const { slackMs = 0 } = open;
 
   describe("leases tasks:", () => {
-    test("a task whose lease has run out goes to the next claim, in the same attempt", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("the next claim gets a task whose lease has expired, in the same attempt", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const first = await claim();
       await store.update(id, { progress });
@@ -29,19 +29,19 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a task whose lease has run out goes before younger ones, unless excepted", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("a task whose lease has expired goes before younger ones, unless excepted", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const old = await add("https://a.test/");
       await claim();
       const young = await add("https://b.test/");
-      lapse();
+      expireLeases();
       const other = await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
       expect(other?.task.id).toBe(young.id);
       expect((await claim()).task.id).toBe(old.id);
     });
 
-    test("tasks claimed in the same moment are held each by itself", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("tasks claimed at the same moment have separate leases", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       await Promise.all(times(4, () => add()));
       const [first, second, third, fourth] = await Promise.all(times(4, () => claim()));
       await store.update(third?.task.id ?? "", { state: "succeeded" });
@@ -53,8 +53,8 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a heartbeat puts the end of the lease off, and does not change the task", async () => {
-      const { store, clock, add, claim } = await startTrial(open);
+    test("a heartbeat extends the lease and does not change the task", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const { task, lease } = await claim();
       clock.advance(minuteMs - 1);
@@ -66,20 +66,20 @@ export function describeLeases(open: OpenStore): void {
       expect((await claim()).task.id).toBe(id);
     });
 
-    test("a heartbeat under a lease that is not held answers false", async () => {
-      const { store, add, claim } = await startTrial(open);
+    test("a heartbeat under an unknown lease returns false", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       expect(await store.heartbeat(id, "", minuteMs)).toBe(false);
       const { lease } = await claim();
       expect(await store.heartbeat(id, `${lease}x`, minuteMs)).toBe(false);
-      expect(await store.heartbeat("nobody", lease, minuteMs)).toBe(false);
+      expect(await store.heartbeat("unknown", lease, minuteMs)).toBe(false);
     });
 
-    test("who has lost a task to another claim can neither change nor keep it", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("a lost lease can neither change nor keep the task", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
-      lapse();
+      expireLeases();
       const { task } = await claim();
       await expect(store.update(id, { state: "succeeded" }, { lease })).rejects.toMatchObject(
         conflict,
@@ -88,35 +88,35 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.get(id)).toEqual(task);
     });
 
-    test("a task is changed under a lease that has run out until another claim takes it", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("an expired lease allows changes until another claim takes the task", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
-      lapse();
+      expireLeases();
       const exceptHosts = ["a.test"];
       expect(await store.claim({ leaseMs: minuteMs, exceptHosts })).toBeUndefined();
       await store.update(task.id, { attempts: 5 }, { lease });
       const ended = await store.update(task.id, { state: "succeeded" }, { lease });
       expect(ended).toMatchObject({ state: "succeeded", attempts: 5 });
-      lapse();
+      expireLeases();
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a heartbeat that comes late keeps the task, unless that was noticed", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("a late heartbeat keeps the task, unless the store noticed the expiry", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
-      lapse();
+      expireLeases();
       const isKept = await store.heartbeat(id, lease, minuteMs);
       const next = await store.claim({ leaseMs: minuteMs });
       expect(next?.task.id).toBe(isKept ? undefined : id);
     });
 
-    test("a change under a lease that runs out does not hide the task from claims", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("a change under an expired lease does not hide the task from claims", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       await add("https://a.test/");
       const { task, lease } = await claim();
-      lapse();
+      expireLeases();
       await store.claim({ leaseMs: minuteMs, exceptHosts: ["a.test"] });
       await store.update(task.id, { attempts: 5 }, { lease });
       expect((await claim()).task).toMatchObject({ id: task.id, attempts: 5 });
@@ -125,7 +125,7 @@ export function describeLeases(open: OpenStore): void {
     test.each(["queued", "succeeded", "failed", "canceled"] as const)(
       "the lease ends when the task becomes %s",
       async (state) => {
-        const { store, clock, add, claim } = await startTrial(open);
+        const { store, clock, add, claim } = await openStoreHarness(open);
         const { id } = await add();
         const { lease } = await claim();
         const runAfter = new Date(clock.now().getTime() + 10 * minuteMs);
@@ -138,8 +138,8 @@ export function describeLeases(open: OpenStore): void {
       },
     );
 
-    test("a lease is asked for only where one is shown", async () => {
-      const { store, add, claim } = await startTrial(open);
+    test("an update without a lease ignores the lease", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
       const { id } = await add();
       const lease = "never given";
       await expect(store.update(id, { attempts: 1 }, { lease })).rejects.toMatchObject(conflict);
@@ -148,18 +148,18 @@ export function describeLeases(open: OpenStore): void {
       expect(await store.update(id, { state: "canceled" })).toMatchObject({ attempts: 1 });
     });
 
-    test("a deleted task is held by nobody", async () => {
-      const { store, add, claim, lapse } = await startTrial(open);
+    test("a deleted task has no lease", async () => {
+      const { store, add, claim, expireLeases } = await openStoreHarness(open);
       const { id } = await add();
       const { lease } = await claim();
       await store.delete(id);
       expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
-      lapse();
+      expireLeases();
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
-    test("a task that was set running without a claim has no lease that could run out", async () => {
-      const { store, clock, add } = await startTrial(open);
+    test("a task set running without a claim has no lease that could expire", async () => {
+      const { store, clock, add } = await openStoreHarness(open);
       const { id } = await add();
       await store.update(id, { state: "running" });
       clock.advance(1000 * minuteMs);

@@ -1,6 +1,6 @@
 import type { PageInfo } from "../../../src/page-info.ts";
 
-/** A page's record with something in every kind of field. */
+/** Returns page information with a value in every kind of field. */
 export function samplePageInfo(): PageInfo {
   return {
     url: "https://video.example.com/watch",

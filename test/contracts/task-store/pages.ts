@@ -1,32 +1,32 @@
 import { describe, expect, test } from "vitest";
 import type { State, Task } from "../../../src/task.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { idsOf, type OpenStore, startTrial, times } from "./harness.ts";
+import { idsOf, type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 export function describePages(open: OpenStore): void {
   describe("lists in pages:", () => {
-    test("an empty store has one page, and it is empty", async () => {
-      const { store } = await startTrial(open);
+    test("an empty store has one empty page", async () => {
+      const { store } = await openStoreHarness(open);
       expect(await store.list({ limit: 50 })).toEqual({ tasks: [] });
     });
 
     test("the newest comes first, also among tasks of the same millisecond", async () => {
-      const { store, add } = await startTrial(open);
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(200, () => add()));
       const { tasks } = await store.list({ limit: 200 });
       expect(tasks).toEqual(created.toReversed());
     });
 
-    test("a page of exactly the tasks that there are has no next", async () => {
-      const { store, add } = await startTrial(open);
+    test("a page with exactly the last tasks has no next", async () => {
+      const { store, add } = await openStoreHarness(open);
       await Promise.all(times(5, () => add()));
       expect((await store.list({ limit: 6 })).next).toBeUndefined();
       expect((await store.list({ limit: 5 })).next).toBeUndefined();
       expect((await store.list({ limit: 4 })).next).toBeGreaterThan(0);
     });
 
-    test("following next gives every task once, with a state or without", async () => {
-      const { store, add } = await startTrial(open);
+    test("following next lists every task once, with a state or without", async () => {
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(1500, () => add()));
       const canceled = created.filter((_, index) => index % 3 === 0);
       const others = created.filter((_, index) => index % 3 !== 0);
@@ -38,9 +38,9 @@ export function describePages(open: OpenStore): void {
     });
 
     test.each([undefined, "queued" as const])(
-      "tasks that come and go between pages move no others (state: %s)",
+      "tasks created or deleted between pages do not shift others (state: %s)",
       async (state) => {
-        const { store, add } = await startTrial(open);
+        const { store, add } = await openStoreHarness(open);
         const created = await Promise.all(times(40, () => add()));
         const filter = state === undefined ? {} : { state };
         const first = await store.list({ limit: 10, ...filter });
@@ -57,8 +57,8 @@ export function describePages(open: OpenStore): void {
       },
     );
 
-    test("a task is listed under the state that it is in now, in its old place", async () => {
-      const { store, add } = await startTrial(open);
+    test("a task is listed under its present state, in its old place", async () => {
+      const { store, add } = await openStoreHarness(open);
       const created = await Promise.all(times(3, () => add()));
       const middle = created[1]?.id ?? "";
       await store.update(middle, { state: "canceled" });
@@ -67,8 +67,8 @@ export function describePages(open: OpenStore): void {
       expect(await walk(store, 1, "queued")).toEqual(idsOf(created).toReversed());
     });
 
-    test("a sequence number is not used again when its task is gone", async () => {
-      const { store, add } = await startTrial(open);
+    test("the sequence number of a deleted task is not reused", async () => {
+      const { store, add } = await openStoreHarness(open);
       await add();
       const second = await add();
       const { next: before = Infinity } = await store.list({ limit: 1 });
@@ -81,7 +81,7 @@ export function describePages(open: OpenStore): void {
   });
 }
 
-/** The ids of all pages from `before` on. */
+/** Returns the ids of all pages from `before` on. */
 async function walk(
   store: TaskStore,
   limit: number,

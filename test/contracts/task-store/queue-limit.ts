@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/task-changes.ts";
-import { type OpenStore, startTrial, times, type StoreHarness } from "./harness.ts";
+import { type OpenStore, openStoreHarness, times, type StoreHarness } from "./harness.ts";
 
 const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };
 
-export function describeRoom(open: OpenStore): void {
-  describe("bounds its queue:", () => {
-    test("as many tasks as may be queued are taken, also at once, and no more", async () => {
-      const { store, add } = await startTrial(open, 5);
+export function describeQueueLimit(open: OpenStore): void {
+  describe("limits its queue:", () => {
+    test("tasks are accepted up to the limit and no further, also concurrently", async () => {
+      const { store, add } = await openStoreHarness(open, 5);
       const outcomes = await Promise.allSettled(times(9, () => add()));
       const refused = outcomes.filter(({ status }) => status === "rejected");
       expect(refused).toEqual(times(4, () => ({ status: "rejected", reason: expect.anything() })));
@@ -16,26 +16,26 @@ export function describeRoom(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("the refusal names rule and value", async () => {
-      const { add } = await startTrial(open, 1);
+    test("the error names the rule and the value", async () => {
+      const { add } = await openStoreHarness(open, 1);
       await add();
       await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1");
     });
 
-    const ways: Record<string, (trial: StoreHarness, id: string) => Promise<unknown>> = {
+    const ways: Record<string, (harness: StoreHarness, id: string) => Promise<unknown>> = {
       claimed: ({ claim }) => claim(),
       canceled: ({ store }, id) => store.update(id, { state: "canceled" }),
       deleted: ({ store }, id) => store.delete(id),
     };
-    test.each(Object.entries(ways))("a task that is %s makes room for one", async (_, leave) => {
-      const trial = await startTrial(open, 1);
-      await leave(trial, (await trial.add()).id);
-      await trial.add();
-      await expect(trial.add()).rejects.toMatchObject(full);
+    test.each(Object.entries(ways))("a task that is %s frees one place", async (_, leave) => {
+      const harness = await openStoreHarness(open, 1);
+      await leave(harness, (await harness.add()).id);
+      await harness.add();
+      await expect(harness.add()).rejects.toMatchObject(full);
     });
 
-    test("a task that goes on under a new lease or ends makes no room", async () => {
-      const { store, clock, add, claim } = await startTrial(open, 1);
+    test("a running task frees no place when it is claimed again or ends", async () => {
+      const { store, clock, add, claim } = await openStoreHarness(open, 1);
       const { id } = await add();
       await claim();
       await add();
@@ -46,8 +46,8 @@ export function describeRoom(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("a task put back is always taken, and counts", async () => {
-      const { store, add, claim } = await startTrial(open, 2);
+    test("a requeued task is always accepted, and counts", async () => {
+      const { store, add, claim } = await openStoreHarness(open, 2);
       const { id } = await add();
       await claim();
       await add();
@@ -58,13 +58,13 @@ export function describeRoom(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("writes that are refused do not count", async () => {
-      const { store, clock, add } = await startTrial(open, 3);
+    test("refused writes do not count", async () => {
+      const { store, clock, add } = await openStoreHarness(open, 3);
       const task = await add();
       await Promise.allSettled([
         store.create(task),
         store.update(task.id, { state: "succeeded" }),
-        store.delete("nobody"),
+        store.delete("unknown"),
         store.create(newTask("https://video.example.com/", {}, clock.now())),
         store.create(task),
       ]);
@@ -72,8 +72,8 @@ export function describeRoom(open: OpenStore): void {
       await expect(add()).rejects.toMatchObject(full);
     });
 
-    test("a replay is still answered, and a key that was refused is free", async () => {
-      const { store, clock } = await startTrial(open, 1);
+    test("a full queue still accepts a used key, and leaves a refused key free", async () => {
+      const { store, clock } = await openStoreHarness(open, 1);
       const create = (key: string) => {
         const task = newTask("https://video.example.com/", {}, clock.now());
         return store.create(task, { key, fingerprint: "f" });

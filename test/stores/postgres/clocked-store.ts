@@ -9,17 +9,16 @@ export interface ClockedStoreOptions {
 }
 
 /**
- * A store with leases of a minute, whose jobs go by `now` as its tasks do: where time has passed since the
- * last call, what the jobs do in the background is done before the call.
+ * Opens a store with leases of a minute whose job queue uses `now` too: if time has passed since the last
+ * call, the background work of the queue is done before the call.
  */
 export async function openClockedStore(options: ClockedStoreOptions): Promise<TaskStore> {
   const { url, now } = options;
   const clock = new TestClock(now());
   const address = new URL(url);
-  // Connections that do not ask for it go by the server's clock.
+  // Other connections use the server's clock.
   address.searchParams.set("options", "-c pgboss.test_clock=on");
-  const opened = await openPostgresStore({ ...options, url: address.href, heartbeatS: 60, clock });
-  const { store } = opened;
+  const store = await openPostgresStore({ ...options, url: address.href, heartbeatS: 60, clock });
   let turning: Promise<void> | undefined;
 
   async function turn(): Promise<void> {
@@ -37,6 +36,7 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
 
   return {
     name: store.name,
+    events: store.events,
     create: (task, idempotency) => onTime(store.create, task, idempotency),
     get: (id) => onTime(store.get, id),
     list: (query) => onTime(store.list, query),

@@ -6,14 +6,14 @@ import { type EventFeed, openEventFeed } from "../../../src/stores/postgres/feed
 import { migrate } from "../../../src/stores/postgres/migrations.ts";
 import { openDatabase } from "../../postgres/database.ts";
 
-/** Connections to the database, ended after the test. */
+/** Creates a pool of connections, closed after the test. */
 export function connect(url: string): Pool {
   const { pool, close } = createDatabase(connectionConfig(url), () => {});
   onTestFinished(close);
   return pool;
 }
 
-/** A new database with the tables of the store. */
+/** Creates a database with the tables of the store. */
 export async function makeTables(): Promise<{ url: string; pool: Pool }> {
   const url = await openDatabase();
   const database = createDatabase(connectionConfig(url), () => {});
@@ -22,7 +22,7 @@ export async function makeTables(): Promise<{ url: string; pool: Pool }> {
   return { url, pool: database.pool };
 }
 
-/** What a store does at the end of each of its transactions. */
+/** Writes an event as a store does at the end of each transaction. */
 export async function write(pool: Pool, id: string, type = "task", json = JSON.stringify({ id })) {
   await pool.query(
     `WITH counted AS (UPDATE unreel.counters SET events = events + 1 RETURNING events),
@@ -37,14 +37,14 @@ export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void
 }
 
 export interface Following extends EventFeed {
-  /** The tasks whose changes have been heard of. */
-  heard: string[];
+  /** Ids of the tasks of the events so far. */
+  received: string[];
   log: string[];
 }
 
-/** Opens a feed whose connection leads to `url`. */
+/** Opens a feed that connects to `url`. */
 export async function follow(pool: Pool, url: string): Promise<Following> {
-  const heard: string[] = [];
+  const received: string[] = [];
   const log: string[] = [];
   const logger = {
     info: (message: unknown) => void log.push(String(message)),
@@ -52,11 +52,11 @@ export async function follow(pool: Pool, url: string): Promise<Following> {
   };
   const feed = await openEventFeed({ pool, connection: connectionConfig(url), logger });
   onTestFinished(() => feed.close());
-  feed.events.subscribe(({ task }) => heard.push(task.id));
-  return { ...feed, heard, log };
+  feed.events.subscribe(({ taskId }) => received.push(taskId));
+  return { ...feed, received, log };
 }
 
-export function idsBehind({ events }: EventFeed, id: string): string[] | undefined {
+export function idsAfter({ events }: EventFeed, id: string): string[] | undefined {
   return events.since(id)?.map(({ taskId }) => taskId);
 }
 
@@ -64,5 +64,5 @@ export function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_each, n) => `${prefix}${n}`);
 }
 
-/** For what another process does; it ends with what is waited for. */
+/** For work of another process. */
 export const pollOptions = { timeout: 20_000, interval: 5 };

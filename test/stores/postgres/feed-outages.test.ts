@@ -8,7 +8,7 @@ const outage = [
   "task event listener reconnected",
 ];
 
-/** `url` leads through the proxy, `pool` past it. */
+/** `url` connects through the proxy, `pool` directly. */
 async function makeDisturbed(): Promise<{ pool: Pool; proxy: CuttingProxy; url: string }> {
   const { url, pool } = await makeTables();
   const proxy = await startCuttingProxy(url);
@@ -16,48 +16,48 @@ async function makeDisturbed(): Promise<{ pool: Pool; proxy: CuttingProxy; url: 
   return { pool, proxy, url: proxy.url(new URL(url).pathname.slice(1)) };
 }
 
-test("a feed whose connection is ended again and again loses nothing", async () => {
+test("a feed whose connection is terminated repeatedly loses nothing", async () => {
   const { url, pool } = await makeTables();
-  const { heard, log } = await follow(pool, url);
+  const { received, log } = await follow(pool, url);
   const ids = numbered("a", 300);
   for (const [n, id] of ids.entries()) {
     await write(pool, id);
     if (n % 100 !== 50) continue;
-    await expect.poll(() => heard, pollOptions).toContain(id);
+    await expect.poll(() => received, pollOptions).toContain(id);
     await pool.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
   }
-  await expect.poll(() => heard.length, pollOptions).toBeGreaterThanOrEqual(ids.length);
-  expect(heard).toEqual(ids);
+  await expect.poll(() => received.length, pollOptions).toBeGreaterThanOrEqual(ids.length);
+  expect(received).toEqual(ids);
   expect(log).toEqual([...outage, ...outage, ...outage]);
 });
 
-test("what was written while the network was cut follows, and two lines tell of it", async () => {
+test("changes written while the network was cut follow, and the log has two lines", async () => {
   const { pool, proxy, url } = await makeDisturbed();
-  const { heard, log } = await follow(pool, url);
+  const { received, log } = await follow(pool, url);
   await write(pool, "a");
-  await expect.poll(() => heard, pollOptions).toEqual(["a"]);
+  await expect.poll(() => received, pollOptions).toEqual(["a"]);
   proxy.cut();
   const ids = numbered("b", 450);
   await writeAll(pool, ids);
   await expect.poll(() => log, pollOptions).toHaveLength(1);
   proxy.restore();
-  await expect.poll(() => heard, pollOptions).toEqual(["a", ...ids]);
+  await expect.poll(() => received, pollOptions).toEqual(["a", ...ids]);
   expect(log).toEqual(outage);
 });
 
-test("a network that falls silent is noticed, and nothing is left of the old connection", async () => {
+test("a stalled network is noticed, and the old connection is closed", async () => {
   const { pool, proxy, url } = await makeDisturbed();
-  const { heard, log } = await follow(pool, url);
+  const { received, log } = await follow(pool, url);
   await write(pool, "a");
-  await expect.poll(() => heard, pollOptions).toEqual(["a"]);
+  await expect.poll(() => received, pollOptions).toEqual(["a"]);
   proxy.stall();
   await write(pool, "b");
   await expect.poll(() => log, pollOptions).toHaveLength(1);
   proxy.restore();
-  await expect.poll(() => heard, pollOptions).toEqual(["a", "b"]);
+  await expect.poll(() => received, pollOptions).toEqual(["a", "b"]);
   expect(log).toEqual(outage);
   const count = `SELECT count(*)::int AS others FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()`;
@@ -66,27 +66,27 @@ test("a network that falls silent is noticed, and nothing is left of the old con
     .toEqual([{ others: 1 }]);
 });
 
-test("a feed that missed what is gone goes on and does not answer to what was before", async () => {
+test("a feed that missed deleted rows continues, and reaches back no further", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feed = await follow(pool, url);
   const start = feed.events.lastId;
   await write(pool, "a");
-  await expect.poll(() => feed.heard, pollOptions).toEqual(["a"]);
+  await expect.poll(() => feed.received, pollOptions).toEqual(["a"]);
   const middle = feed.events.lastId;
   proxy.cut();
   await writeAll(pool, ["b", "c", "d"]);
   await pool.query("DELETE FROM unreel.task_events WHERE task_id < 'c'");
   proxy.restore();
-  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "c", "d"]);
+  await expect.poll(() => feed.received, pollOptions).toEqual(["a", "c", "d"]);
   expect([feed.events.since(start), feed.events.since(middle)]).toEqual([undefined, undefined]);
   expect(feed.events.since(feed.events.lastId)).toEqual([]);
 });
 
-test("a feed whose database has lost its last changes hears of those that come instead", async () => {
+test("a feed whose database has lost its last changes publishes those that replace them", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feed = await follow(pool, url);
   await writeAll(pool, ["a", "b", "c"]);
-  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "b", "c"]);
+  await expect.poll(() => feed.received, pollOptions).toEqual(["a", "b", "c"]);
   const before = feed.events.lastId;
   proxy.cut();
   await pool.query(
@@ -95,22 +95,22 @@ test("a feed whose database has lost its last changes hears of those that come i
   proxy.restore();
   await expect.poll(() => feed.log, pollOptions).toEqual(outage);
   await write(pool, "d");
-  await expect.poll(() => feed.heard, pollOptions).toEqual(["a", "b", "c", "d"]);
+  await expect.poll(() => feed.received, pollOptions).toEqual(["a", "b", "c", "d"]);
   expect(feed.events.since(before)).toBeUndefined();
 });
 
-test("a feed ends at once and once, also while it waits for its database", async () => {
+test("a feed closes at once, also twice and during an outage", async () => {
   const { pool, proxy, url } = await makeDisturbed();
   const feeds = [await follow(pool, url), await follow(pool, url)];
   await feeds[0]?.close();
   await write(pool, "a");
-  await expect.poll(() => feeds[1]?.heard, pollOptions).toEqual(["a"]);
+  await expect.poll(() => feeds[1]?.received, pollOptions).toEqual(["a"]);
   proxy.stall();
   const silent = await follow(pool, url);
   const begin = performance.now();
   await Promise.all([...feeds, silent, silent].map((feed) => feed.close()));
   expect(performance.now() - begin).toBeLessThan(1_000);
-  expect([feeds[0]?.heard, silent.heard, silent.log]).toEqual([[], [], []]);
+  expect([feeds[0]?.received, silent.received, silent.log]).toEqual([[], [], []]);
   proxy.cut();
   const refused = await follow(pool, url);
   await expect.poll(() => refused.log, pollOptions).toHaveLength(1);

@@ -5,7 +5,7 @@ import { openDatabase } from "../../postgres/database.ts";
 import {
   connect,
   follow,
-  idsBehind,
+  idsAfter,
   makeTables,
   numbered,
   pollOptions,
@@ -13,41 +13,42 @@ import {
   writeAll,
 } from "./feed-harness.ts";
 
-test("every feed of a database hears of each change, in order, as it was written", async () => {
+test("every feed of a database publishes each change, in order, as it was written", async () => {
   const { url, pool } = await makeTables();
   const feeds = [await follow(pool, url), await follow(pool, url)];
   const changes: unknown[] = [];
   feeds[0]?.events.subscribe((change) => changes.push(change));
   await writeAll(pool, ["a", "b"]);
   await write(pool, "a", "deleted");
-  for (const { heard } of feeds)
-    await expect.poll(() => heard, pollOptions).toEqual(["a", "b", "a"]);
-  expect(changes).toEqual([
-    { type: "task", task: { id: "a" } },
-    { type: "task", task: { id: "b" } },
-    { type: "deleted", task: { id: "a" } },
+  for (const { received } of feeds)
+    await expect.poll(() => received, pollOptions).toEqual(["a", "b", "a"]);
+  expect(changes).toMatchObject([
+    { type: "task", taskId: "a", json: '{"id":"a"}' },
+    { type: "task", taskId: "b", json: '{"id":"b"}' },
+    { type: "deleted", taskId: "a", state: undefined },
   ]);
 });
 
-test("an id of one feed is answered by another, and by one that is opened later", async () => {
+test("an id of one feed is known to another, and to one that is opened later", async () => {
   const { url, pool } = await makeTables();
   const [one, other] = [await follow(pool, url), await follow(pool, url)];
   const start = one.events.lastId;
   await writeAll(pool, ["a", "b"]);
-  for (const { heard } of [one, other]) await expect.poll(() => heard, pollOptions).toHaveLength(2);
+  for (const { received } of [one, other])
+    await expect.poll(() => received, pollOptions).toHaveLength(2);
   const [first] = one.events.since(start) ?? [];
   expect(other.events.since(start)).toEqual(one.events.since(start));
   await Promise.all([one.close(), other.close()]);
   await write(pool, "c");
   const later = await follow(pool, url);
-  expect(idsBehind(later, start)).toEqual(["a", "b", "c"]);
-  expect(idsBehind(later, first?.id ?? "")).toEqual(["b", "c"]);
-  expect(later.heard).toEqual([]);
+  expect(idsAfter(later, start)).toEqual(["a", "b", "c"]);
+  expect(idsAfter(later, first?.id ?? "")).toEqual(["b", "c"]);
+  expect(later.received).toEqual([]);
   await write(pool, "d");
-  await expect.poll(() => later.heard, pollOptions).toEqual(["d"]);
+  await expect.poll(() => later.received, pollOptions).toEqual(["d"]);
 });
 
-test("a feed does not answer to the id of another database's", async () => {
+test("a feed does not know the ids of another database's feed", async () => {
   const [one, other] = [await makeTables(), await makeTables()];
   const { events } = await follow(one.pool, one.url);
   expect((await follow(other.pool, other.url)).events.since(events.lastId)).toBeUndefined();
@@ -60,16 +61,16 @@ test("a feed reaches back as far as there are rows", async () => {
   await pool.query("DELETE FROM unreel.task_events WHERE number = 1");
   const later = await follow(pool, url);
   expect(later.events.since(start)).toBeUndefined();
-  expect(idsBehind(later, start.replace(/0$/, "1"))).toEqual(["b", "c"]);
+  expect(idsAfter(later, start.replace(/0$/, "1"))).toEqual(["b", "c"]);
   await pool.query("DELETE FROM unreel.task_events");
   const bare = await follow(pool, url);
   const last = later.events.lastId;
   expect([bare.events.lastId, bare.events.since(last)]).toEqual([last, []]);
   await write(pool, "d");
-  await expect.poll(() => idsBehind(bare, last), pollOptions).toEqual(["d"]);
+  await expect.poll(() => idsAfter(bare, last), pollOptions).toEqual(["d"]);
 });
 
-test("a feed reads no more of the past than it remembers", async () => {
+test("a feed reads no more old rows than it keeps", async () => {
   const { url, pool } = await makeTables();
   const start = (await follow(pool, url)).events.lastId;
   const large = JSON.stringify({ id: "large", text: "x".repeat(6 * 1024 * 1024) });
@@ -88,18 +89,18 @@ test("1,000 changes by two writers at once arrive once and in their order", asyn
   const written = rows.map(({ task_id: id }) => String(id));
   expect(written).toHaveLength(1_000);
   for (const feed of feeds) {
-    await expect.poll(() => feed.heard.length, pollOptions).toBeGreaterThanOrEqual(1_000);
-    expect(feed.heard).toEqual(written);
-    expect(idsBehind(feed, start)).toEqual(written);
+    await expect.poll(() => feed.received.length, pollOptions).toBeGreaterThanOrEqual(1_000);
+    expect(feed.received).toEqual(written);
+    expect(idsAfter(feed, start)).toEqual(written);
   }
 });
 
-test("a change written in the notice of a listener is heard too", async () => {
+test("a change written by a listener is published too", async () => {
   const { url, pool } = await makeTables();
-  const { events, heard } = await follow(pool, url);
-  events.subscribe(({ task }) => void (task.id === "a" && write(pool, "b")));
+  const { events, received } = await follow(pool, url);
+  events.subscribe(({ taskId }) => void (taskId === "a" && write(pool, "b")));
   await write(pool, "a");
-  await expect.poll(() => heard, pollOptions).toEqual(["a", "b"]);
+  await expect.poll(() => received, pollOptions).toEqual(["a", "b"]);
 });
 
 test("a feed of a database without its tables does not open", async () => {

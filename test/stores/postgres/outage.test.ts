@@ -10,7 +10,7 @@ import { query } from "./query.ts";
 
 const unavailable = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };
 
-test("connections that are killed in the middle lose nothing that was acknowledged", async () => {
+test("killing connections loses nothing that was acknowledged", async () => {
   const url = await openDatabase();
   const store = await openStore(url);
   const acknowledged: Task[] = [];
@@ -29,12 +29,12 @@ test("connections that are killed in the middle lose nothing that was acknowledg
       if (claim.status === "rejected") expect(claim.reason).toMatchObject(unavailable);
     }
   }
-  await add(store);
+  acknowledged.push(await add(store));
   const found = await Promise.all(acknowledged.map(({ id }) => store.get(id)));
   expect(found).not.toContain(undefined);
 });
 
-test("a database that restarts is unavailable for a while, then the store goes on", async () => {
+test("a store works again after its database has restarted", async () => {
   const server = await startOwnPostgres();
   const store = await openStore(server.url());
   const task = await add(store);
@@ -47,7 +47,7 @@ test("a database that restarts is unavailable for a while, then the store goes o
   expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(task.id);
 });
 
-test("while the way to the database is cut every call is refused, and works behind it", async () => {
+test("every call is refused while the network is cut, and works afterwards", async () => {
   const url = await openDatabase();
   await using proxy = await startCuttingProxy(url);
   const store = await openStore(proxy.url(new URL(url).pathname.slice(1)));
@@ -71,7 +71,7 @@ test("while the way to the database is cut every call is refused, and works behi
   await add(store);
 });
 
-test("what is wrong with one of the tasks that arrive together is not the others' misfortune", async () => {
+test("an invalid task does not fail the tasks that arrive with it", async () => {
   const store = await openStore(await openDatabase());
   const task = newTask("https://video.example.com/", {}, new Date());
   const outcomes = await Promise.allSettled([
@@ -90,7 +90,7 @@ test("what is wrong with one of the tasks that arrive together is not the others
   expect(await store.get("\0")).toBeUndefined();
 });
 
-test("tasks that wait behind one that gets no answer are refused with it", async () => {
+test("tasks that wait for a stalled insert are refused with it", async () => {
   const url = await openDatabase();
   await using proxy = await startCuttingProxy(url);
   const store = await openStore(proxy.url(new URL(url).pathname.slice(1)));
@@ -99,15 +99,15 @@ test("tasks that wait behind one that gets no answer are refused with it", async
   const outcomes = await Promise.allSettled(times(400, () => add(store)));
   proxy.restore();
   expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]));
-  // Seven batches that each wait for themselves would take longer.
+  // Seven batches with a timeout each would take longer.
 }, 20_000);
 
-test("a task that was queued under another heartbeat is claimed for as long as its own", async () => {
+test("a task's lease lasts as long as the heartbeat interval was when it was queued", async () => {
   const url = await openDatabase();
-  const { store: earlier } = await openPostgresStore({ url, heartbeatS: 10 });
+  const earlier = await openPostgresStore({ url, heartbeatS: 10 });
   await add(earlier);
   await earlier.close();
-  const { store } = await openPostgresStore({ url, heartbeatS: 60 });
+  const store = await openPostgresStore({ url, heartbeatS: 60 });
   onTestFinished(() => store.close());
   await add(store);
   expect((await store.claim({ leaseMs: minuteMs }))?.leaseMs).toBe(10_000);
@@ -115,7 +115,7 @@ test("a task that was queued under another heartbeat is claimed for as long as i
 });
 
 async function openStore(url: string): Promise<TaskStore> {
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
   return store;
 }

@@ -6,10 +6,10 @@ import { createClock, minuteMs, times } from "../../contracts/task-store/harness
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
-test("old events and keys that have ended are forgotten in time", async () => {
+test("old events and expired keys are deleted", async () => {
   const url = await openDatabase();
   const clock = createClock();
-  const { store } = await openPostgresStore({ url, now: clock.now });
+  const store = await openPostgresStore({ url, now: clock.now });
   const add = (key?: string) =>
     store.create(
       newTask("https://video.example.com/", {}, clock.now()),
@@ -31,9 +31,9 @@ test("old events and keys that have ended are forgotten in time", async () => {
   ]);
 });
 
-test("a job whose task was removed by hand does not hold up the others", async () => {
+test("a job whose task was removed by hand does not block the others", async () => {
   const url = await openDatabase();
-  const { store } = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url });
   const [stray, next] = await Promise.all(
     times(2, () => store.create(newTask("https://video.example.com/", {}, new Date()))),
   );

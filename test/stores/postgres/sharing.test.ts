@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
+import { buildApp } from "../../../src/http/app.ts";
 import type { Task } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
@@ -8,7 +9,7 @@ import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
 describe("two processes with one database", () => {
-  test("never get the same task, and all tasks are got", async () => {
+  test("never claim the same task, and claim all of them", async () => {
     const { first, second } = await openTwo();
     const created = await Promise.all(times(150, () => add(first)));
     const claims = await Promise.all(
@@ -20,7 +21,7 @@ describe("two processes with one database", () => {
     expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(150);
   });
 
-  test("hand out the oldest first, whichever of them has stored it", async () => {
+  test("claim the oldest task first, whichever of them stored it", async () => {
     const { first, second } = await openTwo();
     const created: Task[] = [];
     for (const n of times(20, (each) => each)) created.push(await add(n % 3 ? first : second));
@@ -33,15 +34,15 @@ describe("two processes with one database", () => {
     expect(idsOf((await second.list({ limit: 50 })).tasks)).toEqual(idsOf(created).toReversed());
   });
 
-  test("store one task for one key, however many requests come to both at once", async () => {
+  test("store one task for one key, however many concurrent requests both get", async () => {
     const { first, second } = await openTwo();
     const key = { key: "key", fingerprint: "f" };
-    const answers = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
-    expect(new Set(idsOf(answers)).size).toBe(1);
-    expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([answers[0]?.id]);
+    const created = await Promise.all(times(60, (n) => add(n % 2 ? first : second, key)));
+    expect(new Set(idsOf(created)).size).toBe(1);
+    expect(idsOf((await first.list({ limit: 9 })).tasks)).toEqual([created[0]?.id]);
   });
 
-  test("bound their queue together, to the task", async () => {
+  test("share the limit of the queue exactly", async () => {
     const { first, second } = await openTwo({ maxQueued: 50 });
     const outcomes = await Promise.allSettled(times(120, (n) => add(n % 2 ? first : second)));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(50);
@@ -51,7 +52,7 @@ describe("two processes with one database", () => {
     await expect(add(second)).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("know a lease from each other", async () => {
+  test("accept each other's leases", async () => {
     const { first, second } = await openTwo();
     const { id } = await add(first);
     const { lease = "" } = (await second.claim({ leaseMs: minuteMs })) ?? {};
@@ -62,36 +63,65 @@ describe("two processes with one database", () => {
     await expect(late).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("hear of each other's changes in the order in which they took effect", async () => {
+  test("publish each other's changes in the order in which they took effect", async () => {
     const url = await openDatabase();
     const [first, second] = [await openStore(url), await openStore(url)];
-    const heard: string[] = [];
+    const received: string[] = [];
     const isOver = Promise.withResolvers<void>();
-    second.events.subscribe(({ type, task }) => {
-      heard.push("state" in task ? `${task.id} ${task.state}` : `${task.id} ${type}`);
+    second.events.subscribe(({ type, taskId, state }) => {
+      received.push(`${taskId} ${state ?? type}`);
       if (type === "deleted") isOver.resolve();
     });
-    const { id } = await add(first.store);
-    await second.store.claim({ leaseMs: minuteMs });
-    await first.store.update(id, { state: "failed" });
-    await second.store.delete(id);
+    const { id } = await add(first);
+    await second.claim({ leaseMs: minuteMs });
+    await first.update(id, { state: "failed" });
+    await second.delete(id);
     await isOver.promise;
-    expect(heard).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
+    expect(received).toEqual([`${id} queued`, `${id} running`, `${id} failed`, `${id} deleted`]);
   });
 
   test("can be opened at the same time on an empty database", async () => {
     const url = await openDatabase();
     const [first, second] = await Promise.all(times(4, () => openStore(url)));
-    const { id } = await add(first!.store);
-    expect((await second?.store.get(id))?.id).toBe(id);
+    const { id } = await add(first!);
+    expect((await second?.get(id))?.id).toBe(id);
   });
 
-  test("keep one job for each task that is queued or claimed, and none for others", async () => {
+  test("queue a task once for two retries, and do not requeue its run", async () => {
+    const { first, second } = await openTwo();
+    const apps = [await buildApp({ store: first }), await buildApp({ store: second })];
+    onTestFinished(async () => {
+      for (const app of apps) await app.close();
+    });
+    const { id } = await add(first);
+    const retryAll = () =>
+      Promise.all(apps.map((app) => app.inject({ method: "POST", url: `/tasks/${id}/retry` })));
+    for (const attempts of times(5, (n) => n)) {
+      await first.update(id, { state: "canceled" });
+      const statuses = (await retryAll()).map(({ statusCode }) => statusCode);
+      expect(
+        statuses.toSorted((a, b) => a - b),
+        `round ${attempts}`,
+      ).toEqual([200, 409]);
+      await second.claim({ leaseMs: minuteMs });
+      const late = await retryAll();
+      expect(late.map(({ statusCode }) => statusCode)).toEqual([409, 409]);
+      expect(late[0]?.json().detail).toContain("is running;");
+      expect(await first.get(id)).toMatchObject({ state: "running", attempts: 1 });
+    }
+    await second.update(id, { state: "succeeded" });
+    for (const app of apps) {
+      const cancel = await app.inject({ method: "POST", url: `/tasks/${id}/cancel` });
+      expect(cancel.statusCode).toBe(409);
+    }
+  });
+
+  test("keep one job for each queued or claimed task, and none for others", async () => {
     const { url, first, second } = await openTwo();
     const stores = [first, second];
     const created = await Promise.all(times(40, (n) => add(stores[n % 2]!)));
     const moves = ["canceled", "queued", "running", "failed", "queued", "succeeded"] as const;
-    // Refused moves are part of it.
+    // Some of these transitions are refused.
     await Promise.allSettled([
       ...created.flatMap(({ id }, n) =>
         times(4, (k) => stores[k % 2]!.update(id, { state: moves[(n + k) % moves.length]! })),
@@ -121,13 +151,13 @@ describe("two processes with one database", () => {
 async function openTwo(options: Omit<PostgresStoreOptions, "url"> = {}) {
   const url = await openDatabase();
   const [first, second] = [await openStore(url, options), await openStore(url, options)];
-  return { url, first: first.store, second: second.store };
+  return { url, first, second };
 }
 
 async function openStore(url: string, options: Omit<PostgresStoreOptions, "url"> = {}) {
-  const opened = await openPostgresStore({ ...options, url });
-  onTestFinished(() => opened.store.close());
-  return opened;
+  const store = await openPostgresStore({ ...options, url });
+  onTestFinished(() => store.close());
+  return store;
 }
 
 function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }): Promise<Task> {

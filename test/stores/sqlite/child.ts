@@ -3,9 +3,9 @@ import { openSqliteStore } from "../../../src/stores/sqlite.ts";
 import { newTask } from "../../../src/task-changes.ts";
 
 /**
- * A process with a task store of its own: `hold` says that it has it open and waits; `write` stores
- * tasks from 8 callers without end and says each one's id once it is acknowledged; `overfill` is
- * run with little room for files, see the test.
+ * A process with its own task store. `hold` prints a line once the store is open and waits; `write` stores
+ * tasks from 8 concurrent callers and prints each id once it is acknowledged; `overfill` runs with a limit
+ * of the file size, see the test.
  */
 const [, , mode, path = ""] = process.argv;
 const store = openSqliteStore({ path });
@@ -15,14 +15,14 @@ else if (mode === "overfill") await overfill();
 else hold();
 
 function hold(): void {
-  say("open");
+  print("open");
   setInterval(() => undefined, 60_000);
 }
 
 async function write(): Promise<never> {
   for (;;) {
     const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
-    say(id);
+    print(id);
   }
 }
 
@@ -31,12 +31,14 @@ async function overfill(): Promise<void> {
   const small = newTask("https://video.example.com/", {}, new Date());
   const outcomes = await Promise.allSettled([store.create(large), store.create(small)]);
   for (const outcome of outcomes) {
-    say(outcome.status === "rejected" ? `${outcome.reason.code}: ${outcome.reason.message}` : "ok");
+    print(
+      outcome.status === "rejected" ? `${outcome.reason.code}: ${outcome.reason.message}` : "ok",
+    );
   }
-  say((await store.create(small)).id === small.id ? "stored" : "another");
+  print((await store.create(small)).id === small.id ? "stored" : "another");
   const { tasks } = await store.list({ limit: 10 });
-  say(`${tasks.length} task`);
-  say(await pingUntilRefused());
+  print(`${tasks.length} task`);
+  print(await pingUntilRefused());
   await store.close();
 }
 
@@ -49,6 +51,6 @@ async function pingUntilRefused(): Promise<string> {
   return "never refused";
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }

@@ -10,7 +10,7 @@ import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 
 describe("opening a file as task store", () => {
-  test("turns on write-ahead log and the exclusive lock, and leaves flushing the log to the store", () => {
+  test("turns on the write-ahead log and the exclusive lock, and leaves syncing the log to the store", () => {
     const db = open(join(makeFolder(), "tasks.db"));
     const ask = (pragma: string) => db.prepare(`PRAGMA ${pragma}`).get();
     expect(ask("journal_mode")).toEqual({ journal_mode: "wal" });
@@ -18,7 +18,7 @@ describe("opening a file as task store", () => {
     expect(ask("locking_mode")).toEqual({ locking_mode: "exclusive" });
   });
 
-  test("takes an empty file to today's schema version", () => {
+  test("migrates an empty file to the current schema version", () => {
     const path = join(makeFolder(), "tasks.db");
     writeFileSync(path, "");
     const db = open(path);
@@ -26,7 +26,7 @@ describe("opening a file as task store", () => {
     expect(db.prepare("SELECT count(*) AS n FROM tasks").get()).toEqual({ n: 0 });
   });
 
-  test("refuses a file that a newer release has written, and leaves it as it is", () => {
+  test("refuses a file that a newer release has written, and leaves it unchanged", () => {
     const path = join(makeFolder(), "tasks.db");
     const version = migrations.length + 1;
     makeDatabase(
@@ -51,7 +51,7 @@ describe("opening a file as task store", () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  test("refuses a file that is no database, and does not touch a byte of it", () => {
+  test("refuses a file that is not a database, and does not touch a byte of it", () => {
     const path = join(makeFolder(), "tasks.db");
     const garbage = Buffer.from("not a database, but long enough to look for a header ".repeat(99));
     writeFileSync(path, garbage);
@@ -61,14 +61,14 @@ describe("opening a file as task store", () => {
     expect(readFileSync(path).equals(garbage)).toBe(true);
   });
 
-  test("refuses a file that has lost its end", () => {
+  test("refuses a truncated file", () => {
     const path = join(makeFolder(), "tasks.db");
     openDatabase(path).close();
     truncateSync(path, 6000);
     expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): the file is damaged`);
   });
 
-  test("refuses a path whose folder cannot be made", () => {
+  test("refuses a path whose folder cannot be created", () => {
     const file = join(makeFolder(), "file");
     writeFileSync(file, "");
     expect(() => openDatabase(join(file, "tasks.db"))).toThrow(
@@ -83,7 +83,7 @@ describe("opening a file as task store", () => {
         name: "ServiceError",
         code: "unavailable",
         message: expect.stringContaining(
-          `${path} (STORE_URL, DATA_DIR): the file cannot be opened or made`,
+          `${path} (STORE_URL, DATA_DIR): the file cannot be opened or created`,
         ),
         cause: expect.objectContaining({ code: "ERR_SQLITE_ERROR" }),
       }),
@@ -120,7 +120,7 @@ describe("migrations", () => {
     expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
   });
 
-  test("open a file of schema version 1, whose tasks have no deaths behind them", async () => {
+  test("open a file of schema version 1, whose tasks start with a stalled count of 0", async () => {
     const path = join(makeFolder(), "tasks.db");
     const task = newTask("https://video.example.com/", {}, new Date());
     const document = JSON.stringify({ ...task, state: "running", attempts: 1 });

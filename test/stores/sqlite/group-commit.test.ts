@@ -9,7 +9,7 @@ import { makeFolder } from "../folder.ts";
 
 const unavailable = { name: "ServiceError", code: "unavailable" };
 
-test("writes asked for together run in the order of asking and share one transaction", async () => {
+test("writes requested together run in that order and share one transaction", async () => {
   const { commits, insert, rows, walBytes } = start();
   await commits.run(() => insert(0));
   const oneBytes = walBytes();
@@ -20,7 +20,7 @@ test("writes asked for together run in the order of asking and share one transac
   expect(walBytes() - oneBytes).toBeLessThanOrEqual(oneBytes);
 });
 
-test("a write that throws is undone alone, with all that it had written", async () => {
+test("a write that throws is rolled back alone and completely", async () => {
   const { commits, insert, rows } = start();
   const outcomes = await Promise.allSettled([
     commits.run(() => insert(1)),
@@ -49,7 +49,7 @@ test("a write that throws is undone alone, with all that it had written", async 
   });
 });
 
-test("a disk that is full rejects the whole transaction and undoes it; the next one works", async () => {
+test("a full disk rejects and rolls back the whole transaction; the next one works", async () => {
   const { db, commits, insert, rows } = start();
   await commits.run(() => insert(1));
   db.exec("PRAGMA max_page_count = 10");
@@ -66,7 +66,7 @@ test("a disk that is full rejects the whole transaction and undoes it; the next 
   expect(rows()).toEqual([1, 5]);
 });
 
-test("a COMMIT that fails rejects the whole transaction and undoes it; the next one works", async () => {
+test("a failed COMMIT rejects and rolls back the whole transaction; the next one works", async () => {
   const { db, commits, insert, rows } = start();
   db.exec(`CREATE TABLE guests (host INTEGER REFERENCES rows (n) DEFERRABLE INITIALLY DEFERRED)`);
   const outcomes = await Promise.allSettled([
@@ -81,7 +81,7 @@ test("a COMMIT that fails rejects the whole transaction and undoes it; the next 
   expect(await commits.run(() => insert(2))).toBe(2);
 });
 
-test("what is kept beside the database goes back with the writes that are undone", async () => {
+test("state outside the database is reset when writes are rolled back", async () => {
   const { db, insert, rows } = start();
   let count = 0;
   const commits = createGroupCommit(
@@ -121,7 +121,7 @@ test("finish runs what was accepted, at once and only once", async () => {
   expect(await commits.run(() => insert(2))).toBe(2);
 });
 
-test("writes that are committed while the log is flushed share the next flush", async () => {
+test("writes that are committed during a sync share the next one", async () => {
   const { db, insert, rows } = start();
   const flushes: (() => void)[] = [];
   const flushLog = () => new Promise<void>((resolve) => void flushes.push(resolve));
@@ -144,7 +144,7 @@ test("writes that are committed while the log is flushed share the next flush", 
   expect([settled, flushes.length]).toEqual([[1, 2, 3], 2]);
 });
 
-test("a flush that fails rejects what waits for it; the next one works", async () => {
+test("a failed sync rejects what waits for it; the next one works", async () => {
   const { db, insert } = start();
   let flushes = 0;
   const commits = createGroupCommit(db, async () => {
@@ -155,7 +155,7 @@ test("a flush that fails rejects what waits for it; the next one works", async (
   expect(await commits.run(() => insert(2))).toBe(2);
 });
 
-test("a log that could not be flushed is moved into the database by the next flush", async () => {
+test("after a failed sync the next one moves the log into the database", async () => {
   const { db, path, insert, walBytes } = start();
   const elsewhere = join(makeFolder(), "rows.db");
   const log = createWalSync(db, elsewhere);

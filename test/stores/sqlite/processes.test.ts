@@ -42,15 +42,15 @@ test("no acknowledged task is lost when the process is killed while it writes", 
 });
 
 test.skipIf(process.platform === "win32")(
-  "writes that the disk has no room for are refused with unavailable; smaller ones work",
+  "writes too large for the disk are refused with unavailable; smaller ones work",
   async () => {
     const path = join(makeFolder(), "tasks.db");
     const limited = `ulimit -f 1024 && exec "$0" "$@"`;
     const { lines } = start("sh", ["-c", limited, process.execPath, script, "overfill", path]);
-    const said: string[] = [];
-    for await (const line of lines) said.push(line);
+    const printed: string[] = [];
+    for await (const line of lines) printed.push(line);
     const refusal = expect.stringMatching(/^unavailable: the task store failed: /);
-    expect(said).toEqual([refusal, refusal, "stored", "1 task", "unavailable"]);
+    expect(printed).toEqual([refusal, refusal, "stored", "1 task", "unavailable"]);
   },
 );
 

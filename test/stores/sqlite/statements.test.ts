@@ -4,7 +4,7 @@ import { endLeases, openDatabase } from "../../../src/stores/sqlite/database.ts"
 import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { makeFolder } from "../folder.ts";
 
-/** The walk along the queue's heads in their order, which ends at the first host that may run. */
+/** Reads the queue's heads in order, up to the first host that may run. */
 const orderedWalk = "SCAN queue_heads USING COVERING INDEX queue_heads_by_seq";
 
 test.each(Object.entries(statements))("%s finds its rows through an index", (_name, sql) => {
@@ -27,7 +27,7 @@ test.each([
     statements.forgetKeys,
     "SEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_end (ends_at<?)",
   ],
-])("%s goes by the index made for it", (sql, detail) => {
+])("%s uses the index made for it", (sql, detail) => {
   expect(explain(sql)).toContain(detail);
 });
 

@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { connectionConfig } from "../../../src/stores/postgres/connection.ts";
+import { createDatabase } from "../../../src/stores/postgres/database.ts";
+import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
+
+test("a connection that the server ends as soon as it is ready only fails its transaction", async () => {
+  const uncaught: unknown[] = [];
+  const catchError = (error: unknown) => void uncaught.push(error);
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException").on("uncaughtException", catchError);
+  onTestFinished(() => {
+    process.off("uncaughtException", catchError);
+    for (const listener of others) process.on("uncaughtException", listener);
+  });
+  const database = createDatabase(connectionConfig(await startEndingServer()), () => {});
+  onTestFinished(database.close);
+  const failure = await database
+    .transaction((sql) => sql.query("SELECT 1"))
+    .catch((error: unknown) => error);
+  expect(failure).toSatisfy((error) => error instanceof Error && isConnectionLost(error));
+  expect(uncaught).toEqual([]);
+});
+
+/** Starts a server that reports in one packet that a new connection is ready and that it is terminated. */
+async function startEndingServer(): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.end(Buffer.concat([authenticationOk, readyForQuery, fatal])));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return `postgres://user@127.0.0.1:${(server.address() as AddressInfo).port}/name`;
+}
+
+/** A message of the protocol (PostgreSQL 18, §54.7): its type, its length with the length field, its body. */
+function message(type: string, body: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([Buffer.from(type), length, body]);
+}
+
+const authenticationOk = message("R", Buffer.alloc(4));
+const readyForQuery = message("Z", Buffer.from("I"));
+const fatal = message(
+  "E",
+  Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"),
+);
