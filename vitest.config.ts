@@ -1,9 +1,31 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Folders below `test/` whose files take longest, in the order in which they start. */
+const slowFolders = ["process", "engines", "stores", "remux"];
+
+/** Starts long files first, so that none runs alone at the end. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
+function rank({ moduleId }: TestSpecification): number {
+  const index = slowFolders.findIndex((folder) => moduleId.includes(`/test/${folder}/`));
+  return index === -1 ? slowFolders.length : index;
+}
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
     testTimeout: 30_000,
+    // No module keeps state, so files share processes and what these have imported.
+    isolate: false,
+    // The default is one less than there are processors, but many tests wait for processes and timers.
+    maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: SlowFirst },
   },
 });
