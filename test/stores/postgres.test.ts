@@ -11,10 +11,20 @@ beforeAll(async () => {
 });
 
 const open = async (now: () => Date, maxQueued = 10_000) => {
-  // Faster by half than a new database for each test.
-  await query(url, "DROP SCHEMA IF EXISTS unreel, unreel_jobs CASCADE");
+  await query(url, emptyTables);
   return openClockedStore({ url, now, maxQueued });
 };
 
 // The store looks for dead workers every three seconds.
 describeTaskStore("the Postgres store", Object.assign(open, { slackMs: 3_000 }));
+
+/** Removes what the previous store has left; new tables for each test would take twice as long. */
+const emptyTables = `
+  DO $$ BEGIN
+    IF to_regclass('unreel.tasks') IS NOT NULL THEN
+      TRUNCATE unreel.tasks, unreel.idempotency_keys, unreel.task_events;
+      UPDATE unreel.counters SET seq = 0, events = 0, queued = 0;
+      DELETE FROM unreel_jobs.job;
+      DELETE FROM unreel_jobs.queue;
+    END IF;
+  END $$`;
