@@ -6,13 +6,17 @@ import { text } from "node:stream/consumers";
 export interface ServiceProcess {
   url: string;
   process: ChildProcess;
-  /** Sends `signal` and resolves with how the process ended. */
+  /** Sends `signal`; resolves with how the process ended. */
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-const main = fileURLToPath(new URL("../../src/start.js", import.meta.url));
+/** A line of the service's log. */
+export type LogLine = Record<string, unknown>;
 
-function spawnService(env: Record<string, string>, command = [process.execPath, main]) {
+/** The program that `npm start` runs. */
+export const program = fileURLToPath(new URL("../../src/start.js", import.meta.url));
+
+function spawnService(env: Record<string, string>, command = [process.execPath, program]) {
   const [file = "", ...args] = command;
   return spawn(file, args, {
     env: { PATH: process.env["PATH"], PORT: "0", ...env },
@@ -21,8 +25,10 @@ function spawnService(env: Record<string, string>, command = [process.execPath, 
 }
 
 /**
- * Starts the real program on a free port of 127.0.0.1 and waits until it listens. `command`: another
+ * Starts the real program on a free port of 127.0.0.1; resolves once it listens. `command`: another
  * way to start it.
+ *
+ * @throws Error with what it wrote to stderr if it ends first.
  */
 export async function startService(
   env: Record<string, string>,
@@ -44,11 +50,24 @@ export async function startService(
   };
 }
 
-/** Starts the real program where it is expected to refuse; gives its exit code and its words. */
+/** Starts the real program with settings that it must refuse; returns its exit code and output. */
 export async function startRefused(env: Record<string, string>) {
   const child = spawnService(env);
-  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
-  return { code: code as number | null, stderr };
+  const output = Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
+  const [stdout, stderr, [code]] = await output;
+  return { code: code as number | null, stdout, stderr };
+}
+
+/** Returns a list to which each line that the process logs from now on is added. */
+export function collectLog({ process: child }: ServiceProcess): LogLine[] {
+  const lines: LogLine[] = [];
+  let rest = "";
+  child.stdout!.on("data", (chunk: string) => {
+    const complete = (rest + chunk).split("\n");
+    rest = complete.pop() ?? "";
+    lines.push(...complete.map((line) => JSON.parse(line) as LogLine));
+  });
+  return lines;
 }
 
 function listeningAt(child: ChildProcess): Promise<string> {

@@ -13,6 +13,10 @@ test.each([
   ["postgres://", "STORE_URL must name a database"],
   ["postgres://u:secret@db.test", "STORE_URL must name a database"],
   ["postgres://u:secret@db.test/", "STORE_URL must name a database"],
+  ["postgres://u:12/secret@db.test/d", "STORE_URL must name a database"],
+  ["postgres://u:12/secret@db.test", "STORE_URL must name a database"],
+  ["postgres:u:secret@db.test/d", "STORE_URL must name a database"],
+  ["postgres:///u:secret@db.test/d", "STORE_URL must name a database"],
   ["postgres://u:secret@db.test:99999/name", "STORE_URL must name a database"],
   [
     "postgres://u:secret@db.test/name?sslcert=/none",
@@ -84,6 +88,47 @@ test("tables of a newer version are refused", async () => {
   expect(await failureOf(url)).toMatch(
     /: its schema version is 99, and this release knows versions up to \d+$/,
   );
+});
+
+test("a server that speaks HTTP is no database", async () => {
+  const server = createServer((socket) =>
+    socket.on("error", () => {}).once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const failure = await failureOf(`postgres://u:secret@127.0.0.1:${port}/d`);
+  expect(failure).toMatch(/terminated/);
+  expect(failure).not.toMatch("secret");
+});
+
+test("a server that is too old is refused", async () => {
+  const url = await openDatabase();
+  // The service calls this function for the version; Postgres finds it before its own.
+  await query(
+    url,
+    `CREATE SCHEMA older;
+     CREATE FUNCTION older.current_setting(name text) RETURNS text LANGUAGE sql
+       AS $$ SELECT CASE name WHEN 'server_version_num' THEN '140019' ELSE '14.19' END $$;`,
+  );
+  const { pathname } = new URL(url);
+  await query(url, `ALTER DATABASE ${pathname.slice(1)} SET search_path = older, pg_catalog`);
+  expect(await failureOf(url)).toMatch(
+    /Postgres must be version 15 or newer; the server is version 14\.19$/,
+  );
+});
+
+test.each([
+  "CREATE SCHEMA unreel CREATE TABLE tasks (id int)",
+  "CREATE SCHEMA unreel CREATE TABLE migrations (id int)",
+  "CREATE SCHEMA unreel CREATE VIEW migrations AS SELECT 0 AS version",
+  "CREATE SCHEMA unreel_jobs CREATE TABLE version (id int)",
+  "CREATE SCHEMA unreel_jobs CREATE TABLE job (id int)",
+])("tables of other programs under our names are left alone: %s", async (statement) => {
+  const url = await openDatabase();
+  await query(url, statement);
+  expect(await failureOf(url)).toMatch(/cannot open .*unreel/);
 });
 
 test("a database opened again has its tasks", async () => {
