@@ -9,12 +9,12 @@ import { quantiles } from "../download/service-meanwhile.ts";
 import { format, printTable, type Target } from "../table.ts";
 import type { Bench } from "./part.ts";
 
-/** Downloads that last as long as the measurement, and tell how far they are. */
+/** Downloads that run, and report progress, during the whole measurement. */
 const running = 8;
 
 const film = resource("video/mp4", readMedium("index-first.mp4"));
 
-/** Changes made through one API process, heard from the stream of another one. */
+/** Measures changes made through one API process until the event stream of another one has them. */
 export async function measureEvents({ postgres, isQuick }: Bench): Promise<Target[]> {
   await using site = await startSite(new Map(), { bytesPerSecond: film.body.length / 300 });
   await using cluster = openCluster(await postgres.open(), {
@@ -25,15 +25,21 @@ export async function measureEvents({ postgres, isQuick }: Bench): Promise<Targe
   await cluster.start("worker");
   const client = await openTaskClient(here.url);
   await runSlowly(client, site);
-  await using ear = await openEar(there.url);
-  const delays = await changeTasks(client, ear, isQuick ? 100 : 1_000);
+  await using receiver = await openReceiver(there.url);
+  const delays = await changeTasks(client, receiver, isQuick ? 100 : 1_000);
   client.close();
-  const rows = Object.entries(delays).map(([name, { sinceRequest, sinceAnswer }]) => {
-    const shown = [sinceRequest, sinceAnswer].flatMap((values) => Object.values(quantiles(values)));
+  const rows = Object.entries(delays).map(([name, { sinceRequest, sinceResponse }]) => {
+    const shown = [sinceRequest, sinceResponse].flatMap((values) =>
+      Object.values(quantiles(values)),
+    );
     return [name, `${sinceRequest.length}`, ...shown.map(format)];
   });
-  const head = ["", "changes", "p50 ms", "p99 ms", "since its answer, p50", "p99"];
-  printTable(`request here until heard there, ${running} downloads running`, head, rows);
+  const head = ["", "changes", "p50 ms", "p99 ms", "since the response, p50", "p99"];
+  printTable(
+    `request to one process until the event from another, ${running} downloads running`,
+    head,
+    rows,
+  );
   const all = Object.values(delays).flatMap(({ sinceRequest }) => sinceRequest);
   const value = quantiles(all).p99Ms;
   return [{ name: "event latency across processes, p99", value, unit: "ms", atMost: 250 }];
@@ -47,50 +53,50 @@ async function runSlowly(client: TaskClient, site: Site): Promise<void> {
   }
 }
 
-/** Milliseconds, of each change. */
+/** Milliseconds for each change. */
 interface Delays {
   sinceRequest: number[];
-  /** Negative where the event was faster. */
-  sinceAnswer: number[];
+  /** Negative if the event came first. */
+  sinceResponse: number[];
 }
 
-async function changeTasks(client: TaskClient, ear: Ear, count: number) {
+async function changeTasks(client: TaskClient, receiver: EventReceiver, count: number) {
   const delays: Record<"POST" | "cancel" | "DELETE", Delays> = {
-    POST: { sinceRequest: [], sinceAnswer: [] },
-    cancel: { sinceRequest: [], sinceAnswer: [] },
-    DELETE: { sinceRequest: [], sinceAnswer: [] },
+    POST: { sinceRequest: [], sinceResponse: [] },
+    cancel: { sinceRequest: [], sinceResponse: [] },
+    DELETE: { sinceRequest: [], sinceResponse: [] },
   };
-  const time = async (name: keyof typeof delays, state: string, order: () => Promise<string>) => {
+  const time = async (name: keyof typeof delays, state: string, change: () => Promise<string>) => {
     const sentMs = performance.now();
-    const id = await order();
-    const answeredMs = performance.now();
-    const heardMs = await ear.heard(id, state);
-    delays[name].sinceRequest.push(heardMs - sentMs);
-    delays[name].sinceAnswer.push(heardMs - answeredMs);
+    const id = await change();
+    const respondedMs = performance.now();
+    const receivedMs = await receiver.received(id, state);
+    delays[name].sinceRequest.push(receivedMs - sentMs);
+    delays[name].sinceResponse.push(receivedMs - respondedMs);
     return id;
   };
   for (let i = 0; i < count; i++) {
     const page = `https://video.example.test/watch/${i}`;
     const id = await time("POST", "queued", async () => (await client.post(page)).id);
     await time("cancel", "canceled", async () => {
-      await client.order("POST", id, "/cancel");
+      await client.request("POST", id, "/cancel");
       return id;
     });
     await time("DELETE", "deleted", async () => {
-      await client.order("DELETE", id);
+      await client.request("DELETE", id);
       return id;
     });
   }
   return delays;
 }
 
-/** Hears what a process tells on GET /tasks/events. */
-interface Ear extends AsyncDisposable {
-  /** `performance.now()` of the first event that told of this. */
-  heard(id: string, state: string): Promise<number>;
+/** Receives the events of GET /tasks/events. */
+interface EventReceiver extends AsyncDisposable {
+  /** Resolves with `performance.now()` of the first event with this task in this state. */
+  received(id: string, state: string): Promise<number>;
 }
 
-async function openEar(base: string): Promise<Ear> {
+async function openReceiver(base: string): Promise<EventReceiver> {
   const times = new Map<string, PromiseWithResolvers<number>>();
   const timeOf = (id: string, state: string) => {
     const key = `${id} ${state}`;
@@ -100,7 +106,7 @@ async function openEar(base: string): Promise<Ear> {
   };
   const closing = new AbortController();
   const { body } = await fetch(`${base}/tasks/events`, { signal: closing.signal });
-  if (body === null) throw new Error("GET /tasks/events answered without a body");
+  if (body === null) throw new Error("GET /tasks/events had no body");
   const listening = (async () => {
     for await (const events of readEvents(body)) {
       for (const { event, data } of events) {
@@ -111,10 +117,10 @@ async function openEar(base: string): Promise<Ear> {
   })().catch((error: unknown) => {
     if (!closing.signal.aborted) throw error;
   });
-  const ended = listening.then(() => Promise.reject(new Error("the stream of events has ended")));
+  const ended = listening.then(() => Promise.reject(new Error("the event stream ended")));
   ended.catch(() => {});
   return {
-    heard: (id, state) => Promise.race([timeOf(id, state).promise, ended]),
+    received: (id, state) => Promise.race([timeOf(id, state).promise, ended]),
     async [Symbol.asyncDispose]() {
       closing.abort();
       await listening;

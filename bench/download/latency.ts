@@ -3,7 +3,7 @@ import type { Bench } from "./part.ts";
 import { openBenchService } from "./service.ts";
 import { quantiles } from "./service-meanwhile.ts";
 
-/** From POST until the client is told that the task runs, one task after the other. */
+/** Time from a POST until the client is notified that the task runs, one task after the other. */
 export async function measureLatency({ base, maker, isQuick }: Bench): Promise<Target[]> {
   const page = `${base}/${maker.mp4("small", 1)}`;
   await using service = await openBenchService();
@@ -15,7 +15,7 @@ export async function measureLatency({ base, maker, isQuick }: Bench): Promise<T
     await client.until(id, ({ state }) => state !== "queued");
     latencies.push(performance.now() - startMs);
     await client.ended(id);
-    await client.order("DELETE", id);
+    await client.request("DELETE", id);
   }
   const { p50Ms, p99Ms } = quantiles(latencies);
   const row = ["", `${latencies.length}`, format(p50Ms), format(p99Ms)];

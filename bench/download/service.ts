@@ -6,27 +6,27 @@ import type { Task } from "../../src/task.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
 
-/** The real service on a folder of its own. */
+/** The real service on its own data folder. */
 export interface BenchService extends AsyncDisposable {
   url: string;
   client: TaskClient;
   process: ServiceProcess["process"];
-  /** Downloads the page's medium; the task is deleted behind that. */
+  /** Downloads the media of `page`, then deletes the task. */
   download(page: string): Promise<DownloadTimes>;
-  /** Largest resident memory so far, MiB (VmHWM); NaN where there is no /proc. */
+  /** Largest resident memory so far, MiB (VmHWM); NaN without /proc. */
   peakMiB(): number;
   residentMiB(): number;
-  /** Open files, and threads. */
+  /** Number of open files and threads. */
   counts(): { files: number; threads: number };
-  /** The delays of its event loop since this was called last, milliseconds. */
+  /** Event-loop delays since the last call, milliseconds. */
   loopDelays(): Promise<LoopDelays>;
 }
 
 /** Seconds from POST. */
 export interface DownloadTimes {
-  /** Until all bytes were there. */
+  /** Until all bytes were fetched. */
   fetched: number;
-  /** Until the task had succeeded: read back, hashed, flushed to the disk. */
+  /** Until the task had succeeded: file read back, hashed and flushed to the disk. */
   kept: number;
 }
 
@@ -66,7 +66,7 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       if (task.state !== "succeeded") {
         throw new Error(`${page} ended as ${task.state}: ${task.error?.message}`);
       }
-      await client.order("DELETE", id);
+      await client.request("DELETE", id);
       return { fetched, kept };
     },
     peakMiB: () => memory(pid, "VmHWM"),

@@ -9,27 +9,27 @@ export interface Counters {
   canceled: number;
   retried: number;
   deleted: number;
-  /** Files whose bytes are not those that an earlier task got of the same page. */
+  /** Files that differ from that of an earlier task for the same page. */
   wrong: number;
 }
 
 export interface SoakClients {
-  deeds: Counters;
-  /** Settles only when something has gone wrong that must not: rejects. */
+  counters: Counters;
+  /** Rejects when a client fails unexpectedly. */
   failed: Promise<unknown>;
-  /** Lets each finish what it is doing. */
+  /** Resolves once each client has finished its current task. */
   stop(): Promise<void>;
 }
 
-/** `count` clients that have pages downloaded, cancel some, retry some, fetch the files, delete all. */
-export function startVisitors(options: {
+/** Starts `count` clients that post pages, cancel and retry some tasks, fetch the files and delete all. */
+export function startSoakClients(options: {
   client: TaskClient;
   site: FaultySite;
   random: () => number;
   count: number;
 }): SoakClients {
   const { client, site, random, count } = options;
-  const deeds = {
+  const counters = {
     posted: 0,
     succeeded: 0,
     failed: 0,
@@ -41,41 +41,41 @@ export function startVisitors(options: {
   const hashes = new Map<string, string>();
   const stopping = new AbortController();
 
-  async function visit(): Promise<void> {
+  async function runTask(): Promise<void> {
     const page = site.pages[Math.floor(random() * site.pages.length)];
     if (page === undefined) throw new Error("the site has no pages");
     const { id } = await client.post(page.url);
-    deeds.posted += 1;
+    counters.posted += 1;
     if (random() < 0.2) {
       await client.until(id, ({ state }) => state !== "queued");
-      await client.order("POST", id, "/cancel");
+      await client.request("POST", id, "/cancel");
     }
     let task = await client.ended(id);
     if (task.state !== "succeeded" && random() < 0.5) {
-      deeds.retried += 1;
-      await client.order("POST", id, "/retry");
+      counters.retried += 1;
+      await client.request("POST", id, "/retry");
       task = await client.ended(id);
     }
     if (task.state === "succeeded") await compare(page.name, id);
-    deeds[task.state === "succeeded" || task.state === "canceled" ? task.state : "failed"] += 1;
-    await client.order("DELETE", id);
-    deeds.deleted += 1;
+    counters[task.state === "succeeded" || task.state === "canceled" ? task.state : "failed"] += 1;
+    await client.request("DELETE", id);
+    counters.deleted += 1;
   }
 
   async function compare(name: string, id: string): Promise<void> {
     const bytes = Buffer.from(await (await client.file(id)).arrayBuffer());
     const hash = createHash("sha256").update(bytes).digest("hex");
-    if ((hashes.get(name) ?? hash) !== hash) deeds.wrong += 1;
+    if ((hashes.get(name) ?? hash) !== hash) counters.wrong += 1;
     hashes.set(name, hash);
   }
 
-  async function stay(): Promise<void> {
-    while (!stopping.signal.aborted) await visit();
+  async function runClient(): Promise<void> {
+    while (!stopping.signal.aborted) await runTask();
   }
 
-  const all = Promise.all(Array.from({ length: count }, stay));
+  const all = Promise.all(Array.from({ length: count }, runClient));
   return {
-    deeds,
+    counters,
     failed: all,
     async stop() {
       stopping.abort();

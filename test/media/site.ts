@@ -15,6 +15,8 @@ export interface Site extends AsyncDisposable {
   asked: Asked[];
   /** Bytes of bodies that were written so far. */
   sent: number;
+  /** Speed of each response; may be changed at any time. */
+  bytesPerSecond: number;
   /** From now on `answer` answers for `path`; it may leave it to `serve`. */
   answer(path: string, answer: Answer): void;
   /** Resolves once `holds`; looked at after each request, and after each piece of a body. */
@@ -65,10 +67,11 @@ export async function startSite(
     if (found === undefined) return void response.writeHead(404).end();
     const { status, headers, body } = answerTo(request, found);
     response.writeHead(status, headers);
-    const step = Math.max(1, Math.min(bytesPerSecond / 20, 1 << 20));
-    for (let at = 0; at < body.length && !response.destroyed; at += step) {
+    for (let at = 0; at < body.length && !response.destroyed;) {
+      const step = Math.max(1, Math.min(site.bytesPerSecond / 20, 1 << 20));
       const piece = body.subarray(at, at + step);
-      if (bytesPerSecond !== Infinity) await wait(50);
+      at += piece.length;
+      if (site.bytesPerSecond !== Infinity) await wait(50);
       if (!response.write(piece)) await drained(response);
       site.sent += piece.length;
       look();
@@ -84,6 +87,7 @@ export async function startSite(
     resources,
     asked: [],
     sent: 0,
+    bytesPerSecond,
     answer: (path, answer) => void answers.set(path, answer),
     until(holds) {
       const { promise, resolve } = Promise.withResolvers<void>();

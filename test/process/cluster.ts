@@ -3,19 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ServiceProcess, startService } from "./service.ts";
 
-/** Processes that are one service: on one database, and with one data folder. */
+/** Processes of one service: they share a database and a data folder. */
 export interface Cluster extends AsyncDisposable {
-  /** One process more. */
+  readonly dataDir: string;
+  /** Starts one more process; `env` overrides that of the cluster. */
   start(role: Role, env?: Record<string, string>): Promise<ServiceProcess>;
 }
 
 export type Role = "all" | "api" | "worker";
 
-/** `env` is for all of its processes, each of which marks its requests with `x-process`. */
+/** `env` is for all processes. Each marks its outgoing requests with its id as `x-process`. */
 export function openCluster(storeUrl: string, env: Record<string, string> = {}): Cluster {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-cluster-"));
   const processes: ServiceProcess[] = [];
   return {
+    dataDir,
     async start(role, given = {}) {
       const started = await startService({
         ROLE: role,

@@ -1,25 +1,26 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
-import { readMedium, readRendition } from "../media/rendition.ts";
+import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
+import { paddedFilm } from "./padded-film.ts";
 import { startService } from "./service.ts";
 
 export interface DownloadCrashReport {
-  /** Fewer than wanted where the download was over before. */
+  /** Fewer than requested if the download ended first. */
   kills: number;
   /** Why the task failed, if it did. */
   error: string | null;
-  /** The file that came of it in the end is the one of an undisturbed download. */
+  /** The final file is that of an undisturbed download. */
   isRight: boolean;
-  /** Files under a final name that were not that file, over all restarts. */
+  /** Files under a final name that differed from that file, over all restarts. */
   halfFiles: number;
-  /** Longest time from the start of a process until its run asked the site for something. */
+  /** Longest time from the start of a process until the first request of its run. */
   slowestRestartMs: number;
-  /** Bytes that the site sent, those of the undisturbed download excluded : size of all its media. */
+  /** Bytes that the site sent, without the undisturbed download, divided by the size of its media. */
   sentShare: number;
 }
 
@@ -30,45 +31,41 @@ export interface CrashMedium {
   bytesPerSecond: number;
 }
 
-/** A file of six megabytes, and a stream of sixty segments. */
+/** Returns a file of six megabytes and a stream of sixty segments. */
 export function crashMedia(): CrashMedium[] {
-  const free = Buffer.alloc(6_000_000, "room");
-  free.writeUInt32BE(free.length, 0);
-  free.write("free", 4);
-  const film = Buffer.concat([readMedium("index-first.mp4"), free]);
+  const film = paddedFilm(6_000_000);
   const { lines, resources } = layFiles("ts", readRendition("high.m2t"), "ts");
-  const again = Array.from({ length: 9 }, () => ["#EXT-X-DISCONTINUITY", ...namedAnew(lines)]);
-  const copies = again.map((_, i) => renamed(resources, i));
-  const all = again.map((each, i) => each.map((line) => line.replace("{copy}", `${i}`)));
-  const playlist = hls(mediaPlaylist([...lines, ...all.flat()]));
+  const numbers = Array.from({ length: 9 }, (_, i) => i);
+  const copies = numbers.map((i) => copyResources(resources, i));
+  const copiedLines = numbers.flatMap((i) => ["#EXT-X-DISCONTINUITY", ...copyLines(lines, i)]);
+  const playlist = hls(mediaPlaylist([...lines, ...copiedLines]));
   return [
     {
       name: "a file",
       resources: new Map([["film.mp4", resource("video/mp4", film)]]),
       entry: "film.mp4",
-      bytesPerSecond: 2_000_000,
+      bytesPerSecond: 6_000_000,
     },
     {
       name: "a stream",
       resources: merge(resources, ...copies, new Map([["index.m3u8", playlist]])),
       entry: "index.m3u8",
-      bytesPerSecond: 40_000,
+      bytesPerSecond: 120_000,
     },
   ];
 }
 
-function namedAnew(lines: readonly string[]): string[] {
-  return lines.map((line) => (line.startsWith("#") ? line : `copy-{copy}/${line}`));
+function copyLines(lines: readonly string[], copy: number): string[] {
+  return lines.map((line) => (line.startsWith("#") ? line : `copy-${copy}/${line}`));
 }
 
-function renamed(resources: Resources, copy: number): Resources {
+function copyResources(resources: Resources, copy: number): Resources {
   return new Map([...resources].map(([path, each]) => [`copy-${copy}/${path}`, each]));
 }
 
 /**
- * Downloads `medium` once without trouble, then again with the service killed by SIGKILL at `kills`
- * moments: each when another share of the bytes, drawn by `random`, has been sent; the last when the
- * last byte has.
+ * Downloads `medium` once undisturbed, then again with `kills` SIGKILLs of the service: each after a
+ * further share of the bytes, chosen by `random`; the last when the last byte has been sent.
  */
 export async function crashDownload(options: {
   dataDir: string;
@@ -114,7 +111,7 @@ export async function crashDownload(options: {
     await service.end("SIGKILL");
     client.close();
     report.kills += 1;
-    report.halfFiles += hashesIn(join(disturbed, "files")).filter((hash) => hash !== right).length;
+    report.halfFiles += hashesIn(join(disturbed, "files")).filter((each) => each !== right).length;
   }
   report.sentShare = site.sent / total;
   return report;
@@ -142,20 +139,15 @@ async function fetched(
   client: Awaited<ReturnType<typeof openTaskClient>>,
   id: string,
 ): Promise<string> {
-  const bytes = Buffer.from(await (await client.file(id)).arrayBuffer());
-  return createHash("sha256").update(bytes).digest("hex");
+  return hash("sha256", await (await client.file(id)).bytes());
 }
 
 function hashesIn(folder: string): string[] {
   if (!existsSync(folder)) return [];
-  return readdirSync(folder).map((name) =>
-    createHash("sha256")
-      .update(readFileSync(join(folder, name)))
-      .digest("hex"),
-  );
+  return readdirSync(folder).map((name) => hash("sha256", readFileSync(join(folder, name))));
 }
 
-/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+/** Returns numbers from 0 up to 1, the same for the same seed (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -10,7 +10,7 @@ it("loses no acknowledged task and stores none twice when it is killed while 50 
     const report = await crashRepeatedly({ dataDir, kills: 3, clients: 50, perRound: 300 });
     expect(report).toMatchObject({ kills: 3, lost: 0, duplicated: 0 });
     expect(report.acknowledged).toBeGreaterThanOrEqual(900);
-    expect(report.unanswered).toBeGreaterThan(0);
+    expect(report.unacknowledged).toBeGreaterThan(0);
   } finally {
     rmSync(dataDir, { recursive: true });
   }

@@ -3,27 +3,27 @@ import { startService } from "./service.ts";
 
 export interface CrashReport {
   kills: number;
-  /** Requests that were answered with 201. */
+  /** Requests that got a 201. */
   acknowledged: number;
-  /** Requests that got no answer because the process died. */
-  unanswered: number;
-  /** Acknowledged tasks that were not there after the restart. */
+  /** Requests that got no response because the process died. */
+  unacknowledged: number;
+  /** Acknowledged tasks that were missing after the restart. */
   lost: number;
-  /** Idempotency keys that more than one task was stored for. */
+  /** Idempotency keys with more than one stored task. */
   duplicated: number;
 }
 
 interface Sent {
   key: string;
   page: string;
-  /** Absent where no answer came. */
+  /** Absent if there was no response. */
   id?: string;
 }
 
 /**
- * Starts the real service on `dataDir`, lets `clients` of them POST as fast as they can, each request
- * with an idempotency key of its own, kills it with SIGKILL once `perRound` are acknowledged, starts
- * it again, sends what got no answer again with the same key, and counts. `kills` times.
+ * Starts the real service on `dataDir`, has `clients` clients POST without pause, each request with its
+ * own idempotency key, and kills it with SIGKILL after `perRound` acknowledged tasks. Each of the `kills`
+ * rounds begins by repeating the requests that got no response. Counts after the last round.
  */
 export async function crashRepeatedly(options: {
   dataDir: string;
@@ -33,7 +33,7 @@ export async function crashRepeatedly(options: {
 }): Promise<CrashReport> {
   const { dataDir, kills, clients, perRound } = options;
   const sent: Sent[] = [];
-  let unanswered = 0;
+  let unacknowledged = 0;
   for (let round = 0; round < kills; round++) {
     const service = await startService({
       DATA_DIR: dataDir,
@@ -54,7 +54,7 @@ export async function crashRepeatedly(options: {
         try {
           one.id = await post(service.url, one);
         } catch {
-          unanswered += 1;
+          unacknowledged += 1;
           return;
         }
         acknowledged += 1;
@@ -66,18 +66,18 @@ export async function crashRepeatedly(options: {
     await service.end("SIGKILL");
     await Promise.all(running);
   }
-  return { kills, unanswered, ...(await count(dataDir, sent)) };
+  return { kills, unacknowledged, ...(await count(dataDir, sent)) };
 }
 
 async function post(url: string, { key, page }: Sent): Promise<string> {
-  const answer = await fetch(`${url}/tasks/`, {
+  const response = await fetch(`${url}/tasks/`, {
     method: "POST",
     headers: { "content-type": "application/json", "idempotency-key": key },
     body: JSON.stringify({ url: page }),
   });
-  const { id } = (await answer.json()) as { id?: string };
-  if (answer.status !== 201 || id === undefined) {
-    throw new Error(`POST /tasks/ answered ${answer.status}`);
+  const { id } = (await response.json()) as { id?: string };
+  if (response.status !== 201 || id === undefined) {
+    throw new Error(`POST /tasks/ returned ${response.status}`);
   }
   return id;
 }
@@ -87,12 +87,12 @@ async function count(dataDir: string, sent: readonly Sent[]) {
   const stored = new Map<string, string[]>();
   let next: string | null = "/tasks/?limit=200";
   while (next !== null) {
-    const answer = (await (await fetch(service.url + next)).json()) as {
+    const page = (await (await fetch(service.url + next)).json()) as {
       tasks: { id: string; url: string }[];
       next: string | null;
     };
-    for (const { id, url } of answer.tasks) stored.set(url, [...(stored.get(url) ?? []), id]);
-    next = answer.next;
+    for (const { id, url } of page.tasks) stored.set(url, [...(stored.get(url) ?? []), id]);
+    next = page.next;
   }
   await service.end("SIGTERM");
   const acknowledged = sent.filter((one) => one.id !== undefined);

@@ -6,24 +6,95 @@ import { openDatabase, startOwnPostgres } from "../postgres/database.ts";
 import type { PostgresServer } from "../postgres/server.ts";
 import { query } from "../stores/postgres/query.ts";
 import {
-  ask,
-  clientOf,
-  expectAway,
   expectFilms,
+  expectUnavailable,
   type LoggedProcess,
   openFilmSite,
   openService,
+  send,
   startLogged,
 } from "./outage-harness.ts";
 import { openSmallDisk } from "./small-disk.ts";
 import { startSteadyClient } from "./steady-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
+
+it("while the database cannot be reached, requests that need it get 503, and work resumes afterwards", async () => {
+  await Promise.all([disconnect("cut", 2_000), disconnect("stall", 12_000)]);
+}, 90_000);
+
+/** Disconnects all processes until they have noticed and the worker has given up its task. A 503 may take `longestMs`. */
+async function disconnect(disturbance: "cut" | "stall", longestMs: number): Promise<void> {
+  const { proxy, url } = await openProxiedDatabase();
+  const cluster = openService(url);
+  const api = await startLogged(cluster, "api");
+  const workers = await Promise.all([
+    startLogged(cluster, "worker"),
+    startLogged(cluster, "worker"),
+  ]);
+  const client = await clientOf(api);
+  const site = await openFilmSite(60);
+  const visits = watchVisits(site, "long.mp4");
+  const { id } = await client.post(site.url("long.mp4"));
+  await site.until(() => site.sent > 0);
+  proxy[disturbance]();
+  const stopped = new AbortController();
+  void visits.closed().then(() => stopped.abort());
+  while (!stopped.signal.aborted || !hasLogged(api, listenerLost) || !workers.every(hasLostBoth)) {
+    const refused = await Promise.all([
+      send(api, "/tasks/", site.url("short.mp4")),
+      ...["/tasks/", `/tasks/${id}`].map((path) => send(api, path)),
+      ...[api, ...workers].map((each) => send(each, "/health/ready")),
+    ]);
+    refused.forEach(expectUnavailable);
+    expect(Math.max(...refused.map(({ ms }) => ms)), disturbance).toBeLessThan(longestMs);
+    for (const each of [api, ...workers]) {
+      expect((await send(each, "/health/live")).status).toBe(200);
+    }
+    await sleep(500);
+  }
+  site.bytesPerSecond = Infinity;
+  proxy.restore();
+  const posted = await send(api, "/tasks/", site.url("short.mp4"));
+  expect([posted.status, posted.ms < 2_000], disturbance).toEqual([201, true]);
+  await expectFilms(client, [id, posted.body["id"]]);
+  expect(visits.mostAtOnce, disturbance).toBe(1);
+  await expectLog(api, listenerOutage);
+  for (const worker of workers) await expectLog(worker, [...listenerOutage, ...claimOutage]);
+}
+
+async function openProxiedDatabase(): Promise<{ proxy: CuttingProxy; url: string }> {
+  const { pathname } = new URL(await openDatabase());
+  const proxy = await startCuttingProxy(inject("postgresUrl"));
+  onTestFinished(() => proxy.close());
+  return { proxy, url: proxy.url(pathname.slice(1)) };
+}
+
+const listenerLost = "task event listener disconnected; reconnecting";
+const claimsFailed = "claiming tasks failed; retrying every second";
+const listenerOutage = [listenerLost, "task event listener reconnected"];
+const claimOutage = [claimsFailed, "claiming tasks works again"];
+
+function hasLogged({ log }: LoggedProcess, line: string): boolean {
+  return log.some(({ msg }) => msg === line);
+}
+
+function hasLostBoth(worker: LoggedProcess): boolean {
+  return hasLogged(worker, listenerLost) && hasLogged(worker, claimsFailed);
+}
+
+/** Expects each of these lines once, and no others except those about requests and runs. */
+async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
+  const others = () =>
+    log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
+  await expect.poll(() => others().toSorted(), { timeout: 10_000 }).toEqual(lines.toSorted());
+}
 
 it.each([
   ["restarts", (server: PostgresServer) => server.restart()],
   ["crashes", crash],
 ])(
-  "a database that %s loses no task, and all it costs are refusals",
+  "a database that %s loses no task and causes only 503 responses",
   async (_, disturb) => {
     const server = await startOwnPostgres();
     const service = await startLogged(openService(server.url()), "all");
@@ -32,19 +103,19 @@ it.each([
     const { id } = await client.post(site.url("long.mp4"));
     await site.until(() => site.sent > 0);
     const steady = startSteadyClient(service, site.url("short.mp4"));
-    await steady.taken(5);
+    await steady.created(5);
     await disturb(server);
     const backMs = performance.now();
-    await steady.taken(1);
+    await steady.created(1);
     expect(performance.now() - backMs).toBeLessThan(2_000);
-    await steady.taken(5);
+    await steady.created(5);
     await expectFilms(client, [id, ...(await steady.stop())]);
     expect(steady.longestMs).toBeLessThan(10_000);
   },
   60_000,
 );
 
-/** Kills one of its processes, upon which it ends the others and recovers. */
+/** Kills one backend process; the server then ends the others and recovers. */
 async function crash(server: PostgresServer): Promise<void> {
   const ours = "SELECT pid FROM pg_stat_activity WHERE application_name = 'unreel' LIMIT 1";
   const [backend] = await query<{ pid: number }>(server.url(), ours);
@@ -57,110 +128,49 @@ async function crash(server: PostgresServer): Promise<void> {
   await expect.poll(isBack, { timeout: 10_000 }).toBe(true);
 }
 
-it("without a way to the database what needs it is refused, and all goes on behind it", async () => {
-  await Promise.all([loseWay("cut", 2_000), loseWay("stall", 12_000)]);
-}, 90_000);
-
-/** For 10 s; a refusal may take `longestMs`. */
-async function loseWay(disturbance: "cut" | "stall", longestMs: number): Promise<void> {
-  const { proxy, url } = await openWay();
-  const cluster = openService(url);
-  const api = await startLogged(cluster, "api");
-  const workers = [await startLogged(cluster, "worker"), await startLogged(cluster, "worker")];
-  const client = await clientOf(api);
-  const site = await openFilmSite(12);
-  const visits = watchVisits(site, "long.mp4");
-  const { id } = await client.post(site.url("long.mp4"));
-  await site.until(() => site.sent > 0);
-  proxy[disturbance]();
-  const endMs = performance.now() + 10_000;
-  while (performance.now() < endMs) {
-    const refused = await Promise.all([
-      ask(api, "/tasks/", site.url("short.mp4")),
-      ...["/tasks/", `/tasks/${id}`].map((path) => ask(api, path)),
-      ...[api, ...workers].map((each) => ask(each, "/health/ready")),
-    ]);
-    refused.forEach(expectAway);
-    expect(Math.max(...refused.map(({ ms }) => ms)), disturbance).toBeLessThan(longestMs);
-    for (const each of [api, ...workers]) {
-      expect((await ask(each, "/health/live")).status).toBe(200);
-    }
-    await sleep(500);
-  }
-  // The worker has given up the task by itself.
-  await visits.over();
-  proxy.restore();
-  const again = await ask(api, "/tasks/", site.url("short.mp4"));
-  expect([again.status, again.ms < 2_000], disturbance).toEqual([201, true]);
-  await expectFilms(client, [id, again.body["id"]]);
-  expect(visits.mostAtOnce, disturbance).toBe(1);
-  await expectLog(api, feedOutage);
-  for (const worker of workers) await expectLog(worker, [...feedOutage, ...claimOutage]);
-}
-
-async function openWay(): Promise<{ proxy: CuttingProxy; url: string }> {
-  const { pathname } = new URL(await openDatabase());
-  const proxy = await startCuttingProxy(inject("postgresUrl"));
-  onTestFinished(() => proxy.close());
-  return { proxy, url: proxy.url(pathname.slice(1)) };
-}
-
-const feedOutage = [
-  "task event listener reconnected",
-  "task event listener disconnected; reconnecting",
-];
-const claimOutage = ["claiming tasks failed; retrying every second", "claiming tasks works again"];
-
-/** That the log has these lines once, and others only of requests and runs. */
-async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
-  const others = () =>
-    log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
-  await expect.poll(() => others().toSorted(), { timeout: 10_000 }).toEqual(lines.toSorted());
-}
-
-it("a full database refuses new tasks, goes on answering, and takes them when there is room", async () => {
+it("a full database refuses new tasks, still serves reads, and accepts tasks when there is free space", async () => {
   const disk = await openSmallDisk();
   const service = await startLogged(openService(disk.url), "all");
   const client = await clientOf(service);
   const site = await openFilmSite(2);
   const visits = watchVisits(site, "long.mp4");
   const { id } = await client.post(site.url("long.mp4"));
-  const post = () => ask(service, "/tasks/", site.url("short.mp4"));
+  const post = () => send(service, "/tasks/", site.url("short.mp4"));
   const ids: unknown[] = [id];
   await site.until(() => site.sent > 0);
   await disk.fill();
-  let answer = await post();
-  for (; answer.status === 201; answer = await post()) ids.push(answer.body["id"]);
-  expectAway(answer);
-  await visits.over();
+  let posted = await post();
+  for (; posted.status === 201; posted = await post()) ids.push(posted.body["id"]);
+  expectUnavailable(posted);
+  await visits.closed();
   for (const path of ["/tasks/", `/tasks/${id}`, "/health/live"]) {
-    expect((await ask(service, path)).status).toBe(200);
+    expect((await send(service, path)).status).toBe(200);
   }
-  await disk.makeRoom();
-  answer = await post();
-  expect(answer.status).toBe(201);
-  await expectFilms(client, [...ids, answer.body["id"]]);
+  await disk.freeSpace();
+  posted = await post();
+  expect(posted.status).toBe(201);
+  await expectFilms(client, [...ids, posted.body["id"]]);
 }, 60_000);
 
-it("a task whose answer was lost with the connection is the answer to whoever asks again", async () => {
-  const { proxy, url } = await openWay();
+it("a POST whose response was lost with the connection returns its task when it is repeated", async () => {
+  const { proxy, url } = await openProxiedDatabase();
   const api = await startLogged(openService(url), "api");
-  const ask3 = () => ask(api, "/tasks/", "https://a.test/", { "idempotency-key": "once" });
+  const post = () => send(api, "/tasks/", "https://a.test/", { "idempotency-key": "once" });
   const direct = new URL(inject("postgresUrl"));
   direct.pathname = new URL(url).pathname;
   const commit = await holdCommit(direct.href);
-  const lost = ask3();
-  await commit.begun();
+  const lost = post();
+  await commit.waits();
   proxy.cut();
-  expectAway(await lost);
+  expectUnavailable(await lost);
   const [task] = await commit.release();
   proxy.restore();
-  const answers = await Promise.all([ask3(), ask3(), ask3()]);
-  for (const { status, body } of answers) expect([status, body["id"]]).toEqual([201, task]);
+  const responses = await Promise.all([post(), post(), post()]);
+  for (const { status, body } of responses) expect([status, body["id"]]).toEqual([201, task]);
   expect(await query(direct.href, "SELECT id FROM unreel.tasks")).toEqual([{ id: task }]);
 });
 
-/** The commit of the next task waits at its end for `release`, which gives the ids of all tasks behind it. */
+/** Makes the commit of the next task wait for `release`, which returns the ids of all tasks after it. */
 async function holdCommit(url: string) {
   const holder = new Client({ connectionString: url });
   onTestFinished(() => holder.end());
@@ -179,7 +189,7 @@ async function holdCommit(url: string) {
     WHERE datname = current_database() AND query = 'COMMIT' AND wait_event_type = 'Lock'`;
   const stored = "SELECT id FROM unreel.tasks";
   return {
-    async begun() {
+    async waits() {
       await expect.poll(() => rows(waiting)).toHaveLength(1);
     },
     async release() {

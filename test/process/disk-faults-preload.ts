@@ -5,9 +5,9 @@ import { join, sep } from "node:path";
 import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worker_threads";
 
 /**
- * Loaded by `node --import` into every thread of the service: counts the calls of the file system on
- * what is within DATA_DIR, but for the task store's own files, and lets them fail as it is told over HTTP at the socket DISK_FAULTS. A call
- * that fails does nothing, but for `close`, which closes all the same.
+ * Loaded by `node --import` into every thread of the service: counts the file system calls on paths in
+ * DATA_DIR, except those of the task store, and makes them fail as requested over HTTP at the socket
+ * DISK_FAULTS. A call that fails has no effect, except `close`, which still closes.
  */
 const codes = ["EIO", "ENOSPC", "EPIPE"];
 const names = [
@@ -19,8 +19,8 @@ const handleNames = names.filter((name) => name !== "open");
 const folder = process.env["DATA_DIR"] ?? "";
 const key = "disk-faults";
 /**
- * Calls since the last order; which of them fails (0: none); the index of its code; 1: so do those that
- * follow; the index of the last that failed, and 1.
+ * Shared by all threads: calls since the last request; which of them fails (0: none); the index of its
+ * error code; 1 if all later calls fail too; 1 + the index in `names` of the last call that failed.
  */
 const state = isMainThread
   ? new Int32Array(new SharedArrayBuffer(5 * Int32Array.BYTES_PER_ELEMENT))
@@ -29,7 +29,7 @@ const files = new Set<number>();
 
 if (isMainThread) {
   setEnvironmentData(key, state);
-  takeOrders();
+  listenForRequests();
 }
 for (const name of names) {
   replace(fs, `${name}Sync`, (call) => failingCall(name, call));
@@ -38,15 +38,15 @@ for (const name of names) {
 }
 syncBuiltinESMExports();
 
-/** `GET /?n=3&code=EIO&lasting=1` arms, and answers with what happened since the last order. */
-function takeOrders(): void {
+/** `GET /?n=3&code=EIO&lasting=1` sets the next fault and returns what happened since the last request. */
+function listenForRequests(): void {
   const server = createServer((request, response) => {
-    const order = new URL(request.url ?? "", "http://faults").searchParams;
+    const query = new URL(request.url ?? "", "http://faults").searchParams;
     const calls = Atomics.exchange(state, 0, 0);
     const failed = names[Atomics.exchange(state, 4, 0) - 1] ?? null;
-    Atomics.store(state, 1, Number(order.get("n")));
-    Atomics.store(state, 2, codes.indexOf(order.get("code") ?? ""));
-    Atomics.store(state, 3, Number(order.get("lasting")));
+    Atomics.store(state, 1, Number(query.get("n")));
+    Atomics.store(state, 2, codes.indexOf(query.get("code") ?? ""));
+    Atomics.store(state, 3, Number(query.get("lasting")));
     response.end(JSON.stringify({ calls, failed }));
   });
   server.listen(process.env["DISK_FAULTS"]).unref();
@@ -63,8 +63,8 @@ function failingCall(name: string, call: Call): Call {
   return function (this: unknown, ...parameters) {
     const fault = faultOf(name, parameters[0]);
     if (fault === undefined)
-      return note(name, parameters[0], Reflect.apply(call, this, parameters));
-    if (name === "close") note(name, parameters[0], Reflect.apply(call, this, parameters));
+      return track(name, parameters[0], Reflect.apply(call, this, parameters));
+    if (name === "close") track(name, parameters[0], Reflect.apply(call, this, parameters));
     throw fault;
   };
 }
@@ -75,11 +75,11 @@ function failingCallback(name: string, call: Call): Call {
     if (typeof done !== "function") return Reflect.apply(call, this, [...parameters, done]);
     const fault = faultOf(name, parameters[0]);
     const end = (error: unknown, ...results: unknown[]) => {
-      if (fault === undefined && error === null) note(name, parameters[0], results[0]);
+      if (fault === undefined && error === null) track(name, parameters[0], results[0]);
       Reflect.apply(done, undefined, [fault ?? error, ...results]);
     };
     if (fault === undefined || name === "close") {
-      if (name === "close") note(name, parameters[0], undefined);
+      if (name === "close") track(name, parameters[0], undefined);
       return Reflect.apply(call, this, [...parameters, end]);
     }
     setImmediate(end, fault);
@@ -113,8 +113,8 @@ function watchHandle(handle: object): void {
   }
 }
 
-/** Keeps in mind which numbers are files of the folder. */
-function note<T>(name: string, first: unknown, result: T): T {
+/** Remembers which file descriptors are files in the folder. */
+function track<T>(name: string, first: unknown, result: T): T {
   if (name === "open" && isWithin(first)) files.add(Number(result));
   if (name === "close") files.delete(Number(first));
   return result;
@@ -136,6 +136,6 @@ function nextFault(name: string): Error | undefined {
   const [, failing = 0, code = 0, isLasting] = state;
   if (failing === 0 || (isLasting === 1 ? nth < failing : nth !== failing)) return undefined;
   Atomics.store(state, 4, names.indexOf(name) + 1);
-  const message = `${codes[code]}: a fault of the test, ${name}`;
+  const message = `${codes[code]}: injected by the test, ${name}`;
   return Object.assign(new Error(message), { code: codes[code], syscall: name });
 }

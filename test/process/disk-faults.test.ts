@@ -6,17 +6,17 @@ import { readExhibits } from "../media/media-fixtures.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
-import type { Code } from "./disk-faults.ts";
-import { type DiskTrialMedium, openDiskTrial } from "./disk-trial.ts";
+import type { FaultCode } from "./disk-faults.ts";
+import { openDiskHarness, type TestedMedium } from "./disk-harness.ts";
 
-interface Disturbed {
+interface Walk {
   name: string;
-  medium: DiskTrialMedium;
-  /** Of the first call, the second … and around again. */
-  codes: Code[];
-  /** A download of it has more calls than these. */
+  medium: TestedMedium;
+  /** Error codes that the failing calls have in turn. */
+  codes: FaultCode[];
+  /** Lower bound of the calls of one download. */
   calls: number;
-  /** Every which call fails; 1: each. */
+  /** 1: each call fails once; 2: every second one. */
   step: number;
 }
 
@@ -30,9 +30,9 @@ const stream = {
 const exhibits = readExhibits();
 const file = exhibits.get("an MP4 with its index in front")!;
 const tracks = exhibits.get("DASH in WebM")!;
-const codes: Code[] = ["EIO", "ENOSPC", "EPIPE"];
+const codes: FaultCode[] = ["EIO", "ENOSPC", "EPIPE"];
 
-const downloads: Disturbed[] = [
+const walks: Walk[] = [
   { name: "tracks that are merged (all three)", medium: tracks, codes, calls: 100, step: 2 },
   ...codes.map((code) => ({
     name: `a stream (${code})`,
@@ -50,23 +50,23 @@ const downloads: Disturbed[] = [
   })),
 ];
 
-describe.concurrent("a disk that fails, in one call or in all from one on,", () => {
-  it.for(downloads)(
-    "costs a download of $name no task, no file and no handle",
-    { timeout: 120_000 },
-    async (disturbed, { expect, onTestFinished }) => {
+describe.concurrent("a disk that fails in one call, or in all from one on,", () => {
+  it.for(walks)(
+    "loses no task, leaves no file and leaks no handle of a download of $name",
+    { timeout: 180_000 },
+    async (walk, { expect, onTestFinished }) => {
       const dataDir = mkdtempSync(join(tmpdir(), "unreel-disk-faults-"));
       onTestFinished(() => rmSync(dataDir, { recursive: true }));
-      await using trial = await openDiskTrial(dataDir, disturbed.medium);
-      const faultAt = (n: number) => ({ n, code: disturbed.codes[n % disturbed.codes.length]! });
-      const isEnough = () => trial.findings().length >= 5;
+      await using harness = await openDiskHarness(dataDir, walk.medium);
+      const faultAt = (n: number) => ({ n, code: walk.codes[n % walk.codes.length]! });
+      const isEnough = () => harness.problems().length >= 5;
       let n = 1;
-      while ((await trial.failOnce(faultAt(n))) && !isEnough()) n += disturbed.step;
+      while ((await harness.failOnce(faultAt(n))) && !isEnough()) n += walk.step;
       const tenth = Math.ceil(n / 10);
       for (let from = 1; from < n && !isEnough(); from += tenth)
-        await trial.failFrom(faultAt(from));
-      expect(trial.findings()).toEqual([]);
-      expect(n).toBeGreaterThan(disturbed.calls);
+        await harness.failFrom(faultAt(from));
+      expect(harness.problems()).toEqual([]);
+      expect(n).toBeGreaterThan(walk.calls);
     },
   );
 });

@@ -1,34 +1,34 @@
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
-import { type IncomingMessage, request } from "node:http";
+import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { type ServiceProcess, startService } from "./service.ts";
+import { program, type ServiceProcess, startService } from "./service.ts";
 
-export type Code = "EIO" | "ENOSPC" | "EPIPE";
+export type FaultCode = "EIO" | "ENOSPC" | "EPIPE";
 
 export interface Fault {
-  /** Which call fails, the first is 1; 0: none. */
+  /** Number of the call that fails, from 1; 0: none. */
   n: number;
-  code: Code;
-  /** All calls that follow fail too. */
+  code: FaultCode;
+  /** Whether all later calls fail too. */
   isLasting?: boolean;
 }
 
-/** What happened since the order before. */
+/** What happened since the last request. */
 export interface FaultReport {
   calls: number;
   /** The call that failed last. */
   failed: string | null;
 }
 
-/** The real service on a disk that fails when it is told to. */
+/** The real service on a disk that fails on request. */
 export interface FaultyService extends ServiceProcess {
   arm(fault: Fault): Promise<FaultReport>;
   disarm(): Promise<FaultReport>;
-  /** What it has written to its log since it began to listen. */
+  /** Its log since it began to listen. */
   readonly log: string;
-  /** What of `files` and `parts` it holds open, where the system tells it. */
+  /** Paths in `files` and `parts` that it holds open; empty without /proc. */
   openFiles(): string[];
 }
 
@@ -37,12 +37,11 @@ export async function startFaultyService(
   env: Record<string, string>,
 ): Promise<FaultyService> {
   const socketPath = join(dataDir, "faults.socket");
-  const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
   const command = [
     process.execPath,
     "--import",
-    pathOf("disk-faults-preload.ts"),
-    pathOf("../../src/start.js"),
+    fileURLToPath(new URL("disk-faults-preload.ts", import.meta.url)),
+    program,
   ];
   const service = await startService(
     { ...env, DATA_DIR: dataDir, DISK_FAULTS: socketPath },
@@ -51,7 +50,7 @@ export async function startFaultyService(
   let log = "";
   service.process.stdout!.on("data", (text: string) => (log += text));
   const arm = ({ n, code, isLasting = false }: Fault) =>
-    order(socketPath, `/?n=${n}&code=${code}&lasting=${Number(isLasting)}`);
+    request(socketPath, `/?n=${n}&code=${code}&lasting=${Number(isLasting)}`);
   return {
     ...service,
     arm,
@@ -63,9 +62,9 @@ export async function startFaultyService(
   };
 }
 
-async function order(socketPath: string, path: string): Promise<FaultReport> {
+async function request(socketPath: string, path: string): Promise<FaultReport> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  request({ socketPath, path }, resolve).once("error", reject).end();
+  get({ socketPath, path }, resolve).once("error", reject);
   return (await json(await promise)) as FaultReport;
 }
 

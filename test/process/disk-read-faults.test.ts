@@ -10,7 +10,7 @@ import { openTaskClient } from "./download-client.ts";
 const [{ entry, resources }] = crashMedia() as [ReturnType<typeof crashMedia>[number]];
 const size = resources.get(entry)!.body.length;
 
-it("a file that the disk does not give is refused or cut short, never sent as if it were whole", async () => {
+it("a file that cannot be read is refused or cut short, never sent as if it were complete", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-disk-faults-"));
   onTestFinished(() => rmSync(dataDir, { recursive: true }));
   await using site = await startSite(resources);
@@ -19,19 +19,19 @@ it("a file that the disk does not give is refused or cut short, never sent as if
   onTestFinished(() => void service.end("SIGKILL"));
   const client = await openTaskClient(service.url);
   const { id } = await client.ended((await client.post(site.url(entry))).id);
-  const answers: string[] = [];
+  const outcomes: string[] = [];
   for (let n = 1, failed: string | null = ""; failed !== null; n += 1) {
     await service.arm({ n, code: "EIO" });
-    const answer = await client.file(id);
-    const bytes = await answer.bytes().catch(() => null);
+    const response = await client.file(id);
+    const bytes = await response.bytes().catch(() => null);
     failed = (await service.disarm()).failed;
-    const end = bytes === null ? "cut" : bytes.length === size ? "whole" : "half";
-    answers.push(`${failed}: ${answer.ok ? end : answer.status}`);
+    const end = bytes === null ? "cut" : bytes.length === size ? "complete" : "half";
+    outcomes.push(`${failed}: ${response.ok ? end : response.status}`);
   }
   client.close();
-  expect(answers.slice(0, 2)).toEqual(["open: 503", "stat: 503"]);
-  expect(answers).toContain("read: cut");
-  expect(answers.filter((answer) => answer.endsWith("half"))).toEqual([]);
-  expect(answers.at(-1)).toBe("null: whole");
+  expect(outcomes.slice(0, 2)).toEqual(["open: 503", "stat: 503"]);
+  expect(outcomes).toContain("read: cut");
+  expect(outcomes.filter((outcome) => outcome.endsWith("half"))).toEqual([]);
+  expect(outcomes.at(-1)).toBe("null: complete");
   await expect.poll(() => service.openFiles()).toEqual([]);
 });

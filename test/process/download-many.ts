@@ -12,19 +12,16 @@ export interface ManyReport {
   succeeded: number;
   /** Not in the list, or not ended. */
   lost: number;
-  /** Tasks whose page or medium was fetched more than once. */
+  /** Pages and films that were fetched more than once. */
   runTwice: number;
-  /** Files and folders of parts that belong to no task that has succeeded. */
+  /** Files that belong to no succeeded task, and folders of parts. */
   orphans: number;
   /** Deleted tasks that are still in the list. */
   undeleted: number;
   seconds: number;
 }
 
-/**
- * Has one service run `tasks` tasks, each for a page of its own with a medium of its own, and delete every
- * tenth as soon as it has ended.
- */
+/** Runs `tasks` tasks in one service, each with its own page and film; deletes every tenth when it has ended. */
 export async function downloadMany(options: {
   dataDir: string;
   tasks: number;
@@ -45,7 +42,7 @@ export async function downloadMany(options: {
       const { id } = await client.post(site.url(`watch/${number}`));
       const task = await client.ended(id);
       if (number % 10 !== 0) return task;
-      await client.order("DELETE", id);
+      await client.request("DELETE", id);
       return null;
     };
     const ran = await Promise.all(Array.from({ length: tasks }, (_, number) => run(number)));

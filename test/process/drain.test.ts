@@ -34,12 +34,12 @@ function post({ url }: ServiceProcess): Promise<Response> {
 }
 
 async function readiness({ url }: ServiceProcess): Promise<number> {
-  const answer = await fetch(`${url}/health/ready`);
-  await answer.bytes();
-  return answer.status;
+  const response = await fetch(`${url}/health/ready`);
+  await response.bytes();
+  return response.status;
 }
 
-it("takes tasks after SIGTERM while it says that it is not ready; a second one ends it", async () => {
+it("accepts tasks after SIGTERM while it reports that it is not ready; a second SIGTERM ends it", async () => {
   const service = await start(openFolder(), longMs);
   expect(await readiness(service)).toBe(200);
   service.process.kill("SIGTERM");
@@ -49,7 +49,7 @@ it("takes tasks after SIGTERM while it says that it is not ready; a second one e
   expect(await service.end("SIGTERM")).toEqual({ code: 1, signal: null });
 });
 
-it("fails no request of clients that leave when it is not ready, and loses none of their tasks", async () => {
+it("fails no request of clients that stop when it is not ready, and loses none of their tasks", async () => {
   const drainMs = 2_000;
   const dataDir = openFolder();
   const service = await start(dataDir, `${drainMs}`);
@@ -76,7 +76,7 @@ it("fails no request of clients that leave when it is not ready, and loses none 
   expect((await client.list()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
-it("gives its tasks to another process at once, while it still answers", async () => {
+it("hands its tasks to another process at once, while it still responds", async () => {
   const film = readMedium("index-first.mp4");
   const site = await startSite(new Map([["film.mp4", resource("video/mp4", film)]]));
   onTestFinished(() => site.close());

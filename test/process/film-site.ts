@@ -6,7 +6,7 @@ import { type Site, type SiteOptions, startSite } from "../media/site.ts";
 export const film = readMedium("index-first.mp4");
 const films: Resources = new Map([["film.mp4", resource("video/mp4", film)]]);
 
-/** A site with `film` at `film.mp4`, for one test. */
+/** Opens a site with `film` at `film.mp4`; closed after the test. */
 export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const site = await startSite(films, options);
   onTestFinished(() => site.close());

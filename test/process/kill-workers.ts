@@ -1,24 +1,24 @@
-import { createHash } from "node:crypto";
-import { readMedium } from "../media/rendition.ts";
+import { hash } from "node:crypto";
 import { resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { openCluster } from "./cluster.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { paddedFilm } from "./padded-film.ts";
 import type { ServiceProcess } from "./service.ts";
 import { watchVisits } from "./visits.ts";
 
 export interface KillReport {
-  /** From the kill until another worker asked the site for the medium. */
+  /** From the kill until another worker requested the film. */
   seconds: number;
-  /** Task and file have the hash of what the site serves. */
+  /** The task and its file have the hash of the film. */
   isRight: boolean;
-  /** Most workers that were fetching the medium at one moment. */
+  /** Largest number of workers with an open request for the film. */
   mostAtOnce: number;
 }
 
 /**
- * Runs one API process and two workers, and `kills` tasks, one after the other: each one's worker is killed
- * by SIGKILL when a share of the medium, drawn by `random`, has been sent, and another takes its place.
+ * Runs one API process, two workers and `kills` tasks in turn. Kills the worker of each task with SIGKILL
+ * after a share of the film, chosen by `random`, and starts a new worker for the next task.
  */
 export async function killWorkers(options: {
   storeUrl: string;
@@ -30,15 +30,15 @@ export async function killWorkers(options: {
   await using cluster = openCluster(storeUrl);
   const api = await cluster.start("api");
   const workers = new Map<number | undefined, ServiceProcess>();
-  const hire = async () => {
+  const startWorker = async () => {
     const worker = await cluster.start("worker");
     workers.set(worker.process.pid, worker);
   };
-  await hire();
+  await startWorker();
   const client = await openTaskClient(api.url);
   const reports: KillReport[] = [];
   for (let round = 0; round < kills; round++) {
-    await hire();
+    await startWorker();
     const share = 0.1 + 0.7 * random();
     reports.push(await killOne({ site, client, workers, name: `film-${round}.mp4`, share }));
   }
@@ -46,24 +46,17 @@ export async function killWorkers(options: {
   return reports;
 }
 
-/** Three megabytes, most of it room to grow. */
-const film = filmOf(3_000_000);
+const film = paddedFilm(3_000_000);
+const filmHash = hash("sha256", film);
 
-function filmOf(bytes: number): Buffer {
-  const free = Buffer.alloc(bytes, "room");
-  free.writeUInt32BE(free.length, 0);
-  free.write("free", 4);
-  return Buffer.concat([readMedium("index-first.mp4"), free]);
-}
-
-async function killOne(scene: {
+async function killOne(options: {
   site: Site;
   client: TaskClient;
   workers: Map<number | undefined, ServiceProcess>;
   name: string;
   share: number;
 }): Promise<KillReport> {
-  const { site, client, workers, name, share } = scene;
+  const { site, client, workers, name, share } = options;
   site.resources.set(name, resource("video/mp4", film));
   const visits = watchVisits(site, name);
   const target = site.sent + share * film.length;
@@ -78,11 +71,7 @@ async function killOne(scene: {
   const bytes = await (await client.file(id)).bytes();
   return {
     seconds: (second - startMs) / 1000,
-    isRight: file?.sha256 === hashOf(film) && hashOf(bytes) === hashOf(film),
+    isRight: file?.sha256 === filmHash && hash("sha256", bytes) === filmHash,
     mostAtOnce: visits.mostAtOnce,
   };
-}
-
-function hashOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
 }

@@ -30,14 +30,14 @@ async function post(url: string, page: string, headers = {}) {
   });
 }
 
-/** A site with one page, which is sent when the test says so. */
+/** Starts a site with one page; the test sends the response. */
 async function startSite() {
-  const asked = Promise.withResolvers<ServerResponse>();
-  const server = createServer((_request, response) => asked.resolve(response));
+  const requested = Promise.withResolvers<ServerResponse>();
+  const server = createServer((_request, response) => requested.resolve(response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
-  return { url: `http://127.0.0.1:${port}/watch`, asked: asked.promise, server };
+  return { url: `http://127.0.0.1:${port}/watch`, response: requested.promise, server };
 }
 
 const html = { "content-type": "text/html" };
@@ -48,7 +48,7 @@ describe("the program", () => {
     const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8" });
     const site = await startSite();
     const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
-    (await site.asked).writeHead(200, html).end(film);
+    (await site.response).writeHead(200, html).end(film);
     expect(await (await info).json()).toMatchObject({
       url: site.url,
       title: "The film",
@@ -62,7 +62,7 @@ describe("the program", () => {
     expect(list).toEqual({ tasks: [await created.json()], next: null });
   });
 
-  it("does not fetch from a private network unless it was opened", async () => {
+  it("does not fetch from a private network unless ALLOW_NETWORKS has it", async () => {
     const url = await start();
     const site = await startSite();
     const info = await fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
@@ -73,26 +73,26 @@ describe("the program", () => {
     site.server.close();
   });
 
-  it("still has every acknowledged task after SIGKILL, and knows its idempotency keys", async () => {
+  it("keeps every acknowledged task and its idempotency key after SIGKILL", async () => {
     const first = await start();
-    const answer = await (
+    const created = await (
       await post(first, "https://example.com/1", { "idempotency-key": "a" })
     ).text();
     await service?.end("SIGKILL");
     const second = await start();
     expect(await (await fetch(`${second}/tasks/`)).json()).toEqual({
-      tasks: [JSON.parse(answer)],
+      tasks: [JSON.parse(created)],
       next: null,
     });
     const again = await post(second, "https://example.com/1", { "idempotency-key": "a" });
-    expect(await again.text()).toBe(answer);
+    expect(await again.text()).toBe(created);
   });
 
-  it("lets a request in flight finish on SIGTERM, takes no new one, and exits with 0", async () => {
+  it("finishes a request in flight on SIGTERM, accepts no new one, and exits with 0", async () => {
     const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8" });
     const site = await startSite();
     const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
-    const page = await site.asked;
+    const page = await site.response;
     const stopping = once(service!.process.stdout!, "data");
     const ended = service!.end("SIGTERM");
     await stopping;
@@ -118,16 +118,16 @@ describe("the program", () => {
     await expect(fetch(`${url}/health/live`)).rejects.toThrow("fetch failed");
   });
 
-  it("exits with 0 within ten seconds of SIGTERM although a page never comes", async () => {
+  it("exits with 0 within ten seconds of SIGTERM although a page never responds", async () => {
     const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8", INFO_TIMEOUT_MS: "60000" });
     const site = await startSite();
     const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
-    await site.asked;
-    const begun = performance.now();
+    await site.response;
+    const startMs = performance.now();
     const ended = service!.end("SIGTERM");
     expect((await info).status).toBe(503);
     expect(await ended).toEqual({ code: 0, signal: null });
-    expect(performance.now() - begun).toBeLessThan(10_000);
+    expect(performance.now() - startMs).toBeLessThan(10_000);
     site.server.closeAllConnections();
     site.server.close();
   });

@@ -9,25 +9,25 @@ import { query } from "../stores/postgres/query.ts";
 /** A database on a disk that can be made full. */
 export interface SmallDisk {
   url: string;
-  /** Leaves no room for one page more. */
+  /** Leaves less free space than one page. */
   fill(): Promise<void>;
-  makeRoom(): Promise<void>;
+  freeSpace(): Promise<void>;
 }
 
 /**
- * Where this process may mount, that is a disk of 32 MiB for the database alone; elsewhere the database
- * says itself of each new event what it says when there is no room.
+ * Mounts a disk of 32 MiB for the database alone. Without the right to mount, a trigger of the database
+ * raises the error of a full disk for each new event.
  */
 export async function openSmallDisk(): Promise<SmallDisk> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-small-disk-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", folder]);
-  return mount.status === 0 ? mounted(folder) : pretended();
+  return mount.status === 0 ? openOnMount(folder) : openWithTrigger();
 }
 
-async function mounted(folder: string): Promise<SmallDisk> {
+async function openOnMount(folder: string): Promise<SmallDisk> {
   onTestFinished(() => void execFileSync("umount", [folder]));
-  // Begun behind the mount, and so ended before the unmounting.
+  // Started after the mount is registered for cleanup, and so stopped before the unmount.
   const server = await startOwnPostgres();
   const nobody = 65_534;
   chownSync(folder, nobody, nobody);
@@ -46,13 +46,13 @@ async function mounted(folder: string): Promise<SmallDisk> {
         }
       }
     },
-    async makeRoom() {
+    async freeSpace() {
       rmSync(ballast);
     },
   };
 }
 
-async function pretended(): Promise<SmallDisk> {
+async function openWithTrigger(): Promise<SmallDisk> {
   const server = await startOwnPostgres();
   const url = server.url();
   return {
@@ -66,7 +66,7 @@ async function pretended(): Promise<SmallDisk> {
          CREATE TRIGGER full_disk BEFORE INSERT ON unreel.task_events EXECUTE FUNCTION refuse();`,
       );
     },
-    async makeRoom() {
+    async freeSpace() {
       await query(url, "DROP FUNCTION refuse CASCADE");
     },
   };

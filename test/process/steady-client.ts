@@ -1,39 +1,39 @@
-import { ask, expectAway } from "./outage-harness.ts";
+import { expectUnavailable, send } from "./outage-harness.ts";
 import type { ServiceProcess } from "./service.ts";
 
-/** A client that asks all the time. */
+/** A client that sends one request after the other. */
 export interface SteadyClient {
-  /** The longest that an answer took so far. */
+  /** The longest time that a response took so far. */
   readonly longestMs: number;
-  /** Resolves when `count` more tasks have been taken. */
-  taken(count: number): Promise<void>;
-  /** The ids of all tasks that were taken. Rejects where an answer was neither a success nor a good refusal. */
+  /** Resolves once `count` more tasks have been created. */
+  created(count: number): Promise<void>;
+  /** Returns the ids of all created tasks. Rejects if a response was neither a success nor a proper 503. */
   stop(): Promise<Set<unknown>>;
 }
 
-/** Posts tasks for `page` and reads, one request after the other. */
+/** Posts tasks for `page`, reads the newest one and asks for readiness, in turn. */
 export function startSteadyClient(service: ServiceProcess, page: string): SteadyClient {
   const ids = new Set<unknown>();
-  const life = new AbortController();
+  const stopping = new AbortController();
   let longestMs = 0;
-  let news = Promise.withResolvers<void>();
-  const over = run();
-  over.catch((error: unknown) => news.reject(error));
+  let next = Promise.withResolvers<void>();
+  const stopped = run();
+  stopped.catch((error: unknown) => next.reject(error));
 
   async function run(): Promise<void> {
-    for (let path = "/tasks/"; !life.signal.aborted;) {
-      const answer = await ask(service, "/tasks/", page);
-      const read = [await ask(service, path), await ask(service, "/health/ready")];
-      for (const each of [answer, ...read]) {
-        longestMs = Math.max(longestMs, each.ms);
-        if (each.status > 201) expectAway(each);
+    for (let path = "/tasks/"; !stopping.signal.aborted;) {
+      const posted = await send(service, "/tasks/", page);
+      const read = [await send(service, path), await send(service, "/health/ready")];
+      for (const response of [posted, ...read]) {
+        longestMs = Math.max(longestMs, response.ms);
+        if (response.status > 201) expectUnavailable(response);
       }
-      if (answer.status !== 201) continue;
-      const { id } = answer.body;
+      if (posted.status !== 201) continue;
+      const { id } = posted.body;
       ids.add(id);
       path = `/tasks/${String(id)}`;
-      news.resolve();
-      news = Promise.withResolvers();
+      next.resolve();
+      next = Promise.withResolvers();
     }
   }
 
@@ -41,12 +41,12 @@ export function startSteadyClient(service: ServiceProcess, page: string): Steady
     get longestMs() {
       return longestMs;
     },
-    async taken(count) {
-      for (let left = count; left > 0; left -= 1) await news.promise;
+    async created(count) {
+      for (let left = count; left > 0; left -= 1) await next.promise;
     },
     async stop() {
-      life.abort();
-      await over;
+      stopping.abort();
+      await stopped;
       return ids;
     },
   };

@@ -2,18 +2,18 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Site } from "../media/site.ts";
 
-/** Which processes of a cluster asked the site for a path. */
+/** Requests of a cluster's processes for one path of a site. */
 export interface Visits {
-  /** `performance.now()` of the first request of each process, by its id, in order. */
+  /** `performance.now()` of each process's first request, by process id, in order. */
   readonly firsts: ReadonlyMap<number, number>;
   readonly requests: number;
-  /** Most processes that had an open request at one moment. */
+  /** Largest number of processes with an open request at one time. */
   readonly mostAtOnce: number;
-  /** Resolves once none of the requests so far is open. */
-  over(): Promise<void>;
+  /** Resolves once all requests so far are closed. */
+  closed(): Promise<void>;
 }
 
-/** Counts from now on; `before` is waited for ahead of each answer. */
+/** Counts from now on; each response waits for `before`. */
 export function watchVisits(
   site: Site,
   path: string,
@@ -21,7 +21,7 @@ export function watchVisits(
 ): Visits {
   const firsts = new Map<number, number>();
   const open = new Map<number, number>();
-  const ends: Promise<unknown>[] = [];
+  const closes: Promise<unknown>[] = [];
   let requests = 0;
   let mostAtOnce = 0;
   site.answer(path, async (response, serve, request) => {
@@ -35,7 +35,7 @@ export function watchVisits(
       if (left > 0) open.set(pid, left);
       else open.delete(pid);
     });
-    ends.push(once(response, "close"));
+    closes.push(once(response, "close"));
     await before();
     await serve();
   });
@@ -47,8 +47,8 @@ export function watchVisits(
     get mostAtOnce() {
       return mostAtOnce;
     },
-    async over() {
-      await Promise.all(ends);
+    async closed() {
+      await Promise.all(closes);
     },
   };
 }
@@ -56,5 +56,5 @@ export function watchVisits(
 function senderOf({ headers, url }: IncomingMessage): number {
   const pid = Number(headers["x-process"]);
   if (Number.isInteger(pid)) return pid;
-  throw new Error(`a request for ${url} does not tell which process sent it`);
+  throw new Error(`a request for ${url} does not say which process sent it`);
 }

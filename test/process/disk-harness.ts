@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { vi } from "vitest";
@@ -8,22 +8,22 @@ import type { Task } from "../../src/task.ts";
 import { type Fault, startFaultyService } from "./disk-faults.ts";
 import { openTaskClient } from "./download-client.ts";
 
-export interface DiskTrialMedium {
+export interface TestedMedium {
   resources: Resources;
   entry: string;
 }
 
-/** Downloads of one medium by one process, each with another fault of the disk. */
-export interface DiskTrial extends AsyncDisposable {
-  /** A download during which one call fails; gives whether there was such a call. */
+/** Downloads one medium in one process, each time with a different disk fault. */
+export interface DiskHarness extends AsyncDisposable {
+  /** Downloads while one call fails; returns `false` if the download made fewer calls. */
   failOnce(fault: Fault): Promise<boolean>;
-  /** A download with a disk that fails from a call on; once it works again the task is retried. */
+  /** Downloads while all calls from one on fail, then repairs the disk and retries a failed task. */
   failFrom(fault: Fault): Promise<void>;
-  /** What was not as it has to be. */
-  findings(): string[];
+  /** Every violation so far. */
+  problems(): string[];
 }
 
-export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): Promise<DiskTrial> {
+export async function openDiskHarness(dataDir: string, medium: TestedMedium): Promise<DiskHarness> {
   const site = await startSite(medium.resources);
   const service = await startFaultyService(dataDir, {
     ALLOW_NETWORKS: "127.0.0.1/32",
@@ -33,38 +33,40 @@ export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): P
   });
   const client = await openTaskClient(service.url);
   const page = site.url(medium.entry);
-  const found: string[] = [];
+  const problems: string[] = [];
 
   async function ended(): Promise<Task> {
     return client.ended((await client.post(page)).id);
   }
 
-  const right = (await ended()).file?.sha256;
-  await client.order("DELETE", (await client.list())[0]?.id ?? "");
+  const expectedHash = (await ended()).file?.sha256;
+  await client.request("DELETE", (await client.list())[0]?.id ?? "");
 
-  /** What is wrong with the task, its file, and what is on the disk. */
-  async function* faultsOf({ id, state, file, error }: Task, { code, isLasting }: Fault) {
+  /** Yields what is wrong with the task, its file and the data folder. */
+  async function* check({ id, state, file, error }: Task, { code, isLasting }: Fault) {
     if (!(await client.list()).some((task) => task.id === id)) yield "the task is lost";
     if (state === "succeeded") {
-      const fetched = hashOf(Buffer.from(await (await client.file(id)).arrayBuffer()));
-      if (fetched !== right || file?.sha256 !== right) yield "its file is not right";
+      const fetched = hash("sha256", await (await client.file(id)).bytes());
+      if (fetched !== expectedHash || file?.sha256 !== expectedHash) yield "its file is wrong";
     } else {
       const expected = code === "ENOSPC" ? "disk_full" : "unavailable";
       if (state !== "failed" || error?.code !== expected) yield `it is ${state}: ${error?.message}`;
     }
-    // What a broken disk does not let go is whole all the same.
+    // A result that a failing disk does not remove must at least be complete.
     const mayBeLeft = isLasting === true && state === "failed";
-    const isTidy = () =>
+    const isClean = () =>
       isSame(namesIn("files"), state === "succeeded" ? [id] : []) ||
-      (mayBeLeft && isSame(namesIn("files"), [id]) && hashOf(readFileSync(pathOf(id))) === right);
-    if (!(await comesTrue(isTidy))) yield "there is a file that is no result";
+      (mayBeLeft &&
+        isSame(namesIn("files"), [id]) &&
+        hash("sha256", readFileSync(pathOf(id))) === expectedHash);
+    if (!(await becomesTrue(isClean))) yield "a file is left that is no result";
   }
 
-  async function* leftAfterDelete({ id }: Task) {
-    const status = await client.order("DELETE", id);
-    if (status !== 204) yield `DELETE answers ${status}`;
+  async function* checkDelete({ id }: Task) {
+    const status = await client.request("DELETE", id);
+    if (status !== 204) yield `DELETE returned ${status}`;
     const isGone = () => [...namesIn("files"), ...namesIn("parts")].length === 0;
-    if (!(await comesTrue(isGone))) yield "something of it is left";
+    if (!(await becomesTrue(isGone))) yield "files are left";
   }
 
   const pathOf = (id: string) => join(dataDir, "files", id);
@@ -74,8 +76,8 @@ export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): P
     return existsSync(path) ? readdirSync(path) : [];
   }
 
-  async function note(about: string, faults: AsyncIterable<string>): Promise<void> {
-    for await (const fault of faults) found.push(`${about}: ${fault}`);
+  async function note(about: string, found: AsyncIterable<string>): Promise<void> {
+    for await (const problem of found) problems.push(`${about}: ${problem}`);
   }
 
   return {
@@ -84,11 +86,11 @@ export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): P
       const task = await ended();
       const { failed } = await service.disarm();
       const about = `call ${fault.n} (${failed}) with ${fault.code}`;
-      await note(about, faultsOf(task, fault));
+      await note(about, check(task, fault));
       if (fault.code !== "ENOSPC" && task.state !== "succeeded") {
-        found.push(`${about}: one failure is too much for it: ${task.error?.message}`);
+        problems.push(`${about}: a single fault failed it: ${task.error?.message}`);
       }
-      await note(about, leftAfterDelete(task));
+      await note(about, checkDelete(task));
       return failed !== null;
     },
 
@@ -97,18 +99,19 @@ export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): P
       const task = await ended();
       const { failed } = await service.disarm();
       const about = `calls from ${fault.n} (${failed}) with ${fault.code}`;
-      await note(about, faultsOf(task, { ...fault, isLasting: true }));
+      await note(about, check(task, { ...fault, isLasting: true }));
       if (task.state === "failed") {
-        await client.order("POST", task.id, "/retry");
+        await client.request("POST", task.id, "/retry");
         const again = await client.ended(task.id);
-        if (again.state !== "succeeded") found.push(`${about}: a retry: ${again.error?.message}`);
-        await note(`${about}, tried again`, faultsOf(again, fault));
+        if (again.state !== "succeeded")
+          problems.push(`${about}: a retry: ${again.error?.message}`);
+        await note(`${about}, after a retry`, check(again, fault));
       }
-      await note(about, leftAfterDelete(task));
+      await note(about, checkDelete(task));
     },
 
-    findings: () => [
-      ...found,
+    problems: () => [
+      ...problems,
       ...badLines(service.log),
       ...service.openFiles().map((path) => `${path} is still open`),
     ],
@@ -121,20 +124,16 @@ export async function openDiskTrial(dataDir: string, medium: DiskTrialMedium): P
   };
 }
 
-/** A line of the log about what nobody foresaw. */
+/** Returns the log lines about unexpected errors. */
 function badLines(log: string): string[] {
-  const bad = /"level":60|fault of the program|"code":"internal"|nobody/;
+  const bad = /"level":60|"code":"internal"|(?:internal|unexpected|unhandled) error/;
   return log.split("\n").filter((line) => bad.test(line));
 }
 
-async function comesTrue(holds: () => boolean): Promise<boolean> {
+async function becomesTrue(holds: () => boolean): Promise<boolean> {
   return vi.waitUntil(holds, { timeout: 1_000, interval: 10 }).catch(() => false);
 }
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((name, i) => name === other[i]);
-}
-
-function hashOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
 }

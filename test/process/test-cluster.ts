@@ -1,0 +1,18 @@
+import { onTestFinished } from "vitest";
+import { type Cluster, openCluster } from "./cluster.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
+import type { ServiceProcess } from "./service.ts";
+
+/** Opens a cluster on the database; ended after the test. */
+export function openTestCluster(storeUrl: string, env: Record<string, string> = {}): Cluster {
+  const cluster = openCluster(storeUrl, env);
+  onTestFinished(() => cluster[Symbol.asyncDispose]());
+  return cluster;
+}
+
+/** Opens a client of the process; closed after the test. */
+export async function clientOf({ url }: ServiceProcess): Promise<TaskClient> {
+  const client = await openTaskClient(url);
+  onTestFinished(() => client.close());
+  return client;
+}
