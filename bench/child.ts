@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** A process that answers questions, one at a time. */
+/** A child process that answers one question at a time. */
 export interface Child<Question, Answer> {
   /** Rejects when the work fails or the process ends. */
   ask(question: Question): Promise<Answer>;
@@ -11,7 +11,7 @@ export interface Child<Question, Answer> {
 
 type Reply<Answer> = { answer: Answer } | { failure: string };
 
-/** Starts `script`, which calls `answerParent`, in a process of its own. */
+/** Starts `script`, which must call `answerParent`, in a child process. */
 export function forkChild<Question, Answer>(
   script: URL,
   { args = [], execArgv = [] }: { args?: string[]; execArgv?: string[] } = {},
@@ -35,7 +35,7 @@ export function forkChild<Question, Answer>(
   };
 }
 
-/** In the child: answers the parent's questions until it hangs up, which ends the process. */
+/** In the child: answers the parent's questions; the process ends when the parent disconnects. */
 export function answerParent(answer: (question: unknown) => Promise<unknown>): void {
   const reply = (message: Reply<unknown>) => process.send?.(message);
   process.on("message", ({ question }: { question: unknown }) => {

@@ -9,8 +9,8 @@ import { openBenchPostgres } from "./postgres.ts";
 import { printTargets, type Target } from "./table.ts";
 
 /**
- * Several processes on one Postgres: `node bench/cluster.ts [--only NAME]… [--quick]`. Exits with 1 where
- * a part breaks off; a missed target is printed and changes nothing.
+ * Several processes on one Postgres: `node bench/cluster.ts [--only NAME]… [--quick]`. Exits with 1 if a
+ * part fails; a missed target is only printed.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({

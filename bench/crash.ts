@@ -7,9 +7,9 @@ import { crashRepeatedly } from "../test/process/crash.ts";
 import { downloadMany } from "../test/process/download-many.ts";
 
 /**
- * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills in the middle of downloads,
- * and 1,000 tasks in a row: `node bench/crash.ts [--only posts|downloads|many]… [--seed 1]`. Exits with 1
- * where anything is lost, done twice, wrong or left behind.
+ * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills during downloads, and 1,000
+ * tasks: `node bench/crash.ts [--only posts|downloads|many]… [--seed 1]`. Exits with 1 if anything is
+ * lost, done twice, wrong or left over.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Each prints what it saw, and tells whether all is as it must be. */
+/** Each prints its report; returns whether everything is as it must be. */
 const parts: Readonly<Record<string, (random: () => number) => Promise<boolean>>> = {
   posts: () =>
     inFolder(async (dataDir) => {

@@ -13,9 +13,9 @@ import { describeDisk } from "./http/disk.ts";
 import { printTargets, type Target } from "./table.ts";
 
 /**
- * Downloads by the real service against curl and ffmpeg, from a server in a process of its own:
+ * Downloads by the real service compared with curl and ffmpeg, from a server in a child process:
  * `node bench/download.ts [--only NAME]… [--rounds 5] [--mb 1024] [--quick]`. `--mb`: size of the large
- * media, MiB. `--quick`: 1 round, 64 MiB. A missed target is printed and changes nothing.
+ * media, MiB. `--quick`: 1 round, 64 MiB. A missed target is only printed.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({

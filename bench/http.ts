@@ -16,7 +16,7 @@ import { format, median, printTable, printTargets, type Target } from "./table.t
 /**
  * Requests per second and latencies of the three routes against `node:http` and a bare Fastify route,
  * and the start of the whole process: `node bench/http.ts [--seconds 2] [--rounds 5] [--only NAME]…`.
- * Exits with 1 where a request fails; a missed target is printed and changes nothing.
+ * Exits with 1 if a request fails; a missed target is only printed.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -149,16 +149,16 @@ async function measureInfo({ effort }: Bench): Promise<Target[]> {
     "info",
     [
       ...(await bareEntries("info")),
-      { name: "remembered", spec: { kind: "unreel", storeUrl: "memory:" }, connections },
+      { name: "cached", spec: { kind: "unreel", storeUrl: "memory:" }, connections },
       {
-        name: "not remembered",
+        name: "not cached",
         spec: { kind: "unreel", storeUrl: "memory:", infoCacheTtlS: 0 },
         connections,
       },
     ],
     effort,
   );
-  printSeries("GET /info (a resolver that answers a ready record)", series);
+  printSeries("GET /info (a resolver that returns a prepared record)", series);
   return [];
 }
 

@@ -1,4 +1,4 @@
-/** What the benchmarks use of packages of `bench/package.json`, so that `tsc` need not install them. */
+/** What the benchmarks use of the packages in `bench/package.json`, so that `tsc` works without them. */
 
 declare module "autocannon" {
   interface Run extends PromiseLike<{ errors: number; timeouts: number; non2xx: number }> {
@@ -47,6 +47,6 @@ declare module "metascraper-audio" {
 }
 
 interface MetascraperOptions {
-  /** The document behind an iframe's address. */
+  /** Loads the document at an iframe's URL. */
   getIframe(url: string, dom: { load(html: string): unknown }): Promise<unknown>;
 }

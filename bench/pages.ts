@@ -8,8 +8,8 @@ import { createPageResolver } from "../src/resolvers/page.ts";
  * Resolves every saved page of a directory from its bytes, without a network:
  * `node bench/pages.ts DIR [ROUNDS]`. DIR/pages.json lists `{file, url, encoding}`. Prints a JSON line a page,
  * `{file, info, ms}`, on stdout and a line a round on stderr. `ms` is the median over the ROUNDS (5) of
- * the process's CPU time, the threads of compiler and garbage collector included. Nothing is warmed up
- * before: the first round shows a process that has just started, the last one that has been running.
+ * the process's CPU time, including the compiler's and the garbage collector's threads. There is no
+ * warm-up: the first round shows a process that has just started.
  */
 async function main(directory: string, rounds: number): Promise<void> {
   const pages = await readPages(directory);
@@ -59,9 +59,9 @@ async function resolve(page: Page): Promise<unknown> {
   }
 }
 
-/** Answers one address with the saved bytes, in chunks as a socket gives them; no other is reached. */
-function createSavedClient({ url: address, encoding, bytes }: Page): HttpClient {
-  const page = new URL(address);
+/** Responds to the page's URL with the saved bytes, in chunks as a socket delivers them, and to no other. */
+function createSavedClient({ url: pageUrl, encoding, bytes }: Page): HttpClient {
+  const page = new URL(pageUrl);
   const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
   const headers = new Map([["content-type", `text/html; charset=${charset}`]]);
   return {

@@ -9,8 +9,8 @@ import { format, median, printTable, printTargets } from "./table.ts";
 
 /**
  * CPU time that this service and its peers take to read the saved pages of CORPUS_DIR:
- * `node bench/peers.ts [--passes 3]`. Each tool has a process of its own; page by page each takes its
- * turn. The first pass warms all of them up and is told apart.
+ * `node bench/peers.ts [--passes 3]`. Each tool has its own process; the tools take turns page by page.
+ * The first pass is the warm-up and is reported separately.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { passes: { type: "string", default: "3" } } });
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     process.env["CORPUS_DIR"] ?? fileURLToPath(new URL("../../shared/corpus", import.meta.url));
   if (!existsSync(directory)) {
     console.log(
-      `skipped: there are no saved pages at ${directory}; CORPUS_DIR says where they are`,
+      `skipped: there are no saved pages at ${directory}; CORPUS_DIR names their directory`,
     );
     return;
   }
@@ -41,9 +41,9 @@ async function readAll(
   });
   const workers = new Map<ToolName, Child<number, Reading>>();
   try {
-    const address = await server.ask(null);
+    const base = await server.ask(null);
     for (const name of Object.keys(tools) as ToolName[]) {
-      const args = [name, directory, address];
+      const args = [name, directory, base];
       workers.set(name, forkChild(new URL("peers/worker.ts", import.meta.url), { args }));
     }
     const passes = new Map([...workers.keys()].map((name) => [name, [] as Pass[]]));

@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { startPostgres } from "../test/postgres/server.ts";
 
-/** A Postgres for the time of a bench. */
+/** A Postgres server for one benchmark. */
 export interface BenchPostgres extends AsyncDisposable {
-  /** In a few words. */
+  /** Version and fsync setting. */
   name: string;
-  /** The URL of a new, empty database; dropped at the end. */
+  /** Creates an empty database, dropped at the end; returns its URL. */
   open(): Promise<string>;
 }
 
-/** The server that TEST_POSTGRES_URL names, or one of our own. */
+/** Uses the server that TEST_POSTGRES_URL names, or starts one. */
 export async function openBenchPostgres(): Promise<BenchPostgres> {
   const given = process.env["TEST_POSTGRES_URL"];
   const own = given === undefined ? await startPostgres({ isDurable: true }) : undefined;
@@ -36,7 +36,7 @@ export async function openBenchPostgres(): Promise<BenchPostgres> {
   };
 }
 
-/** Gives the first value of the first row, as text. */
+/** Returns the first value of the first row as text. */
 async function ask(url: string, statement: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "../test/process/crash-download.ts";
 import { openBenchService } from "./download/service.ts";
-import { type Counters, startVisitors } from "./soak/clients.ts";
+import { type Counters, startSoakClients } from "./soak/clients.ts";
 import { openFaultySite } from "./soak/site.ts";
 import { format, median, printTable, printTargets } from "./table.ts";
 
@@ -12,9 +12,9 @@ interface Sample {
 }
 
 /**
- * Small downloads from a site that cuts, stalls and fails, with cancels, deletes and retries, as long as
- * wanted: `node bench/soak.ts [--minutes 30] [--seed 1]`. Exits with 1 where memory, open files or threads
- * grow from the first third to the last, or where a file came out wrong.
+ * Small downloads from a site that cuts, stalls and fails, with cancels, deletes and retries:
+ * `node bench/soak.ts [--minutes 30] [--seed 1]`. Exits with 1 if memory, open files or threads grow from
+ * the first third to the last, or if a file is wrong.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
     RETRY_BACKOFF_MS: "50",
     MAX_ATTEMPTS: "3",
   });
-  const visitors = startVisitors({ client: service.client, site, random, count: 12 });
+  const clients = startSoakClients({ client: service.client, site, random, count: 12 });
   const samples: Sample[] = [];
   const sample = () => {
     samples.push({ residentMiB: service.residentMiB(), ...service.counts() });
@@ -41,17 +41,17 @@ async function main(): Promise<void> {
   const everyMs = Math.min(10_000, Number(values.minutes) * 1_000);
   const timer = setInterval(sample, everyMs);
   await Promise.race([
-    visitors.failed,
+    clients.failed,
     new Promise((resolve) => setTimeout(resolve, endMs - Date.now())),
   ]);
   clearInterval(timer);
-  await visitors.stop();
-  // What is idle is given back after a while; what is still there then has leaked.
+  await clients.stop();
+  // Idle resources are released after a while; what is still there then has leaked.
   await new Promise((resolve) => setTimeout(resolve, 15_000));
-  print(samples, { residentMiB: service.residentMiB(), ...service.counts() }, visitors.deeds);
+  print(samples, { residentMiB: service.residentMiB(), ...service.counts() }, clients.counters);
 }
 
-function print(samples: readonly Sample[], end: Sample, deeds: Counters): void {
+function print(samples: readonly Sample[], end: Sample, counters: Counters): void {
   const third = Math.ceil(samples.length / 3);
   const thirds = [0, 1, 2].map((i) => samples.slice(i * third, (i + 1) * third));
   const row = (name: keyof Sample) => [
@@ -65,9 +65,9 @@ function print(samples: readonly Sample[], end: Sample, deeds: Counters): void {
     (["residentMiB", "files", "threads"] as const).map(row),
   );
   printTable(
-    "what was done",
+    "counters",
     ["", ""],
-    Object.entries(deeds).map(([name, count]) => [name, `${count}`]),
+    Object.entries(counters).map(([name, count]) => [name, `${count}`]),
   );
   const growth = (name: keyof Sample) => {
     const of = (part: readonly Sample[] = []) => median(part.map((each) => each[name]));
@@ -82,7 +82,7 @@ function print(samples: readonly Sample[], end: Sample, deeds: Counters): void {
     },
     { name: "open files, last third : first", value: growth("files"), unit: "×", atMost: 1.1 },
     { name: "threads, last third : first", value: growth("threads"), unit: "×", atMost: 1.1 },
-    { name: "wrong files", value: deeds.wrong, unit: "", atMost: 0 },
+    { name: "wrong files", value: counters.wrong, unit: "", atMost: 0 },
   ];
   printTargets(targets);
   process.exitCode = targets.every(({ value, atMost }) => value <= atMost) ? 0 : 1;

@@ -1,4 +1,4 @@
-/** Prints rows as columns, the first one to the left, numbers to the right. */
+/** Prints rows as columns, the first left-aligned, the others right-aligned. */
 export function printTable(
   title: string,
   head: readonly string[],
@@ -18,7 +18,7 @@ export function printTable(
   for (const row of [head, ...rows]) console.log(line(row));
 }
 
-/** One number that a bench is judged by. */
+/** A measured number and its bound. */
 export interface Target {
   name: string;
   value: number;
@@ -27,7 +27,7 @@ export interface Target {
   atMost?: number;
 }
 
-/** Prints each target with its verdict; the verdicts decide nothing else. */
+/** Prints each target and whether it is met. */
 export function printTargets(targets: readonly Target[]): void {
   const rows = targets.map(({ name, value, unit, atLeast, atMost }) => {
     const holds = value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity);
@@ -37,12 +37,12 @@ export function printTargets(targets: readonly Target[]): void {
   printTable("targets", ["target", "measured", "wanted", ""], rows);
 }
 
-/** The middle value; of an even number the lower one. */
+/** Returns the middle value; the lower one of an even count; NaN of none. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length / 2) - 1] ?? Number.NaN;
 }
 
-/** Three digits that count. */
+/** Formats with at least three significant digits. */
 export function format(value: number): string {
   if (value >= 100) return value.toFixed(0);
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);

@@ -1,25 +1,25 @@
 import { setInterval as every } from "node:timers/promises";
 
-/** Names an address for each request, as a load balancer does. */
+/** Chooses a process for each request, as a load balancer does. */
 export interface Balancer {
-  /** Resolves once the new address is ready. */
+  /** Resolves once the process at `url` is ready. */
   add(url: string): Promise<void>;
   remove(url: string): void;
   /**
-   * The next in turn of those that said that they are ready when they were asked last.
+   * Returns the next URL, round robin, of those that were ready at their last check.
    *
-   * @throws Error where there is none.
+   * @throws Error if none is.
    */
   ready(): string;
-  /** The next in turn of all. */
+  /** Returns the next URL of all, round robin. */
   any(): string;
   close(): Promise<void>;
 }
 
-/** How often each address is asked for its health. */
+/** Interval of the health checks. */
 export const checkMs = 100;
 
-/** Asks each address for `/health/ready` all the time. */
+/** Checks `/health/ready` of each process every `checkMs`. */
 export function openBalancer(): Balancer {
   const all = new Set<string>();
   const healthy = new Set<string>();
@@ -68,9 +68,9 @@ export function openBalancer(): Balancer {
 
 async function isReady(url: string): Promise<boolean> {
   try {
-    const answer = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(1_000) });
-    await answer.bytes();
-    return answer.ok;
+    const response = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(1_000) });
+    await response.bytes();
+    return response.ok;
   } catch {
     return false;
   }

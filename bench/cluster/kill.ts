@@ -3,10 +3,10 @@ import { killWorkers } from "../../test/process/kill-workers.ts";
 import { format, median, printTable, type Target } from "../table.ts";
 import type { Bench } from "./part.ts";
 
-/** Services that wait for their dead workers side by side, each on a database of its own. */
+/** Services measured in parallel, each on its own database. */
 const streams = 4;
 
-/** 20 times: one of two workers is killed in a download, and the other goes on with it. */
+/** Kills one of two workers during a download 20 times; the other one resumes it. */
 export async function measureKills({ postgres, isQuick }: Bench): Promise<Target[]> {
   const kills = isQuick ? 1 : 5;
   const urls = await Promise.all(Array.from({ length: streams }, () => postgres.open()));
@@ -19,11 +19,11 @@ export async function measureKills({ postgres, isQuick }: Bench): Promise<Target
   const wrong = reports.filter(({ isRight }) => !isRight).length;
   const mostAtOnce = Math.max(...reports.map((report) => report.mostAtOnce));
   printTable(
-    "a worker killed in a download",
+    "a worker killed during a download",
     ["", "kills", "s, shortest", "median", "longest", "wrong files", "at once"],
     [
       [
-        "until it runs on the other",
+        "until the other requests the film",
         `${reports.length}`,
         ...[Math.min(...seconds), median(seconds), longest].map(format),
         `${wrong}`,
@@ -32,8 +32,13 @@ export async function measureKills({ postgres, isQuick }: Bench): Promise<Target
     ],
   );
   return [
-    { name: "SIGKILL until it runs on the other, longest", value: longest, unit: "s", atMost: 15 },
-    { name: "files that came out wrong", value: wrong, unit: "", atMost: 0 },
+    {
+      name: "SIGKILL until the other worker resumes, longest",
+      value: longest,
+      unit: "s",
+      atMost: 15,
+    },
+    { name: "wrong files", value: wrong, unit: "", atMost: 0 },
     { name: "workers at a time for a task, most", value: mostAtOnce, unit: "", atMost: 1 },
   ];
 }

@@ -12,27 +12,27 @@ import type { Bench } from "./part.ts";
 interface Load {
   tasks: number;
   workers: number;
-  /** How long the site lets each medium wait, milliseconds. */
+  /** Delay of each film response, milliseconds. */
   waitMs: number;
-  /** Tasks at a time in each worker. */
+  /** Concurrent tasks of each worker. */
   slots: number;
 }
 
 interface Run extends Load {
   perSecond: number;
-  /** What could be had if the waits were all there is to do. */
+  /** Throughput if a task took nothing but `waitMs`. */
   mostPerSecond: number;
   /** Not succeeded. */
   lost: number;
-  /** Their medium was asked for more than once. */
+  /** Tasks whose film was requested more than once. */
   runTwice: number;
-  /** Tasks of the worker that had fewest. */
+  /** Tasks of the worker with the fewest. */
   fewest: number;
 }
 
 /**
- * Many small tasks through one worker and through several: as fast as they go, for the count, and with
- * waits that leave the processors idle, for the throughput.
+ * Many small tasks in one worker and in several: with short waits to count losses, and with waits that
+ * leave the processors idle to measure throughput.
  */
 export async function measureMany(bench: Bench): Promise<Target[]> {
   const short = { waitMs: 10, slots: 8 };
@@ -84,9 +84,9 @@ async function runMany({ postgres }: Bench, load: Load): Promise<Run> {
   const api = await cluster.start("api");
   await Promise.all(Array.from({ length: workers }, () => cluster.start("worker")));
   const client = await openTaskClient(api.url);
-  // The first runs of a process load and compile what the later ones find.
-  await runAll(client, layFilms(site, "warm-up", 2 * workers * slots, waitMs));
-  const films = layFilms(site, "film", tasks, waitMs);
+  // The first runs of a process load and compile code.
+  await runAll(client, addFilms(site, "warm-up", 2 * workers * slots, waitMs));
+  const films = addFilms(site, "film", tasks, waitMs);
   const startMs = performance.now();
   const ended = await runAll(client, films);
   const seconds = (performance.now() - startMs) / 1000;
@@ -112,7 +112,7 @@ interface Film {
   visits: Visits;
 }
 
-function layFilms(site: Site, name: string, count: number, waitMs: number): Film[] {
+function addFilms(site: Site, name: string, count: number, waitMs: number): Film[] {
   return Array.from({ length: count }, (_, number) => {
     const path = `${name}/${number}.mp4`;
     const page = `<title>Film ${number}</title><meta property="og:video" content="/${path}">`;
@@ -127,7 +127,7 @@ function layFilms(site: Site, name: string, count: number, waitMs: number): Film
 
 const medium = resource("video/mp4", readMedium("index-first.mp4"));
 
-/** Posts all of them, 32 at a time, and gives the tasks as they ended. */
+/** Posts all tasks, 32 at a time; returns them as they ended. */
 async function runAll(client: TaskClient, films: readonly Film[]): Promise<Task[]> {
   const ends: Promise<Task>[] = [];
   const waiting = films.values();

@@ -1,6 +1,6 @@
 import type { BenchPostgres } from "../postgres.ts";
 
-/** What every part of the bench is given. */
+/** The parameters of every part of the benchmark. */
 export interface Bench {
   postgres: BenchPostgres;
   isQuick: boolean;

@@ -9,7 +9,7 @@ import { type Balancer, checkMs, openBalancer } from "./balancer.ts";
 import type { Bench } from "./part.ts";
 import { startTraffic, type Traffic } from "./traffic.ts";
 
-/** Every process of a service under load is replaced by a new one, one after the other. */
+/** Replaces every process of a service under load, one after the other. */
 export async function measureRolling({ postgres, isQuick }: Bench): Promise<Target[]> {
   await using site = await openSlowSite();
   await using cluster = openCluster(await postgres.open(), {
@@ -23,17 +23,17 @@ export async function measureRolling({ postgres, isQuick }: Bench): Promise<Targ
     return api;
   };
   const startWorker = () => cluster.start("worker");
-  const crew = [
+  const members = [
     { start: startApi, process: await startApi() },
     { start: startApi, process: await startApi() },
     { start: startWorker, process: await startWorker() },
     { start: startWorker, process: await startWorker() },
   ];
-  const minded = startTraffic({ site, address: balancer.ready, clients: 8 });
-  const blind = startTraffic({ site, address: balancer.any, clients: 2 });
+  const aware = startTraffic({ site, nextUrl: balancer.ready, clients: 8 });
+  const blind = startTraffic({ site, nextUrl: balancer.any, clients: 2 });
   const startMs = performance.now();
   for (let round = 0; round < (isQuick ? 1 : 3); round++) {
-    for (const member of crew) {
+    for (const member of members) {
       await member.process.end("SIGTERM");
       balancer.remove(member.process.url);
       member.process = await member.start();
@@ -41,12 +41,12 @@ export async function measureRolling({ postgres, isQuick }: Bench): Promise<Targ
     }
   }
   const seconds = (performance.now() - startMs) / 1000;
-  await Promise.all([minded.stop(), blind.stop()]);
-  const lost = await countLost(balancer, [...minded.ids, ...blind.ids]);
+  await Promise.all([aware.stop(), blind.stop()]);
+  const lost = await countLost(balancer, [...aware.ids, ...blind.ids]);
   await balancer.close();
-  printTraffic(seconds, { minded, blind });
+  printTraffic(seconds, { aware, blind });
   return [
-    { name: "failed requests, health looked at", value: minded.failed, unit: "", atMost: 0 },
+    { name: "failed requests, with health checks", value: aware.failed, unit: "", atMost: 0 },
     { name: "tasks lost in a rolling restart", value: lost, unit: "", atMost: 0 },
   ];
 }
@@ -62,7 +62,7 @@ async function openSlowSite(): Promise<Site> {
   return site;
 }
 
-/** Accepted, and yet not there or without success in the end. */
+/** Counts accepted tasks that are missing or did not succeed. */
 async function countLost(balancer: Balancer, ids: readonly string[]): Promise<number> {
   const client = await openTaskClient(balancer.ready());
   const listed = new Set((await client.list()).map(({ id }) => id));
@@ -71,15 +71,15 @@ async function countLost(balancer: Balancer, ids: readonly string[]): Promise<nu
   return ids.length - ends.filter(({ state }) => state === "succeeded").length;
 }
 
-function printTraffic(seconds: number, kinds: { minded: Traffic; blind: Traffic }): void {
+function printTraffic(seconds: number, kinds: { aware: Traffic; blind: Traffic }): void {
   const rows = Object.entries(kinds).map(([kind, traffic]) => [
-    kind === "minded" ? `asks /health/ready each ${checkMs} ms` : "does not look at health",
+    kind === "aware" ? `checks /health/ready every ${checkMs} ms` : "no health checks",
     ...[traffic.requests, traffic.ids.length, traffic.failed].map(String),
     format(traffic.longestMs),
   ]);
   const head = ["client", "requests", "tasks", "failed", "longest ms"];
   printTable(`all processes replaced in ${format(seconds)} s`, head, rows);
-  for (const [reason, count] of [...kinds.minded.reasons, ...kinds.blind.reasons]) {
+  for (const [reason, count] of [...kinds.aware.reasons, ...kinds.blind.reasons]) {
     console.log(`${count} × ${reason}`);
   }
 }

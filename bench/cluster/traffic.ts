@@ -1,29 +1,29 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Site } from "../../test/media/site.ts";
 
-/** Clients of a service that retry nothing. */
+/** Clients that never retry. */
 export interface Traffic {
   requests: number;
   failed: number;
-  /** How often it failed in which way. */
+  /** Number of failures by reason. */
   reasons: Map<string, number>;
-  /** Of one request. */
+  /** Longest request. */
   longestMs: number;
   /** Tasks that were accepted. */
   ids: string[];
   stop(): Promise<void>;
 }
 
-/** Each client waits so long between its requests. */
+/** Pause of a client between its requests. */
 const pauseMs = 20;
 
-/** Every tenth request is a POST, the others read a task or the list; `address` is asked before each. */
+/** Every tenth request is a POST, the others read a task or the list; `nextUrl` returns the process for each. */
 export function startTraffic(options: {
   site: Site;
-  address: () => string;
+  nextUrl: () => string;
   clients: number;
 }): Traffic {
-  const { site, address, clients } = options;
+  const { site, nextUrl, clients } = options;
   const stopping = new AbortController();
   const traffic: Traffic = {
     requests: 0,
@@ -40,8 +40,8 @@ export function startTraffic(options: {
   async function post(): Promise<void> {
     const body = JSON.stringify({ url: site.url("film.mp4") });
     const headers = { "content-type": "application/json" };
-    const answer = await send("/tasks/", { method: "POST", headers, body });
-    traffic.ids.push((JSON.parse(answer) as { id: string }).id);
+    const created = await send("/tasks/", { method: "POST", headers, body });
+    traffic.ids.push((JSON.parse(created) as { id: string }).id);
   }
 
   async function read(turn: number): Promise<void> {
@@ -50,10 +50,10 @@ export function startTraffic(options: {
   }
 
   async function send(path: string, init: RequestInit = {}): Promise<string> {
-    const answer = await fetch(address() + path, init);
-    const text = await answer.text();
-    if (answer.ok) return text;
-    throw new Error(`${answer.status} ${text.slice(0, 200)}`);
+    const response = await fetch(nextUrl() + path, init);
+    const text = await response.text();
+    if (response.ok) return text;
+    throw new Error(`${response.status} ${text.slice(0, 200)}`);
   }
 
   async function request(turn: number): Promise<void> {
@@ -69,14 +69,14 @@ export function startTraffic(options: {
     traffic.longestMs = Math.max(traffic.longestMs, performance.now() - startMs);
   }
 
-  async function visit(first: number): Promise<void> {
+  async function runClient(first: number): Promise<void> {
     for (let turn = first; !stopping.signal.aborted; turn++) {
       await request(turn);
       await wait(pauseMs);
     }
   }
 
-  const all = Promise.all(Array.from({ length: clients }, (_, i) => visit(i)));
+  const all = Promise.all(Array.from({ length: clients }, (_, i) => runClient(i)));
   return traffic;
 }
 

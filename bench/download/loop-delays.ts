@@ -2,7 +2,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { isMainThread } from "node:worker_threads";
 
-// Loaded before the service; tells how its event loop is doing whenever SIGWINCH asks, and begins anew.
+// Loaded before the service: on SIGWINCH, writes the delays of its event loop to a file and resets them.
 // (SIGUSR2 would stop the service.)
 if (isMainThread) {
   const file = process.env["LOOP_DELAYS_FILE"] ?? "loop-delays.json";

@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** Makes media of any size with ffmpeg in `folder`: a clip of noise that is shown again and again. */
+/** Makes media of any size with ffmpeg in `folder`: a looped clip of noise. */
 export interface MediaMaker {
-  /** An HLS stream in MPEG-TS of `segments` segments of about `segmentBytes`; gives its path. */
+  /** An HLS stream in MPEG-TS of `segments` segments of about `segmentBytes`; returns its path. */
   hls(name: string, segments: number, segmentBytes: number): string;
-  /** One MP4 of about so many bytes; gives its path. */
+  /** Makes an MP4 of about `bytes`; returns its path. */
   mp4(name: string, bytes: number): string;
 }
 
@@ -55,7 +55,7 @@ export function createMediaMaker(folder: string): MediaMaker {
   };
 }
 
-/** Arguments without spaces in them. */
+/** Splits arguments at spaces. */
 function ffmpeg(args: string, target: string): void {
   execFileSync("ffmpeg", ["-v", "error", "-y", ...args.split(" "), target], {
     stdio: ["ignore", "inherit", "inherit"],

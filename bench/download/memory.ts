@@ -2,7 +2,7 @@ import { format, printTable, type Target } from "../table.ts";
 import { type Bench, segmentBytes } from "./part.ts";
 import { openBenchService } from "./service.ts";
 
-/** Peak resident memory of a fresh service that downloads a stream of half, whole and double size. */
+/** Peak resident memory of a new service that downloads a stream of half, full and double size. */
 export async function measureMemory({ base, maker, largeBytes }: Bench): Promise<Target[]> {
   const rows: string[][] = [];
   const peaks: number[] = [];

@@ -1,11 +1,11 @@
 import type { MediaMaker } from "./media.ts";
 
-/** What every part of the bench is given. */
+/** The parameters of every part of the benchmark. */
 export interface Bench {
-  /** Address of the media server. */
+  /** URL of the media server. */
   base: string;
   maker: MediaMaker;
-  /** For results of other tools. */
+  /** For output of other tools. */
   folder: string;
   rounds: number;
   /** Size of the large media. */
@@ -13,5 +13,5 @@ export interface Bench {
   isQuick: boolean;
 }
 
-/** Of the segments of large streams. */
+/** Size of a segment of large streams. */
 export const segmentBytes = 4 * 1024 * 1024;

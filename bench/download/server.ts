@@ -6,18 +6,18 @@ import { setTimeout as wait } from "node:timers/promises";
 import { answerParent } from "../child.ts";
 
 /**
- * A plain file server in a process of its own. A path may begin with `latency=50/`, which makes each
- * request wait so many milliseconds, and `rate=20000000/`, bytes a second of each answer.
+ * A plain file server in a child process. A path may begin with `latency=50/`, the milliseconds that each
+ * request waits, and `rate=20000000/`, the bytes per second of each response.
  */
 const [folder = "."] = process.argv.slice(2);
 const server = createServer((request, response) => {
-  answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+  respond(request, response).catch((error: unknown) => response.destroy(error as Error));
 });
 server.listen(0, "127.0.0.1");
 
 answerParent(async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const asked = (request.url ?? "/").replace(/\?.*/, "").split("/").slice(1);
   const settings = new Map<string, number>();
   while (asked[0]?.includes("=")) {

@@ -3,7 +3,7 @@ import { format, printTable, type Target } from "../table.ts";
 import { type Bench, segmentBytes } from "./part.ts";
 import { type BenchService, openBenchService } from "./service.ts";
 
-/** How the service answers while three downloads run: as fast as they go, and at 20 MB/s an answer. */
+/** Latency of the service while three downloads run: at full speed, and at 20 MB/s per response. */
 export async function measureService(bench: Bench): Promise<Target[]> {
   const { base, maker, largeBytes } = bench;
   const film = maker.mp4("meanwhile", largeBytes);
@@ -11,8 +11,8 @@ export async function measureService(bench: Bench): Promise<Target[]> {
   const rows: string[][] = [];
   const targets: Target[] = [];
   for (const [name, prefix] of [
-    ["as fast as they go", ""],
-    ["20 MB/s an answer", "rate=20000000/"],
+    ["at full speed", ""],
+    ["at 20 MB/s each", "rate=20000000/"],
   ] as const) {
     await using service = await openBenchService({ CONCURRENCY_PER_HOST: "3" });
     const pages = [film, stream, stream].map((path, i) => `${base}/${prefix}${path}?${i}`);
@@ -34,15 +34,15 @@ export async function measureService(bench: Bench): Promise<Target[]> {
 async function loadMeanwhile(service: BenchService, pages: readonly string[]) {
   const tasks = await Promise.all(pages.map((page) => service.client.post(page)));
   const ended = Promise.all(tasks.map(({ id }) => service.client.ended(id)));
-  const over = new AbortController();
-  const stop = () => over.abort();
+  const done = new AbortController();
+  const stop = () => done.abort();
   ended.then(stop, stop);
   await service.loopDelays();
   const latencies: number[] = [];
-  while (!over.signal.aborted) {
+  while (!done.signal.aborted) {
     const startMs = performance.now();
-    const answer = await fetch(`${service.url}/tasks/`);
-    await answer.arrayBuffer();
+    const response = await fetch(`${service.url}/tasks/`);
+    await response.bytes();
     latencies.push(performance.now() - startMs);
     await wait(10);
   }

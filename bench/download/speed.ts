@@ -3,7 +3,7 @@ import { type Bench, segmentBytes } from "./part.ts";
 import { type DownloadTimes, openBenchService } from "./service.ts";
 import { flushDisk, timeCurl, timeCurlKept, timeFfmpeg } from "./tools.ts";
 
-/** One file: until it is there against curl; until it is kept against curl and what else that takes. */
+/** One file: until it is fetched, compared with curl; until it is kept, compared with curl, sync and sha256sum. */
 export async function measureProgressive(bench: Bench): Promise<Target[]> {
   const url = `${bench.base}/${bench.maker.mp4("film", bench.largeBytes)}`;
   const { curl, kept } = await compare("one file", bench, url, {
@@ -16,11 +16,11 @@ export async function measureProgressive(bench: Bench): Promise<Target[]> {
   ];
 }
 
-/** 300 segments, 50 ms a request. */
+/** A stream of 300 segments at 50 ms per request. */
 export async function measureStream(bench: Bench): Promise<Target[]> {
   const path = bench.maker.hls("many", bench.isQuick ? 60 : 300, 256 * 1024);
   const url = `${bench.base}/latency=50/${path}`;
-  const { ffmpeg } = await compare("HLS, 50 ms a request", bench, url, {
+  const { ffmpeg } = await compare("HLS, 50 ms per request", bench, url, {
     ffmpeg: { run: timeFfmpeg, against: "kept" },
   });
   return [{ name: "HLS, 50 ms: ffmpeg : service", value: ffmpeg, unit: "×", atLeast: 2 }];
@@ -36,11 +36,11 @@ export async function measureThroughput(bench: Bench): Promise<Target[]> {
 
 interface Tool {
   run: (url: string, folder: string) => number;
-  /** The service's time that it is measured against. */
+  /** The time of the service that it is compared with. */
   against: keyof DownloadTimes;
 }
 
-/** Seconds of each, a round after another; gives the medians of tool : service within a round. */
+/** Times each tool and the service in every round; returns the median ratio tool : service within a round. */
 async function compare<Name extends string>(
   title: string,
   { rounds, folder }: Bench,
@@ -59,12 +59,12 @@ async function compare<Name extends string>(
           void theirs[i]?.push(run(url, folder)),
     ),
   ];
-  // What the first run of all reads from the disk, later ones find in memory.
+  // The first run reads the media from the disk, later runs from the page cache.
   named[0]?.[1].run(url, folder);
   for (let round = 0; round < rounds; round++) {
-    // Whoever comes behind the same other one each time would get the same memory back.
+    // The order changes, so that no tool always runs after the same other one.
     for (const [i] of runs.entries()) {
-      // What one of them has left to be written must not slow the next one down.
+      // Unwritten data of one run must not slow down the next.
       flushDisk();
       await runs[(i + round) % runs.length]?.();
     }

@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** Runs a command to its end; gives the seconds it took. @throws Error where it fails. */
+/** Runs a command; returns the seconds it took. @throws Error if it fails. */
 export function timeCommand(command: string, args: readonly string[]): number {
   const startMs = performance.now();
   execFileSync(command, args, { stdio: ["ignore", "ignore", "inherit"] });
   return (performance.now() - startMs) / 1000;
 }
 
-/** Waits until everything that was written is on the disk. */
+/** Waits until all written data is on the disk. */
 export function flushDisk(): void {
   execFileSync("sync");
 }
@@ -18,7 +18,7 @@ export function timeCurl(url: string, folder: string): number {
   return timeInto(folder, (target) => timeCommand("curl", ["-sSf", "-o", target, url]));
 }
 
-/** As much as the service does: the file is on the disk, and its hash is known. */
+/** Does what the service does: writes the file to the disk and hashes it. */
 export function timeCurlKept(url: string, folder: string): number {
   const script = 'curl -sSf -o "$1" "$2" && sync "$1" && sha256sum "$1"';
   return timeInto(folder, (target) => timeCommand("sh", ["-c", script, "sh", target, url]));
@@ -31,7 +31,7 @@ export function timeFfmpeg(url: string, folder: string): number {
 }
 
 function timeInto(folder: string, run: (target: string) => number): number {
-  const target = join(folder, "taken.mp4");
+  const target = join(folder, "target.mp4");
   const seconds = run(target);
   rmSync(target);
   return seconds;

@@ -2,7 +2,7 @@ import { closeSync, fdatasyncSync, openSync, rmSync, statfsSync, writeSync } fro
 import { join } from "node:path";
 import { format, median } from "../table.ts";
 
-/** The file system of `folder` and what one durable write there costs: the floor of every POST. */
+/** Returns the file system of `folder` and the time of a durable write there, the minimum of every POST. */
 export function describeDisk(folder: string): string {
   const file = join(folder, "fdatasync");
   const fd = openSync(file, "w");
@@ -20,7 +20,7 @@ export function describeDisk(folder: string): string {
   return `${folder}: ${name}, fdatasync of 4 KiB p50 ${format(median(times))} ms`;
 }
 
-/** statfs(2)'s numbers. */
+/** File system types of statfs(2). */
 const fileSystems: ReadonlyMap<number, string> = new Map([
   [0xef53, "ext4"],
   [0x58465342, "xfs"],

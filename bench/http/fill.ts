@@ -2,7 +2,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 
-/** Puts `count` tasks into the store, through its own door. */
+/** Creates `count` tasks in the store. */
 export async function fillStore(store: TaskStore, count: number): Promise<void> {
   const batch = 5_000;
   for (let done = 0; done < count; done += batch) {
@@ -11,7 +11,7 @@ export async function fillStore(store: TaskStore, count: number): Promise<void> 
   }
 }
 
-/** Canceled, so that no runner takes it up. */
+/** Returns a canceled task, which no runner claims. */
 function canceledTask(number: number): Task {
   const url = `https://video-${number % 100}.example.test/watch/${1e9 + number}`;
   const task = newTask(url, {}, new Date());

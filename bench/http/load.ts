@@ -14,9 +14,9 @@ export interface LoadResult {
   perSecond: number;
   p50Ms: number;
   p99Ms: number;
-  /** Answers that are not 2xx, connections that broke, and time-outs. */
+  /** Responses that are not 2xx, broken connections and timeouts. */
   failures: number;
-  /** Share of the time in which the load generator had something to do; near 1 it is what is measured. */
+  /** Share of the time in which the load generator was busy; near 1 it limits the measurement. */
   busy: number;
 }
 
@@ -54,18 +54,17 @@ async function runLoad({ url, method, body, connections, seconds }: Load): Promi
 }
 
 /**
- * Keeps the event loop turning, for over loopback it is the server that pays for waking a client that
- * sleeps: several microseconds a request, and the more the slower the server. `stop` gives the
- * milliseconds spent in turns that brought no answer.
+ * Keeps the event loop busy: over loopback the server pays for waking a sleeping client, several
+ * microseconds per request. `stop` returns the milliseconds spent in turns without a response.
  */
-function stayAwake(answers: () => number): { stop(): number } {
+function stayAwake(responses: () => number): { stop(): number } {
   let idleMs = 0;
-  let seen = answers();
+  let seen = responses();
   let last = performance.now();
   const turn = () => {
     const now = performance.now();
-    if (answers() === seen) idleMs += now - last;
-    seen = answers();
+    if (responses() === seen) idleMs += now - last;
+    seen = responses();
     last = now;
     next = setImmediate(turn);
   };

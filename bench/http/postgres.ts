@@ -6,10 +6,10 @@ import type { TaskOptions } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import type { Route } from "./routes.ts";
 
-/** As many as the service has. */
+/** As many connections as the service has. */
 const connections = 10;
 
-/** The route that creates, with the least that makes its task and its job durable as one. */
+/** The POST route with the least code that stores a task and its job in one transaction. */
 export async function enqueueApp({ method, path, schema }: Route, storeUrl: string) {
   const boss = new PgBoss({ connectionString: storeUrl, max: 2, schedule: false });
   await boss.start();
@@ -38,7 +38,7 @@ export async function enqueueApp({ method, path, schema }: Route, storeUrl: stri
   return app;
 }
 
-/** Puts `count` canceled tasks into an empty database, past the store. */
+/** Inserts `count` canceled tasks into an empty database without the store. */
 export async function fillPostgres(storeUrl: string, count: number): Promise<void> {
   const store = await openStore(storeUrl, { dataDir: "" });
   await store.close();
@@ -55,7 +55,7 @@ export async function fillPostgres(storeUrl: string, count: number): Promise<voi
   }
 }
 
-/** $1: how many; $2: how their ids begin; $3, $4: one's id and document. */
+/** $1: count; $2: prefix of the ids; $3, $4: id and document of one task. */
 const fill = `
   INSERT INTO unreel.tasks (seq, id, state, host, document, deaths)
   SELECT seq, id, 'canceled', 'video.example.test',

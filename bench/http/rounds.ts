@@ -4,14 +4,14 @@ import type { Load, LoadResult } from "./load.ts";
 import { type RouteName, type Route, routes } from "./routes.ts";
 import type { ServerSpec, ServerState } from "./server.ts";
 
-/** One line of a table: a server under a number of connections. */
+/** One row of a table: a server and its numbers of connections. */
 export interface Entry {
   name: string;
   spec: ServerSpec;
   connections: readonly number[];
 }
 
-/** What was measured of one server under one number of connections, a value a round. */
+/** Results of one server at one number of connections, one value per round. */
 export interface Series {
   name: string;
   connections: number;
@@ -19,9 +19,9 @@ export interface Series {
 }
 
 interface Round extends LoadResult {
-  /** CPU time of the server for one request, microseconds. */
+  /** CPU time of the server per request, microseconds. */
   cpuUs: number;
-  /** The server's CPU time, share of one core; over 1 where its other threads work too. */
+  /** CPU time of the server as a share of one core; over 1 if several threads work. */
   serverBusy: number;
 }
 
@@ -32,10 +32,10 @@ export interface Effort {
 }
 
 /**
- * Starts every server in a process of its own, warms it up, and loads one after the other, round after
- * round, so that what the machine does meanwhile hits all alike.
+ * Starts every server in its own process and warms it up. Loads them in turn in every round, so that
+ * disturbances of the machine affect all servers.
  *
- * @throws Error where any request fails.
+ * @throws Error if any request fails.
  */
 export async function runRounds(
   routeName: RouteName,
@@ -66,12 +66,12 @@ export async function runRounds(
   return tests.map(({ series }) => series);
 }
 
-/** The median over the rounds of what `pick` takes of each. */
+/** Returns the median over the rounds of what `pick` selects. */
 export function middle({ rounds }: Series, pick: (round: Round) => number): number {
   return median(rounds.map(pick));
 }
 
-/** The median of `series` : `base`, round by round, under the same number of connections. */
+/** Returns the median over the rounds of `series` : `base`, at the same number of connections. */
 export function ratio(series: Series, base: Series, pick: (round: Round) => number): number {
   const bases = base.rounds.map(pick);
   return median(series.rounds.map((round, i) => pick(round) / (bases[i] ?? Number.NaN)));

@@ -12,7 +12,7 @@ export interface Route {
   path: string;
   query?: string;
   body?: string;
-  /** The schemas that the service's own route has. */
+  /** The schemas of the service's route. */
   schema: {
     headers?: TSchema;
     body?: TSchema;
@@ -52,7 +52,7 @@ export const routes = {
   },
 } as const satisfies Record<string, Route>;
 
-/** Fetches nothing and answers with one ready record of a usual size. */
+/** Fetches nothing; returns a prepared record of typical size. */
 export function createReadyResolver(): Resolver<typeof PageInfo> {
   return {
     name: "ready",

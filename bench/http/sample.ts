@@ -4,7 +4,7 @@ import { fillStore } from "./fill.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
 import type { Sample } from "./server.ts";
 
-/** What the service answers to the route's request, for the bare servers to answer too. */
+/** Returns the service's response to the route's request, for the bare servers to send. */
 export async function takeSample(routeName: RouteName): Promise<Sample> {
   const store = createMemoryStore({ maxQueued: Number.POSITIVE_INFINITY });
   await fillStore(store, 1_000);
@@ -24,5 +24,5 @@ export async function takeSample(routeName: RouteName): Promise<Sample> {
   };
 }
 
-/** Headers that `node:http` adds by itself. */
+/** Headers that `node:http` adds itself. */
 const byNode = new Set(["date", "connection", "keep-alive", "transfer-encoding"]);

@@ -14,14 +14,14 @@ import { createReadyResolver, type Route, type RouteName, routes } from "./route
 export type ServerSpec =
   | { kind: "node"; sample: Sample }
   | { kind: "fastify"; route: RouteName; sample: Sample }
-  /** The route that creates, making the task that it answers; `keeps`: and keeping it in a Map. */
+  /** The POST route, creating the task that it returns; `keeps`: stores it in a Map. */
   | { kind: "fastify-fresh"; keeps: boolean }
-  /** The same, putting it into Postgres together with a job of pg-boss. */
+  /** The same, storing it in Postgres together with a pg-boss job. */
   | { kind: "fastify-pg-boss"; storeUrl: string }
-  /** `tasks` are put into the store first. */
+  /** `tasks`: number of tasks created in the store first. */
   | { kind: "unreel"; storeUrl: string; tasks?: number; infoCacheTtlS?: number };
 
-/** An answer that the service gave, to be given again by the bare servers. */
+/** A response of the service, to be sent by the bare servers. */
 export interface Sample {
   status: number;
   headers: Record<string, string>;
@@ -34,7 +34,7 @@ export interface ServerState {
   cpuMs: number;
 }
 
-/** Nobody runs the tasks here, and none may be refused. */
+/** No runner empties the queue here, and no task may be refused. */
 const maxQueued = Number.POSITIVE_INFINITY;
 
 const [spec = ""] = process.argv.slice(2);
@@ -69,7 +69,7 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   });
 }
 
-/** Reads the request and writes the same bytes as the service, with nothing in between. */
+/** Reads the request and writes the same bytes as the service, without any framework. */
 function replayServer({ status, headers, body }: Sample): Server {
   return createServer((request, response) => {
     const answer = () => response.writeHead(status, headers).end(body);
@@ -78,7 +78,7 @@ function replayServer({ status, headers, body }: Sample): Server {
   });
 }
 
-/** The route with its schemas alone: no hook, no store, and the answer is a ready object. */
+/** The route with its schemas alone: no hooks, no store, a prepared response object. */
 function bareApp({ method, path, schema }: Route, { status, body }: Sample) {
   const answer: unknown = JSON.parse(body);
   const app = Fastify();
@@ -91,7 +91,7 @@ function bareApp({ method, path, schema }: Route, { status, body }: Sample) {
   return app;
 }
 
-/** The same, but what it answers is made from the request. */
+/** The same, but the response is built from the request. */
 function freshApp({ method, path, schema }: Route, keeps: boolean) {
   const tasks = new Map<string, Task>();
   const app = Fastify();

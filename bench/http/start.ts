@@ -5,11 +5,11 @@ import { startService } from "../../test/process/service.ts";
 export interface Start {
   /** From spawn to the first 200 of /health/ready. */
   readyMs: number;
-  /** Resident memory once it no longer changes; NaN where there is no /proc. */
+  /** Resident memory once it no longer changes; NaN without /proc. */
   idleMiB: number;
 }
 
-/** Starts the real program on `dataDir`, waits until it is ready and then idle, and ends it. */
+/** Starts the real program on `dataDir`, waits until it is ready and idle, and stops it. */
 export async function measureStart(dataDir: string): Promise<Start> {
   const start = performance.now();
   const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL: "info", CONCURRENCY: "0" });
@@ -23,7 +23,7 @@ export async function measureStart(dataDir: string): Promise<Start> {
   }
 }
 
-/** Two readings half a second apart that differ by less than 1 %, or the last of ten. */
+/** Reads every half second until two readings differ by less than 1 %, at most ten times. */
 async function settledMiB(pid: number | undefined): Promise<number> {
   let last = Number.NaN;
   for (let reading = 0; reading < 10; reading++) {

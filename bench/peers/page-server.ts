@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { answerParent } from "../child.ts";
 import { readPages } from "./pages.ts";
 
-/** Serves saved page number N at /N; answers its parent with its address. */
+/** Serves saved page number N at /N; sends its parent its URL. */
 const [directory = ""] = process.argv.slice(2);
 const pages = readPages(directory);
 const server = createServer((request, response) => {

@@ -10,7 +10,7 @@ export interface SavedPage {
   html: string;
 }
 
-/** The pages that `pages.json` in `directory` lists. */
+/** Reads the pages that `pages.json` in `directory` lists. */
 export function readPages(directory: string): SavedPage[] {
   const list: Listed[] = JSON.parse(readFileSync(join(directory, "pages.json"), "utf8"));
   return list.map(({ file, url, encoding }) => {

@@ -2,14 +2,14 @@ import { ServiceError } from "../../src/errors.ts";
 import type { HttpClient } from "../../src/net/client.ts";
 import type { SavedPage } from "./pages.ts";
 
-/** Reads one page; `served` is the address at which the page server has it. */
+/** Reads one page; `served` is its URL on the page server. */
 type Tool = (page: SavedPage, served: string) => Promise<unknown>;
 
 export type ToolName = keyof typeof tools;
 
-/** Every tool as its documentation says, loaded only where it is asked for; none leaves the machine. */
+/** Every tool, used as documented and loaded on demand; none fetches from the network. */
 export const tools = {
-  /** From saved bytes to PageInfo, decoding included, as `GET /info` does it. */
+  /** From saved bytes to PageInfo, including decoding, as in `GET /info`. */
   async unreel() {
     const { createPageResolver } = await import("../../src/resolvers/page.ts");
     return ({ url, bytes, contentType }) => {
@@ -21,7 +21,7 @@ export const tools = {
     };
   },
 
-  /** The same with the product's own HTTP client. */
+  /** The same with the product's HTTP client. */
   async "unreel, loopback"() {
     const { createPageResolver } = await import("../../src/resolvers/page.ts");
     const { createHttpClient } = await import("../../src/net/http-client.ts");
@@ -62,12 +62,12 @@ export const tools = {
 
 const live = () => ({ signal: new AbortController().signal });
 
-/** Answers one address with the saved bytes, in chunks as a socket gives them, and no other. */
+/** Responds to the page's URL with the saved bytes, in chunks as a socket delivers them, and to no other. */
 function createSavedClient(page: string, bytes: Uint8Array, contentType: string): HttpClient {
   const { href } = new URL(page);
   return {
     async get(url) {
-      if (url.href !== href) throw unreached(url);
+      if (url.href !== href) throw notSavedError(url);
       const headers = new Map([["content-type", contentType]]);
       return { url, status: 200, headers, body: inChunks(bytes), release() {} };
     },
@@ -79,24 +79,24 @@ async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
 }
 
-/** Keeps what a page leads to (oEmbed, manifests) from being fetched. */
+/** Refuses requests to other origins (oEmbed, manifests). */
 function onlyOrigin(client: HttpClient, origin: string): HttpClient {
   return {
     get: async (url, options) => {
-      if (url.origin !== origin) throw unreached(url);
+      if (url.origin !== origin) throw notSavedError(url);
       return client.get(url, options);
     },
     close: () => client.close(),
   };
 }
 
-function unreached(url: URL): ServiceError {
+function notSavedError(url: URL): ServiceError {
   return new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
 }
 
 /**
- * The rules that a video page calls for. Iframes are taken as empty, and the YouTube rule that asks
- * YouTube which thumbnail there is is left out: both would go to the network.
+ * Loads the rules for video pages. Iframes count as empty, and the YouTube rule that looks up thumbnails
+ * is left out: both would use the network.
  */
 async function loadRules(): Promise<object[]> {
   const getIframe = async (_url: string, dom: { load(html: string): unknown }) => dom.load("");

@@ -3,14 +3,14 @@ import { readPages } from "./pages.ts";
 import { type ToolName, tools } from "./tools.ts";
 
 export interface Reading {
-  /** CPU time of all threads of the process, collector and compiler included. */
+  /** CPU time of all threads of the process, including garbage collector and compiler. */
   cpuMs: number;
   wallMs: number;
   /** Whether the tool threw. */
   threw: boolean;
 }
 
-/** One tool in a process of its own: reads the page of the number that it is asked for. */
+/** Runs one tool in a child process; the question is the number of the page to read. */
 const [name = "", directory = "", server = ""] = process.argv.slice(2);
 const pages = readPages(directory);
 const loading = tools[name as ToolName]();

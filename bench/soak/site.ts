@@ -5,13 +5,13 @@ import type { Resources } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";
 
 export interface FaultySite extends AsyncDisposable {
-  /** Addresses of pages, each with its exhibit's name. */
+  /** URLs of pages, each with the name of its fixture. */
   pages: { url: string; name: string }[];
   /** How often it failed, cut or stalled. */
   faults: { count: number };
 }
 
-/** All exhibits under folders of their own; one answer in twelve is none, cut short, late or refused. */
+/** Serves each media fixture in its own folder; one response in twelve is 500, 429, cut short or missing. */
 export async function openFaultySite(random: () => number): Promise<FaultySite> {
   const site = await startSite(new Map());
   const faults = { count: 0 };
@@ -28,12 +28,12 @@ export async function openFaultySite(random: () => number): Promise<FaultySite> 
     site.resources.set(`${i}/watch`, pageAbout(exhibit, site.url(`${i}/${exhibit.entry}`), "og"));
     return { url, name: exhibit.name };
   });
-  const forget = setInterval(() => forgetRequests(site), 10_000);
+  const pruning = setInterval(() => dropRequests(site), 10_000);
   return {
     pages,
     faults,
     async [Symbol.asyncDispose]() {
-      clearInterval(forget);
+      clearInterval(pruning);
       await site.close();
     },
   };
@@ -51,9 +51,9 @@ function fail(response: ServerResponse, random: () => number): void {
     response.writeHead(200, { "content-length": 10_000 });
     response.write(Buffer.alloc(100), () => response.destroy());
   }
-  // Else no answer at all.
+  // Else no response at all.
 }
 
-function forgetRequests(site: Site): void {
+function dropRequests(site: Site): void {
   site.asked.length = 0;
 }
