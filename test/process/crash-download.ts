@@ -5,12 +5,12 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
-import { openTaskClient } from "./download-client.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { startService } from "./service.ts";
 
 export interface DownloadCrashReport {
-  /** Fewer than requested if the download ended first. */
+  /** Kills during the download; fewer than requested if it ended first. */
   kills: number;
   /** Why the task failed, if it did. */
   error: string | null;
@@ -100,17 +100,20 @@ export async function crashDownload(options: {
     if (round === kills) {
       const { file, error } = await ended;
       report.error = error?.message ?? null;
-      report.isRight = file?.sha256 === right && right === (await fetched(client, id));
+      report.isRight = file?.sha256 === right && right === (await fetchedHash(client, id));
       client.close();
       await service.end("SIGTERM");
       break;
     }
     const share = round === kills - 1 ? total - site.sent : (random() * total) / (kills + 1);
     const target = site.sent + share;
-    await Promise.race([ended, site.until(() => site.sent >= target)]);
+    const isRunning = await Promise.race([
+      ended.then(() => false),
+      site.until(() => site.sent >= target).then(() => true),
+    ]);
     await service.end("SIGKILL");
     client.close();
-    report.kills += 1;
+    if (isRunning) report.kills += 1;
     report.halfFiles += hashesIn(join(disturbed, "files")).filter((each) => each !== right).length;
   }
   report.sentShare = site.sent / total;
@@ -135,10 +138,7 @@ function environment(dataDir: string): Record<string, string> {
   return { DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
 }
 
-async function fetched(
-  client: Awaited<ReturnType<typeof openTaskClient>>,
-  id: string,
-): Promise<string> {
+async function fetchedHash(client: TaskClient, id: string): Promise<string> {
   return hash("sha256", await (await client.file(id)).bytes());
 }
 
