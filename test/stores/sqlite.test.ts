@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { idempotencyTtlMs } from "../../src/stores/store.ts";
 import { newTask } from "../../src/task-changes.ts";
@@ -124,5 +124,10 @@ describe("a SQLite store that is closed and opened again", () => {
 function startFile() {
   const clock = createClock();
   const path = join(makeFolder(), "not", "there", "yet", "tasks.db");
-  return { clock, now: clock.now, path, reopen: () => openSqliteStore({ path, now: clock.now }) };
+  const reopen = () => {
+    const store = openSqliteStore({ path, now: clock.now });
+    onTestFinished(() => store.close());
+    return store;
+  };
+  return { clock, now: clock.now, path, reopen };
 }

@@ -128,7 +128,12 @@ test.each([
 ])("tables of other programs under our names are left alone: %s", async (statement) => {
   const url = await openDatabase();
   await query(url, statement);
+  const columns = `SELECT table_name, column_name FROM information_schema.columns
+    WHERE table_schema LIKE 'unreel%'`;
+  const before = await query<{ table_name: string }>(url, columns);
   expect(await failureOf(url)).toMatch(/cannot open .*unreel/);
+  const after = await query<{ table_name: string }>(url, columns);
+  expect(after.filter((each) => each.table_name === before[0]?.table_name)).toEqual(before);
 });
 
 test("a database opened again has its tasks", async () => {

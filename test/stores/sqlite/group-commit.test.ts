@@ -172,13 +172,15 @@ function start() {
   const path = join(makeFolder(), "rows.db");
   const db = new DatabaseSync(path);
   onTestFinished(() => db.close());
+  const log = createWalSync(db, path);
+  onTestFinished(() => log.close());
   db.exec("PRAGMA journal_mode = WAL; CREATE TABLE rows (n INTEGER PRIMARY KEY, filling TEXT)");
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   const statement = db.prepare("INSERT INTO rows VALUES (?, ?)");
   return {
     db,
     path,
-    commits: createGroupCommit(db, createWalSync(db, path).flush),
+    commits: createGroupCommit(db, log.flush),
     insert(n: number, filling = ""): number {
       statement.run(n, filling);
       return n;
