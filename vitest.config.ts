@@ -26,6 +26,7 @@ export default defineConfig({
     isolate: false,
     // The default is one less than there are processors, but many tests wait for processes and timers.
     maxWorkers: availableParallelism() + 1,
+    maxConcurrency: 3,
     sequence: { sequencer: SlowFirst },
   },
 });
