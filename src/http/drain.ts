@@ -24,19 +24,19 @@ export function stoppingError(): ServiceError {
  * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest.
  */
 export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
-  let sweep: NodeJS.Timeout | undefined;
+  let idleCheck: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   app.addHook("preClose", async () => {
     app.server.removeAllListeners("request");
     app.server.on("request", refuse);
-    sweep = setInterval(() => app.server.closeIdleConnections(), 50);
+    idleCheck = setInterval(() => app.server.closeIdleConnections(), 50);
     timer = setTimeout(() => {
       stop();
       setImmediate(() => app.server.closeAllConnections());
     }, finishMs);
   });
   app.addHook("onClose", async () => {
-    clearInterval(sweep);
+    clearInterval(idleCheck);
     clearTimeout(timer);
   });
 }

@@ -21,7 +21,7 @@ const clock =
  * can only be the day. A time without offset is taken as UTC. Returns `null` for anything else and for
  * years outside 1900–2100.
  */
-export function readDate(value: string | null | undefined): string | null {
+export function parseDate(value: string | null | undefined): string | null {
   const text = value?.slice(0, 100).trim().replace(/\s+/g, " ") ?? "";
   return fromIso(text) ?? fromUnix(text) ?? fromNumbers(text) ?? fromWords(text);
 }

@@ -8,7 +8,7 @@ import { newTask } from "../../task-changes.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
-import { PageUrl, readPageUrl } from "../page-url.ts";
+import { PageUrl, parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -111,7 +111,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
       },
     },
     (request, reply) => {
-      const url = readPageUrl(request.body.url, "body").href;
+      const url = parsePageUrl(request.body.url, "body").href;
       const options = knownOptions(request.body.options);
       const key = request.headers["idempotency-key"];
       const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };
