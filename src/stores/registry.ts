@@ -1,17 +1,14 @@
 import { join } from "node:path";
-import type { BaseLogger } from "pino";
 import { createTaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
-import { openPostgresStore } from "./postgres.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "./postgres.ts";
 import { openSqliteStore } from "./sqlite.ts";
-import type { StoreOptions, TaskStore } from "./store.ts";
+import type { TaskStore } from "./store.ts";
 
-export interface StoreDeps extends Pick<StoreOptions, "maxQueued" | "now"> {
+/** `heartbeatS` is for a store that processes share. */
+export interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
   /** Where a store keeps its files if its URL does not say. */
   dataDir: string;
-  /** Seconds without a heartbeat after which a worker counts as dead, in a store that processes share; default 10. */
-  heartbeatS?: number;
-  logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
 type Opener = (address: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;

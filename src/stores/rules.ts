@@ -32,6 +32,14 @@ export function idempotencyMismatchError({ key }: Idempotency): ServiceError {
   );
 }
 
+/** @throws Error if a newer release has migrated the tables: `version` steps were applied, `known` exist. */
+export function assertKnownVersion(version: number, known: number): void {
+  if (version <= known) return;
+  throw new Error(
+    `its schema version is ${version}, and this release knows versions up to ${known}`,
+  );
+}
+
 export function storeClosedError(name: string): ServiceError {
   return new ServiceError("unavailable", `the ${name} task store is closed`);
 }

@@ -109,9 +109,9 @@ export interface ListQuery {
   /** 1–200 */
   limit: number;
   /** Only tasks in this state now. */
-  state?: State;
+  state?: State | undefined;
   /** A `next` of an earlier page; absent: from the newest. */
-  before?: number;
+  before?: number | undefined;
 }
 
 export interface TaskPage {
@@ -126,7 +126,7 @@ export interface UpdateOptions {
   /** The states one of which the task must be in; default: any that the transition allows. */
   from?: readonly State[];
   /** When a task that becomes queued may be claimed. */
-  runAfter?: Date;
+  runAfter?: Date | undefined;
   /** The run is further than those before it, so `stalledCount` starts from 0 again. */
   madeProgress?: boolean;
 }
