@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { ServiceError } from "../errors.ts";
+import { shutdownError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
@@ -12,11 +12,6 @@ export function closeConnectionsOnDrain(
     if (drainSignal?.aborted) raw.setHeader("connection", "close");
     done();
   });
-}
-
-/** The error of requests that arrive while the service stops. */
-export function stoppingError(): ServiceError {
-  return new ServiceError("unavailable", "the service is shutting down");
 }
 
 /**
@@ -42,7 +37,7 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
 }
 
 function refuse(_request: IncomingMessage, response: ServerResponse): void {
-  const problem = problemOf(stoppingError());
+  const problem = problemOf(shutdownError());
   response
     .writeHead(problem.status, {
       connection: "close",

@@ -68,11 +68,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
     },
     async (request, reply) => {
       const { limit = 50, state, cursor } = request.query;
-      const page = await store.list({
-        limit,
-        ...(state !== undefined && { state }),
-        ...(cursor !== undefined && { before: parseCursor(cursor) }),
-      });
+      const before = cursor === undefined ? undefined : parseCursor(cursor);
+      const page = await store.list({ limit, state, before });
       if (page.next === undefined) return { tasks: page.tasks, next: null };
       const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
       if (state !== undefined) query.set("state", state);
