@@ -71,17 +71,8 @@ function fromWords(text: string): string | null {
   return instant(date, at, 0, offset);
 }
 
-interface CalendarDate {
-  year: number;
-  month: number;
-  day: number;
-}
-
-interface TimeOfDay {
-  hour: number;
-  minute: number;
-  second: number;
-}
+type CalendarDate = Record<"year" | "month" | "day", number>;
+type TimeOfDay = Record<"hour" | "minute" | "second", number>;
 
 function plainDate({ year, month, day }: CalendarDate): string | null {
   const ms = Date.UTC(year, month - 1, day);

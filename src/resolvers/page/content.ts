@@ -106,10 +106,7 @@ async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> 
   return head;
 }
 
-async function* concat(
-  head: readonly Uint8Array[],
-  rest: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
+async function* concat(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>) {
   yield* head;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  yield* { [Symbol.asyncIterator]: () => rest };
 }

@@ -4,11 +4,11 @@ import { parseDate } from "../../../parsers/date.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { parseKeywords } from "../../../parsers/tags.ts";
 import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
-import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
+import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Player } from "../markup/markup.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /**
  * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
@@ -64,14 +64,12 @@ function isAdult(metas: Metas): boolean {
 }
 
 function images(markup: Markup, metas: Metas, player: Player | null, base: URL): Thumbnail[] {
-  return [
+  const stated = [
     player?.attributes.get("poster"),
     linksOf(markup, "image_src")[0]?.get("href"),
     metas.first("thumbnail", "thumbnailurl"),
-  ].flatMap((stated) => {
-    const url = tryParseUrl(stated, base);
-    return url === null ? [] : [{ url: url.href, width: null, height: null }];
-  });
+  ];
+  return parseUrls(stated, base).flatMap((url) => thumbnailsAt(url));
 }
 
 /** Returns the first player with an http or https source; `blob:` and script sources do not count. */

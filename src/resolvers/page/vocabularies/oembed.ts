@@ -4,7 +4,7 @@ import { parsePixels } from "../../../parsers/count.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** The iframe must be among this many first elements of `html`. */
 const maxElements = 1_000;
@@ -24,7 +24,6 @@ export function extractOembed(text: string, contentType: string | null, url: URL
   const fields = parseFields(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
   const urlIn = (name: string) => tryParseUrl(stated(name), url);
-  const thumbnail = urlIn("thumbnail_url");
   const isVideo = stated("type")?.trim().toLowerCase() === "video";
   const player = isVideo ? findPlayer(stated("html") ?? "", stated, url) : null;
   return {
@@ -33,16 +32,11 @@ export function extractOembed(text: string, contentType: string | null, url: URL
     duration: parseDuration(stated("duration")),
     uploader: parseLine(stated("author_name")),
     uploader_url: urlIn("author_url")?.href ?? null,
-    thumbnails:
-      thumbnail === null
-        ? []
-        : [
-            {
-              url: thumbnail.href,
-              width: parsePixels(stated("thumbnail_width")),
-              height: parsePixels(stated("thumbnail_height")),
-            },
-          ],
+    thumbnails: thumbnailsAt(
+      urlIn("thumbnail_url"),
+      parsePixels(stated("thumbnail_width")),
+      parsePixels(stated("thumbnail_height")),
+    ),
     resources: player === null ? [] : [player],
     media_type: isVideo ? "video" : null,
   };

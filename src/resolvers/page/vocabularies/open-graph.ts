@@ -5,9 +5,9 @@ import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { parseTags } from "../../../parsers/tags.ts";
 import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
+import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Open Graph (ogp.me) with its `video.*` and `article` types, and Facebook's own properties. */
 export function extractOpenGraph(metas: Metas, base: URL): Metadata {
@@ -60,7 +60,7 @@ function images(metas: Metas, base: URL): Thumbnail[] {
     const url = tryParseUrl(root, base) ?? tryParseUrl(secure, base);
     const width = parsePixels(properties.get(":width"));
     const height = parsePixels(properties.get(":height"));
-    return url === null ? [] : [{ url: url.href, width, height }];
+    return thumbnailsAt(url, width, height);
   });
 }
 
@@ -73,10 +73,7 @@ function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
       height: parsePixels(properties.get(":height")),
       fallback: type?.toLowerCase().startsWith(`${kind}/`) === true ? kind : null,
     };
-    return [secure, root].flatMap((value) => {
-      const url = tryParseUrl(value, base);
-      return url === null ? [] : [createResource(url, "either", stated)];
-    });
+    return parseUrls([secure, root], base).map((url) => createResource(url, "either", stated));
   });
 }
 

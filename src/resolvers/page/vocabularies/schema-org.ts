@@ -6,7 +6,7 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { parseKeywords } from "../../../parsers/tags.ts";
 import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import {
   isA,
   localName,
@@ -52,8 +52,7 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
 
 /** Extracts what schema.org's page types state about the page; of each field, the first page that has it. */
 export function extractPage(pages: readonly Thing[], base: URL): Metadata {
-  const first = <T>(extract: (page: Thing) => T | null): T | null =>
-    pages.map(extract).find((value) => value !== null) ?? null;
+  const first = <T>(extract: (page: Thing) => T | null) => firstKnown(pages, extract);
   return {
     webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
     site_name: first((page) => parseLine(textsWithin(page, "publisher", "name")[0])),
@@ -81,13 +80,13 @@ function profileUrl(person: Thing | undefined, base: URL): string | null {
 }
 
 function firstDate(thing: Thing, ...properties: string[]): string | null {
-  for (const property of properties) {
-    const date = textsOf(thing, property)
-      .map(parseDate)
-      .find((stated) => stated !== null);
-    if (date !== undefined) return date;
-  }
-  return null;
+  const stated = properties.flatMap((property) => textsOf(thing, property));
+  return firstKnown(stated, parseDate);
+}
+
+/** Returns the first result of `parse` that is not null; null if there is none. */
+function firstKnown<T, R>(values: readonly T[], parse: (value: T) => R | null): R | null {
+  return values.map((value) => parse(value)).find((result) => result !== null) ?? null;
 }
 
 function thumbnails(thing: Thing, base: URL): Thumbnail[] {
@@ -96,12 +95,12 @@ function thumbnails(thing: Thing, base: URL): Thumbnail[] {
     const image = typeof value === "string" ? null : value;
     const stated = image === null ? value : (textOf(image, "url", "contenturl") ?? image.id);
     const url = tryParseUrl(typeof stated === "string" ? stated : null, base);
-    if (url === null) return [];
-    const [width, height] = ["width", "height"].map((side) =>
-      parsePixels(image && textsWithin(image, side, "value")[0]),
-    );
-    return [{ url: url.href, width: width ?? null, height: height ?? null }];
+    return thumbnailsAt(url, pixels(image, "width"), pixels(image, "height"));
   });
+}
+
+function pixels(thing: Thing | null, side: "width" | "height"): number | null {
+  return parsePixels(thing && textsWithin(thing, side, "value")[0]);
 }
 
 function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[] {
@@ -110,8 +109,8 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
     const stated = {
       type:
         textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
-      width: parsePixels(textsWithin(part, "width", "value")[0]),
-      height: parsePixels(textsWithin(part, "height", "value")[0]),
+      width: pixels(part, "width"),
+      height: pixels(part, "height"),
     };
     const content = tryParseUrl(textOf(part, "contenturl"), base);
     if (content !== null) found.push(createResource(content, "media", stated));
@@ -123,14 +122,10 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
 
 /** An `interactionCount` that does not state what it counts is of views. */
 function viewCount(thing: Thing): number | null {
-  const plain = textsOf(thing, "interactioncount")
-    .map(parseCount)
-    .find((count) => count !== null);
   return (
     interactions(thing, "UserPlays", "WatchAction", "PlayAction", "ListenAction") ??
     interactions(thing, "UserPageVisits", "ViewAction", "") ??
-    plain ??
-    null
+    firstKnown(textsOf(thing, "interactioncount"), parseCount)
   );
 }
 
@@ -147,8 +142,8 @@ function interactions(thing: Thing, older: string, ...actions: string[]): number
   )) {
     if (typeof value === "string") {
       const [name = "", count] = value.slice(0, 100).split(":");
-      const read = localName(name.trim()) === older ? parseCount(count) : null;
-      if (read !== null) return read;
+      const stated = localName(name.trim()) === older ? parseCount(count) : null;
+      if (stated !== null) return stated;
       continue;
     }
     const types = valuesOf(value, "interactiontype").flatMap((type) =>

@@ -1,8 +1,8 @@
 import { parsePixels } from "../../../parsers/count.ts";
 import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
+import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Twitter Cards; its resources are the player card's stream and player. */
 export function extractTwitter(metas: Metas, base: URL): Metadata {
@@ -14,7 +14,7 @@ export function extractTwitter(metas: Metas, base: URL): Metadata {
     webpage_url: tryParseUrl(metas.first("twitter:url"), base)?.href ?? null,
     title: parseLine(metas.first("twitter:title")),
     description: parseParagraphs(metas.first("twitter:description")),
-    thumbnails: image === null ? [] : [{ url: image.href, width: null, height: null }],
+    thumbnails: thumbnailsAt(image),
     resources: [...streams(metas, base), ...players(metas, base)],
   };
 }
@@ -22,10 +22,8 @@ export function extractTwitter(metas: Metas, base: URL): Metadata {
 function players(metas: Metas, base: URL): Resource[] {
   const width = parsePixels(metas.first("twitter:player:width"));
   const height = parsePixels(metas.first("twitter:player:height"));
-  return metas.all("twitter:player", "twitter:player:url").flatMap((value) => {
-    const url = tryParseUrl(value, base);
-    return url === null ? [] : [createResource(url, "player", { width, height })];
-  });
+  const urls = parseUrls(metas.all("twitter:player", "twitter:player:url"), base);
+  return urls.map((url) => createResource(url, "player", { width, height }));
 }
 
 function streams(metas: Metas, base: URL): Resource[] {
