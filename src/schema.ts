@@ -59,6 +59,13 @@ export const nullableNumber = (description: string) =>
 export const time = (description: string) =>
   Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 
+/** Says what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
+export function ruleOf(schema: TSchema): string | undefined {
+  const { type, enum: values, minimum, maximum } = schema;
+  if (Array.isArray(values)) return `one of ${values.join(", ")}`;
+  return type === "integer" ? `an integer from ${minimum} to ${maximum}` : undefined;
+}
+
 /**
  * Returns a copy of `values` in which decimal digits are parsed to a number wherever `schema` has an
  * integer; other text stays as it is, for the validator to refuse.
