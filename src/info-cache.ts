@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
 import { ServiceError, shutdownError } from "./errors.ts";
+import { untilAborted } from "./net/deadline.ts";
 import type { Resolver } from "./resolvers/resolver.ts";
 
 export interface InfoCache {
@@ -107,13 +108,9 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       signal.throwIfAborted();
       const read = inFlight.get(url.href) ?? start(url);
       read.waiting += 1;
-      const gone = Promise.withResolvers<never>();
-      const onAbort = () => gone.reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return { info: await Promise.race([read.promise, gone.promise]), ageS: 0 };
+        return { info: await untilAborted(read.promise, signal), ageS: 0 };
       } finally {
-        signal.removeEventListener("abort", onAbort);
         leave(url.href, read, signal.reason);
       }
     },

@@ -4,8 +4,6 @@ import { ServiceError } from "../errors.ts";
 export interface Deadline {
   /** Aborted at the deadline, with the reason of the caller's signal or an `upstream_timeout` error. */
   readonly signal: AbortSignal;
-  /** Settles like `promise`; rejects at the deadline if that comes first. */
-  race<T>(promise: Promise<T>): Promise<T>;
   /** Clears the timer and the listener on the caller's signal; safe to call twice. */
   end(): void;
 }
@@ -25,17 +23,6 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
   const deadline: Deadline = {
     signal: controller.signal,
-    async race(promise) {
-      const expired = Promise.withResolvers<never>();
-      const expire = () => expired.reject(controller.signal.reason);
-      controller.signal.addEventListener("abort", expire);
-      if (controller.signal.aborted) expire();
-      try {
-        return await Promise.race([promise, expired.promise]);
-      } finally {
-        controller.signal.removeEventListener("abort", expire);
-      }
-    },
     end() {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
@@ -44,4 +31,17 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   signal.addEventListener("abort", onAbort);
   if (signal.aborted) onAbort();
   return deadline;
+}
+
+/** Settles like `promise`; rejects with `signal.reason` if `signal` is aborted first. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
