@@ -13,9 +13,9 @@ import type { TaskOptions } from "../task.ts";
 /** What the engine downloads. */
 export interface FormatChoice {
   format: Format;
-  /** Has the audio if `format` has none, or perhaps none. */
+  /** The format with the audio, if `format` has none or may have none. */
   audio: Format | null;
-  /** Leave out the video of `format`. */
+  /** Whether to leave out the video of `format`. */
   audioOnly: boolean;
 }
 

@@ -6,7 +6,7 @@ import type { Idempotency } from "./store.ts";
 /** Tasks that may be queued by default. */
 export const defaultMaxQueued = 100_000;
 
-/** A place becomes free whenever a task is claimed, but many clients may wait for it. */
+/** The queue shrinks whenever a task is claimed, but many clients may wait. */
 const fullRetryAfterS = 30;
 
 export function assertQueueNotFull(queued: number, maxQueued: number): void {

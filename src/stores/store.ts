@@ -127,7 +127,7 @@ export interface UpdateOptions {
   from?: readonly State[];
   /** When a task that becomes queued may be claimed. */
   runAfter?: Date | undefined;
-  /** The run is further than those before it, so `stalledCount` starts from 0 again. */
+  /** The run is further than the earlier ones: resets `stalledCount` to 0. */
   madeProgress?: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { parsePage, parseTask, type Page } from "./responses.ts";
 import type { Task } from "../task.ts";
 
-/** The endpoints that the view reads. Every promise rejects with an `Error` that gives the reason. */
+/** The endpoints that the view reads. Every promise rejects with an `Error` that states the reason. */
 export interface ServiceClient {
   /** Opens the event stream, after the event `lastId` if given; reading it fails after 45 s of silence. */
   openEvents(lastId: string | undefined): Promise<EventBytes>;
