@@ -89,7 +89,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 
   return {
-    name: "postgres",
     events: feed.events,
 
     async create(task, idempotency) {

@@ -63,7 +63,6 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   }
 
   return {
-    name: "sqlite",
     events,
 
     async create({ ...task }, idempotency) {

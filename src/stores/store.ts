@@ -22,9 +22,6 @@ import type { TaskChange } from "../task-changes.ts";
  *   server or the disk was lost, the write may have taken effect.
  */
 export interface TaskStore {
-  /** Registry key, for logs. */
-  readonly name: string;
-
   /**
    * Every change of a task, once and in the order in which they took effect, whichever process made it.
    * It is published once it is stored; a store that one process has to itself publishes it before the

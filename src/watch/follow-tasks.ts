@@ -5,7 +5,9 @@ import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 
 export interface FollowOptions {
+  /** Base URL of the service, with a slash at the end. */
   url: URL;
+  /** Stops following. */
   signal: AbortSignal;
   /** Called once for each new reason why there is no connection. */
   onTrouble(reason: string): void;

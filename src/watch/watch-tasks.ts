@@ -1,14 +1,10 @@
-import { followTasks } from "./follow-tasks.ts";
+import { type FollowOptions, followTasks } from "./follow-tasks.ts";
 import { createLineView } from "./line-view.ts";
 import { createBarView } from "./bar-view.ts";
 import type { Output } from "./view.ts";
 
-export interface WatchOptions {
-  /** Base URL of the service, with a slash at the end. */
-  url: URL;
+export interface WatchOptions extends Pick<FollowOptions, "url" | "signal"> {
   output: Output;
-  /** Stops watching. */
-  signal: AbortSignal;
 }
 
 /**
