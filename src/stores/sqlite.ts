@@ -74,7 +74,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
         const { id, state, url } = task;
-        tasks.insert({ id, state, host: hostOf(url), document });
+        tasks.insert(id, { state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });

@@ -9,8 +9,8 @@ export interface FollowOptions {
   url: URL;
   /** Stops following. */
   signal: AbortSignal;
-  /** Called once for each new reason why there is no connection. */
-  onTrouble(reason: string): void;
+  /** Called when the connection fails, unless the reason is the same as the last time. */
+  onDisconnect(reason: string): void;
 }
 
 const firstPauseMs = 200;
@@ -22,16 +22,16 @@ const longestPauseMs = 2_000;
  * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
-  const { url, signal, onTrouble } = options;
+  const { url, signal, onDisconnect } = options;
   const service = openService(url, signal);
   const running = new Set<string>();
   let lastId: string | undefined;
-  let trouble: string | undefined;
+  let lastReason: string | undefined;
   let pauseMs = firstPauseMs;
 
   async function* connect(): AsyncGenerator<TaskEvent[]> {
     using stream = await service.openEvents(lastId);
-    trouble = undefined;
+    lastReason = undefined;
     pauseMs = firstPauseMs;
     if (lastId === undefined) yield await readRunning(service, running);
     for await (const events of readEvents(stream.bytes)) {
@@ -54,8 +54,8 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
     } catch (error) {
       if (signal.aborted) return;
       const reason = reasonOf(error);
-      if (reason !== trouble) onTrouble(reason);
-      trouble = reason;
+      if (reason !== lastReason) onDisconnect(reason);
+      lastReason = reason;
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
     pauseMs = Math.min(2 * pauseMs, longestPauseMs);

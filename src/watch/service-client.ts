@@ -32,9 +32,9 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
 
   return {
     async openEvents(lastId) {
-      const hangup = new AbortController();
+      const connection = new AbortController();
       const silence = setTimeout(() => {
-        hangup.abort(new Error("no data for 45 seconds"));
+        connection.abort(new Error("no data for 45 seconds"));
       }, silenceMs);
       try {
         const response = await fetch(new URL("tasks/events", base), {
@@ -42,14 +42,14 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
             accept: "text/event-stream",
             ...(lastId !== undefined && { "last-event-id": lastId }),
           },
-          signal: AbortSignal.any([signal, hangup.signal]),
+          signal: AbortSignal.any([signal, connection.signal]),
         });
         expectOk(response, "text/event-stream");
         return {
           bytes: refreshing(silence, response.body ?? new ReadableStream()),
           [Symbol.dispose]() {
             clearTimeout(silence);
-            hangup.abort();
+            connection.abort();
           },
         };
       } catch (error) {

@@ -13,9 +13,9 @@ export interface WatchOptions extends Pick<FollowOptions, "url" | "signal"> {
  */
 export async function watchTasks({ url, output, signal }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);
-  const onTrouble = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
+  const onDisconnect = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
   try {
-    for await (const changes of followTasks({ url, signal, onTrouble })) view.show(changes);
+    for await (const changes of followTasks({ url, signal, onDisconnect })) view.show(changes);
   } finally {
     view.close();
   }

@@ -72,7 +72,7 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** @throws ServiceError `conflict` if the id is taken. */
-    insert({ id, state, host, document }: NewRow): void {
+    insert(id: string, { state, host, document }: Pick<TaskRow, "state" | "host" | "document">) {
       const claimable = Number(state === "queued");
       const { changes, lastInsertRowid } = sql.insertTask.run(id, state, host, claimable, document);
       if (changes === 0) throw duplicateTaskError(id);
@@ -108,8 +108,4 @@ export function createTaskTable(sql: Statements) {
       return sql.oldestClaimable.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
     },
   };
-}
-
-interface NewRow extends Pick<TaskRow, "state" | "host" | "document"> {
-  id: string;
 }
