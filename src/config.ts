@@ -1,6 +1,6 @@
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { oneOf, withIntegers } from "./schema.ts";
+import { oneOf, ruleOf, withIntegers } from "./schema.ts";
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -191,17 +191,11 @@ export function readConfig(
   const fault = Value.Errors(Config, config).First();
   if (fault !== undefined) {
     const { path, schema, value } = fault;
-    throw new Error(`${path.slice(1)} must be ${ruleOf(schema)}, got ${JSON.stringify(value)}`);
+    const rule = ruleOf(schema) ?? `at least ${schema["minLength"]} characters long`;
+    throw new Error(`${path.slice(1)} must be ${rule}, got ${JSON.stringify(value)}`);
   }
   assertShared(config as Config);
   return config as Config;
-}
-
-function ruleOf(schema: TSchema): string {
-  if (Array.isArray(schema["enum"])) return `one of ${schema["enum"].join(", ")}`;
-  if (schema["type"] === "integer")
-    return `an integer from ${schema["minimum"]} to ${schema["maximum"]}`;
-  return `at least ${schema["minLength"]} characters long`;
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */

@@ -44,11 +44,11 @@ export interface ServiceErrorOptions {
   /** Default: that of the code. An upstream's 503, for example, is worth a retry; its 404 is not. */
   retryable?: boolean;
   /** Sent as `Retry-After` (RFC 9110 §10.2.3), whole seconds, at least 1. */
-  retryAfterS?: number;
+  retryAfterS?: number | undefined;
   /** The faults of an invalid input, sent as `errors[]` of the problem document. */
   faults?: readonly InputFault[];
   /** With `upstream_status`: the status of the upstream's response. */
-  upstreamStatus?: number;
+  upstreamStatus?: number | undefined;
 }
 
 /**
@@ -71,4 +71,9 @@ export class ServiceError extends Error {
     this.faults = options.faults ?? [];
     this.upstreamStatus = options.upstreamStatus;
   }
+}
+
+/** The error of requests that arrive while the service stops, or that it ends. */
+export function shutdownError(): ServiceError {
+  return new ServiceError("unavailable", "the service is shutting down");
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
-import { ServiceError } from "./errors.ts";
+import { ServiceError, shutdownError } from "./errors.ts";
+import { untilAborted } from "./net/deadline.ts";
 import type { Resolver } from "./resolvers/resolver.ts";
 
 export interface InfoCache {
@@ -35,9 +36,10 @@ export interface InfoCacheOptions {
   timeoutMs: number;
   /** Pages that are read at a time. */
   concurrency: number;
-  /** Size of all cached results, in characters of JSON; default 64 Mi. */
-  maxSize?: number;
 }
+
+/** Size of all cached results, in characters of JSON. */
+const maxSize = 64 * 1024 * 1024;
 
 /** Matches the resolver's `output`. */
 type Info = Static<TObject>;
@@ -49,7 +51,7 @@ interface InFlightRead {
 }
 
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
-  const { resolver, ttlS, timeoutMs, concurrency, maxSize = 64 * 1024 * 1024 } = options;
+  const { resolver, ttlS, timeoutMs, concurrency } = options;
   const cache = new LRUCache<string, { info: Info; readAt: number }>({
     maxSize,
     maxEntrySize: maxSize,
@@ -106,13 +108,9 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       signal.throwIfAborted();
       const read = inFlight.get(url.href) ?? start(url);
       read.waiting += 1;
-      const gone = Promise.withResolvers<never>();
-      const onAbort = () => gone.reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return { info: await Promise.race([read.promise, gone.promise]), ageS: 0 };
+        return { info: await untilAborted(read.promise, signal), ageS: 0 };
       } finally {
-        signal.removeEventListener("abort", onAbort);
         leave(url.href, read, signal.reason);
       }
     },
@@ -126,8 +124,4 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
 function timeoutError(url: URL, timeoutMs: number): ServiceError {
   const message = `reading the page at ${url.host} took longer than ${timeoutMs} ms`;
   return new ServiceError("upstream_timeout", message);
-}
-
-function shutdownError(): ServiceError {
-  return new ServiceError("unavailable", "the service is shutting down");
 }

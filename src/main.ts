@@ -15,24 +15,24 @@ await start().catch((error: unknown) => {
   process.exitCode = 1;
 });
 
-/** Settings → parts → listen → run tasks → wait for a signal → close the parts. */
+/** Settings → services → listen → run tasks → wait for a signal → close the services. */
 async function start(): Promise<void> {
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, runner } = await openParts(config, logger, drain.signal, opened);
+  const { app, runner } = await openServices(config, logger, drain.signal, opened);
   await listen(app, config);
   runner?.start();
-  const parts = opened.move();
+  const services = opened.move();
   closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an unhandled error");
     else logger.info({ signal }, "stopping; requests in flight may finish");
     drain.abort();
-    // Requeues its tasks while requests finish; closing `parts` waits for it and reports its error.
+    // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});
     if (!err) await wait(config.DRAIN_MS);
-    await parts.disposeAsync();
+    await services.disposeAsync();
   });
 }
 
@@ -42,7 +42,7 @@ async function start(): Promise<void> {
  *
  * @throws Error that names the setting, the rule and the value.
  */
-async function openParts(
+async function openServices(
   config: Config,
   logger: Logger,
   drainSignal: AbortSignal,

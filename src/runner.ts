@@ -63,7 +63,7 @@ export function createRunner(options: RunnerOptions): Runner {
   let isFilling = false;
   let filling: Promise<void> | undefined;
 
-  /** Claims tasks for all free slots; if that is going on already, does it again afterwards. */
+  /** Claims tasks for all free slots; if it is claiming already, claims again afterwards. */
   function wake(): void {
     isRequested = true;
     if (isFilling) return;

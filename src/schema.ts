@@ -9,8 +9,9 @@ import {
 } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
-// TypeBox writes nullable types and enumerations as `anyOf`, which documents badly and which Fastify's
-// serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]` and `enum`.
+// TypeBox writes nullable types and enumerations as `anyOf`, which is hard to read in OpenAPI and which
+// Fastify's serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]`
+// and `enum`.
 const inner = Symbol("nullable");
 
 interface NullableSchema extends TSchema {
@@ -58,6 +59,13 @@ export const nullableNumber = (description: string) =>
   nullable(Type.Number({ minimum: 0 }), description);
 export const time = (description: string) =>
   Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
+
+/** Says what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
+export function ruleOf(schema: TSchema): string | undefined {
+  const { type, enum: values, minimum, maximum } = schema;
+  if (Array.isArray(values)) return `one of ${values.join(", ")}`;
+  return type === "integer" ? `an integer from ${minimum} to ${maximum}` : undefined;
+}
 
 /**
  * Returns a copy of `values` in which decimal digits are parsed to a number wherever `schema` has an

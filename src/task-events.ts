@@ -48,7 +48,7 @@ export interface TaskEventsOptions {
   maxLength?: number;
   /** The sequence that the events continue; default: a new one, whose ids no other feed accepts. */
   origin?: FeedOrigin;
-  /** Told of a listener that throws; default: the error is thrown as an uncaught exception. */
+  /** Gets the error of a listener that throws; default: it is thrown as an uncaught exception. */
   logger?: { error(fields: object, message: string): void } | undefined;
 }
 

@@ -36,7 +36,8 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     open: (id) =>
       attempt(`open the file of task ${id}`, async () => {
-        const handle = isTaskId(id) ? await openExisting(join(results, id)) : undefined;
+        if (!isTaskId(id)) return undefined;
+        const handle = await unlessMissing(open(join(results, id), "r"), undefined);
         if (handle === undefined) return undefined;
         try {
           return { handle, size: (await handle.stat()).size };
@@ -55,7 +56,8 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     ids: () =>
       attempt("list the files", async () => {
-        const names = await Promise.all([results, workFolders].map(namesIn));
+        const folders = [results, workFolders];
+        const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path), [])));
         return [...new Set(names.flat().filter(isTaskId))];
       }),
 
@@ -113,20 +115,12 @@ async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }
 
-async function openExisting(path: string) {
+/** Returns what `found` resolves to; `otherwise` if there is no such file or folder. */
+async function unlessMissing<T, U>(found: Promise<T>, otherwise: U): Promise<T | U> {
   try {
-    return await open(path, "r");
+    return await found;
   } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
+    if (isMissing(error)) return otherwise;
     throw error;
   }
 }

@@ -6,7 +6,6 @@ import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openDiskFiles } from "../files/disk.ts";
 import type { FileStore } from "../files/files.ts";
-import { ServiceError } from "../errors.ts";
 import { createInfoCache } from "../info-cache.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
@@ -17,7 +16,7 @@ import { Task } from "../task.ts";
 import { handleClientError } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
-import { handleError, handleNotFound } from "./error-handler.ts";
+import { createNotFoundHandler, handleError } from "./error-handler.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
 import { Problem } from "./problem.ts";
@@ -77,7 +76,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   });
   const app = createServer(options, () => infoCache.stop());
   const store = options.store ?? openOwnStore(app, options.logger);
-  app.setNotFoundHandler(handleNotFound);
+  app.setNotFoundHandler(createNotFoundHandler("; see /docs"));
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
   await registerDocs(app);
@@ -106,11 +105,7 @@ export interface WorkerAppOptions extends ServerOptions {
 export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   const { store, drainSignal } = options;
   const app = createServer(options, () => {});
-  app.setNotFoundHandler((request) => {
-    const [path = ""] = request.url.split("?", 1);
-    const route = path.slice(0, 200);
-    throw new ServiceError("not_found", `no route ${route}: this process only runs tasks`);
-  });
+  app.setNotFoundHandler(createNotFoundHandler(": this process only runs tasks"));
   const methods = registerMethods(app);
   await app.register(healthRoutes, { store, drainSignal });
   methods.refuseOthers();

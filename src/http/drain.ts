@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { ServiceError } from "../errors.ts";
+import { shutdownError } from "../errors.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
@@ -14,35 +14,30 @@ export function closeConnectionsOnDrain(
   });
 }
 
-/** The error of requests that arrive while the service stops. */
-export function stoppingError(): ServiceError {
-  return new ServiceError("unavailable", "the service is shutting down");
-}
-
 /**
  * Lets requests in flight finish when the app closes: new ones are refused with `unavailable`, and
  * connections are closed when they become idle. After `finishMs` calls `stop`, then closes the rest.
  */
 export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () => void): void {
-  let sweep: NodeJS.Timeout | undefined;
+  let idleCheck: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
   app.addHook("preClose", async () => {
     app.server.removeAllListeners("request");
     app.server.on("request", refuse);
-    sweep = setInterval(() => app.server.closeIdleConnections(), 50);
+    idleCheck = setInterval(() => app.server.closeIdleConnections(), 50);
     timer = setTimeout(() => {
       stop();
       setImmediate(() => app.server.closeAllConnections());
     }, finishMs);
   });
   app.addHook("onClose", async () => {
-    clearInterval(sweep);
+    clearInterval(idleCheck);
     clearTimeout(timer);
   });
 }
 
 function refuse(_request: IncomingMessage, response: ServerResponse): void {
-  const problem = problemOf(stoppingError());
+  const problem = problemOf(shutdownError());
   response
     .writeHead(problem.status, {
       connection: "close",

@@ -14,9 +14,12 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   sendProblem(reply, known);
 }
 
-export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {
-  const [path = ""] = request.url.split("?", 1);
-  sendProblem(reply, new ServiceError("not_found", `no route ${path.slice(0, 200)}; see /docs`));
+/** Returns the handler of paths without a route; `hint` ends the message. */
+export function createNotFoundHandler(hint: string) {
+  return (request: FastifyRequest, reply: FastifyReply): void => {
+    const [path = ""] = request.url.split("?", 1);
+    sendProblem(reply, new ServiceError("not_found", `no route ${path.slice(0, 200)}${hint}`));
+  };
 }
 
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
@@ -28,15 +31,12 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   reply.code(problem.status).type(problemMediaType).send(problem);
 }
 
-/** Fastify's own errors, by code. */
-const fastifyErrors: Readonly<Record<string, [code: ErrorCode, detail: string]>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "the body is over 64 KiB"],
-};
-
+/** Converts Fastify's own errors; any other one is `internal`. */
 function serviceErrorOf(error: unknown): ServiceError {
   const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
-  const known = fastifyErrors[code];
-  if (known !== undefined) return new ServiceError(...known, { cause: error });
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    return new ServiceError("payload_too_large", "the body is over 64 KiB", { cause: error });
+  }
   if (statusCode >= 400 && statusCode < 500) {
     return new ServiceError(codeOfStatus(statusCode), `the request was refused: ${message}`, {
       cause: error,

@@ -13,7 +13,7 @@ export const PageUrl = Type.String({
  *
  * @throws ServiceError `invalid_url` with a pointer to it.
  */
-export function readPageUrl(text: string, part: "query" | "body"): URL {
+export function parsePageUrl(text: string, part: "query" | "body"): URL {
   try {
     return parseHttpUrl(text);
   } catch (cause) {

@@ -2,7 +2,7 @@ import type { TObject } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { FastifySchemaCompiler } from "fastify";
 import { ServiceError } from "../errors.ts";
-import { withIntegers } from "../schema.ts";
+import { ruleOf, withIntegers } from "../schema.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed as integers
@@ -18,7 +18,7 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path,
-      detail: `${ruleOf(error, part)}, got ${shown(error.value)}`,
+      detail: `${brokenRule(error, part)}, got ${shown(error.value)}`,
     }));
     const [first] = faults;
     const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
@@ -36,13 +36,11 @@ function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   return [...byPath.values()];
 }
 
-function ruleOf({ type, schema, message, value }: ValueError, part: string): string {
+function brokenRule({ type, schema, message, value }: ValueError, part: string): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
   if (part === "query" && Array.isArray(value)) return "must be given once";
-  if (Array.isArray(schema["enum"])) return `must be one of ${schema["enum"].join(", ")}`;
-  if (typeof schema["minimum"] === "number" && typeof schema["maximum"] === "number") {
-    return `must be an ${schema["type"]} from ${schema["minimum"]} to ${schema["maximum"]}`;
-  }
+  const rule = ruleOf(schema);
+  if (rule !== undefined) return `must be ${rule}`;
   if (schema["type"] === "string" && typeof value === "string") {
     return `must be ${schema["minLength"]} to ${schema["maxLength"]} characters long`;
   }

@@ -1,8 +1,8 @@
-import { readLanguage } from "../parsers/language.ts";
+import { parseLanguage } from "../parsers/language.ts";
 
 /** Returns a BCP 47 tag in canonical spelling; `null` for `und`, `mis`, `mul`, `zxx` and invalid tags. */
 export function languageTag(value: string | undefined): string | null {
-  const tag = readLanguage(value);
+  const tag = parseLanguage(value);
   return tag === null || noLanguage.has(tag) ? null : tag;
 }
 

@@ -1,5 +1,5 @@
 import type { Format } from "../page-info.ts";
-import { readPixels } from "../parsers/count.ts";
+import { parsePixels } from "../parsers/count.ts";
 import { extensionOfMediaType } from "../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "./attributes.ts";
 import {
@@ -69,8 +69,8 @@ function formatOf(representation: DashRepresentation, url: URL): Format {
     protocol: file === null ? "dash" : "https",
     ext: extensionOfMediaType(mime_type) ?? (kind === "audio" ? "m4a" : "mp4"),
     mime_type,
-    width: kind === "video" ? readPixels(attribute("width")) : null,
-    height: kind === "video" ? readPixels(attribute("height")) : null,
+    width: kind === "video" ? parsePixels(attribute("width")) : null,
+    height: kind === "video" ? parsePixels(attribute("height")) : null,
     fps: kind === "video" ? framesPerSecond(attribute("frameRate")) : null,
     vcodec: kind === "audio" ? "none" : knownCodec(codecs.vcodec),
     acodec: kind === "audio" ? knownCodec(codecs.acodec) : codecs.acodec,

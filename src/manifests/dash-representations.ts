@@ -1,6 +1,6 @@
 import { tryParseUrl } from "../parsers/url.ts";
 import { bareMediaType } from "../parsers/media-type.ts";
-import { readLine } from "../parsers/text.ts";
+import { parseLine } from "../parsers/text.ts";
 import { languageTag } from "./attributes.ts";
 import { type Codecs, splitCodecs } from "./codecs.ts";
 import type { MpdElement } from "./dash-xml.ts";
@@ -67,7 +67,7 @@ function representationOf(
     language: languageTag(attribute("lang")),
     file: isFile ? base : null,
     has_drm: chain.some((element) => element.isProtected),
-    label: readLine(set.label) ?? readLine(attribute("label")),
+    label: parseLine(set.label) ?? parseLine(attribute("label")),
     attribute,
   };
 }

@@ -1,7 +1,7 @@
 import type { Format } from "../page-info.ts";
 import { tryParseUrl } from "../parsers/url.ts";
-import { readPixels } from "../parsers/count.ts";
-import { readLine } from "../parsers/text.ts";
+import { parsePixels } from "../parsers/count.ts";
+import { parseLine } from "../parsers/text.ts";
 import { framesPerSecond, kilobits, languageTag } from "./attributes.ts";
 import { type Codecs, splitCodecs } from "./codecs.ts";
 import { createFormatIds } from "./format-ids.ts";
@@ -122,7 +122,7 @@ function variantFormat(
   group: AudioGroup | undefined,
 ): FormatPart {
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
-  const hasSize = readPixels(width) !== null;
+  const hasSize = parsePixels(width) !== null;
   const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
   const isAudioSeparate = group !== undefined && group.included === undefined;
   return {
@@ -130,8 +130,8 @@ function variantFormat(
     format_id: "",
     url: url.href,
     ext: vcodec === "none" ? "m4a" : "mp4",
-    width: readPixels(width),
-    height: readPixels(height),
+    width: parsePixels(width),
+    height: parsePixels(height),
     fps: framesPerSecond(attributes.get("FRAME-RATE")),
     vcodec,
     // Without CODECS a variant may be muxed although it references a group.
@@ -187,7 +187,7 @@ function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"
   const subtitles = createSubtitles();
   for (const { attributes, url } of renditions) {
     if (url === null || !isOfType(attributes, "SUBTITLES")) continue;
-    const name = readLine(attributes.get("NAME"));
+    const name = parseLine(attributes.get("NAME"));
     subtitles.add(languageTag(attributes.get("LANGUAGE")), { url: url.href, ext: "vtt", name });
   }
   return subtitles.record();

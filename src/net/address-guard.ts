@@ -14,7 +14,7 @@ export interface AddressGuardOptions {
   /** Networks in CIDR notation that may be fetched although they are not public; default none. */
   allowNetworks?: readonly string[];
   /** Default: the system's resolver, with the addresses in its order. */
-  lookup?: Lookup;
+  lookup?: Lookup | undefined;
   /** Longest wait for a lookup, milliseconds. */
   lookupTimeoutMs: number;
 }

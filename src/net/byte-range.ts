@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { invalidResponseError } from "./upstream-error.ts";
 
 /** Bytes of a resource, to its end if `length` is missing. */
 export interface ByteRange {
@@ -23,10 +23,8 @@ export function rangeField({ offset, length }: ByteRange, what: string): string 
   const end = length === undefined ? offset : offset + length - 1;
   if (!Number.isSafeInteger(offset) || offset < 0 || !Number.isSafeInteger(end) || end < offset) {
     const rule = "a byte range must have an offset of 0 or more and a length of 1 or more";
-    throw invalidRangeError(
-      what,
-      `${rule}, got offset ${offset}, length ${length ?? "to the end"}`,
-    );
+    const got = `offset ${offset}, length ${length ?? "to the end"}`;
+    throw invalidResponseError(what, `${rule}, got ${got}`);
   }
   return length === undefined ? `bytes=${offset}-` : `bytes=${offset}-${end}`;
 }
@@ -56,19 +54,12 @@ export function checkPartial(
 ): void {
   if (status !== 206) return;
   if (requested === undefined)
-    throw invalidRangeError(what, "the response is a range (206), but none was requested");
+    throw invalidResponseError(what, "the response is a range (206), but none was requested");
   const sent = parseContentRange(headers.get("content-range"));
   if (sent === undefined)
-    throw invalidRangeError(what, "the response does not state a single range");
+    throw invalidResponseError(what, "the response does not state a single range");
   const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
   if (sent.start === requested.offset && sent.end <= last) return;
-  const range = `bytes ${sent.start}-${sent.end}`;
-  throw invalidRangeError(
-    what,
-    `${rangeField(requested, what)} was requested, the response is ${range}`,
-  );
-}
-
-function invalidRangeError(what: string, rule: string): ServiceError {
-  return new ServiceError("upstream_invalid", `${what}: ${rule}`);
+  const rule = `${rangeField(requested, what)} was requested`;
+  throw invalidResponseError(what, `${rule}, the response is bytes ${sent.start}-${sent.end}`);
 }

@@ -9,6 +9,7 @@ import {
 } from "node:zlib";
 import { ServiceError } from "../errors.ts";
 import { shorten } from "./http-url.ts";
+import { invalidResponseError } from "./upstream-error.ts";
 
 /** The codings that the client accepts and decodes. */
 export const acceptEncoding = "gzip, deflate, br, zstd";
@@ -41,14 +42,14 @@ export function createDecoders(contentEncoding: string | undefined, what: string
     .filter((name) => name !== "" && name !== "identity");
   if (names.length > maxCodings) {
     const rule = `the response has ${names.length} content codings, the limit is ${maxCodings}`;
-    throw new ServiceError("upstream_invalid", `${what}: ${rule}`);
+    throw invalidResponseError(what, rule);
   }
   return names.toReversed().map((name) => {
     const decoder = decoderByCoding.get(name);
     if (decoder !== undefined) return decoder;
     const value = JSON.stringify(shorten(name, 40));
     const rule = `the response's content coding must be one of ${acceptEncoding}, not ${value}`;
-    throw new ServiceError("upstream_invalid", `${what}: ${rule}`);
+    throw invalidResponseError(what, rule);
   });
 }
 
@@ -75,17 +76,14 @@ export function decode(
   ]);
   for (const stage of stages) {
     stage.on("error", (error: Error) => {
-      if (body.errored === null) codingFailure ??= codingError(what, error);
+      if (body.errored !== null) return;
+      const rule = "the response's content coding is damaged or truncated";
+      codingFailure ??=
+        error instanceof ServiceError ? error : invalidResponseError(what, rule, error);
     });
   }
   if (stages.length > 0) pipeline([body, ...stages], () => {});
   return { decoded: stages.at(-1) ?? body, error: () => codingFailure ?? body.errored };
-}
-
-function codingError(what: string, cause: Error): ServiceError {
-  if (cause instanceof ServiceError) return cause;
-  const rule = "the response's content coding is damaged or truncated";
-  return new ServiceError("upstream_invalid", `${what}: ${rule}`, { cause });
 }
 
 function createByteLimit(maxBytes: number, what: string): Transform {
@@ -95,7 +93,7 @@ function createByteLimit(maxBytes: number, what: string): Transform {
       bytes += chunk.length;
       if (bytes <= maxBytes) return done(null, chunk);
       const rule = `the response is larger than ${maxBytes} bytes before decoding`;
-      return done(new ServiceError("upstream_invalid", `${what}: ${rule}`));
+      return done(invalidResponseError(what, rule));
     },
   });
 }

@@ -2,12 +2,8 @@ import { ServiceError } from "../errors.ts";
 
 /** The end of a request's time: the caller's abort or the total timeout, whichever comes first. */
 export interface Deadline {
-  /** Is aborted at the deadline. */
+  /** Aborted at the deadline, with the reason of the caller's signal or an `upstream_timeout` error. */
   readonly signal: AbortSignal;
-  /** After the deadline: the reason of the caller's signal, or an `upstream_timeout` error. */
-  readonly reason: unknown;
-  /** Settles like `promise`; rejects at the deadline if that comes first. */
-  race<T>(promise: Promise<T>): Promise<T>;
   /** Clears the timer and the listener on the caller's signal; safe to call twice. */
   end(): void;
 }
@@ -15,11 +11,9 @@ export interface Deadline {
 /** Starts the timer. `timeoutMs` may be Infinity. `what` names the request in the message. */
 export function startDeadline(signal: AbortSignal, timeoutMs: number, what: string): Deadline {
   const controller = new AbortController();
-  let reason: unknown;
-  const abort = (abortReason: unknown) => {
-    reason = abortReason;
+  const abort = (reason: unknown) => {
     deadline.end();
-    controller.abort();
+    controller.abort(reason);
   };
   const onAbort = () => abort(signal.reason);
   const onTimeout = () => {
@@ -29,20 +23,6 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
   const deadline: Deadline = {
     signal: controller.signal,
-    get reason() {
-      return reason;
-    },
-    async race(promise) {
-      const expired = Promise.withResolvers<never>();
-      const expire = () => expired.reject(controller.signal.reason);
-      controller.signal.addEventListener("abort", expire);
-      if (controller.signal.aborted) expire();
-      try {
-        return await Promise.race([promise, expired.promise]);
-      } finally {
-        controller.signal.removeEventListener("abort", expire);
-      }
-    },
     end() {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
@@ -51,4 +31,17 @@ export function startDeadline(signal: AbortSignal, timeoutMs: number, what: stri
   signal.addEventListener("abort", onAbort);
   if (signal.aborted) onAbort();
   return deadline;
+}
+
+/** Settles like `promise`; rejects with `signal.reason` if `signal` is aborted first. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }

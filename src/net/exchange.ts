@@ -1,6 +1,6 @@
 import { setImmediate as immediate } from "node:timers/promises";
 import type { Agent, Dispatcher } from "undici";
-import type { Deadline } from "./deadline.ts";
+import { type Deadline, untilAborted } from "./deadline.ts";
 import type { HostSlots } from "./host-slots.ts";
 
 /** One request and its response's head, of any status. */
@@ -34,7 +34,7 @@ export async function exchange(
       signal: deadline.signal,
     });
     // Before it has a connection, undici ignores the signal.
-    const response = await deadline.race(sent);
+    const response = await untilAborted(sent, deadline.signal);
     // undici reuses a connection only in the event loop's next iteration.
     response.body.once("close", () => setImmediate(release)).on("error", () => {});
     const headers = Object.entries(response.headers).map(joinedLines);

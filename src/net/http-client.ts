@@ -1,4 +1,3 @@
-import packageJson from "../../package.json" with { type: "json" };
 import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
 import { createAddressGuard, type Lookup } from "./address-guard.ts";
@@ -15,7 +14,7 @@ import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { requestFields } from "./request-fields.ts";
 import { createResponseBody } from "./response-body.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { type UpstreamLimits, toUpstreamError } from "./upstream-error.ts";
+import { invalidResponseError, maxHeaderBytes, toUpstreamError } from "./upstream-error.ts";
 
 export interface HttpClientOptions {
   /**
@@ -34,12 +33,10 @@ export interface HttpClientOptions {
   idleTimeoutMs?: number;
   /** Longest time from the call of `get` to the end of the body; Infinity: no limit. Default 15 s. */
   totalTimeoutMs?: number;
-  /** Largest header of a response; default 32 KiB. */
-  maxHeaderBytes?: number;
-  /** Redirects that one `get` follows; default 5. */
-  maxRedirects?: number;
-  userAgent?: string;
 }
+
+/** Redirects that one `get` follows. */
+const maxRedirects = 5;
 
 /**
  * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
@@ -49,13 +46,11 @@ export interface HttpClientOptions {
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
-  const { perHost = 4, totalTimeoutMs = 15_000, maxRedirects = 5, lookup } = options;
-  const { idleTimeoutMs = 10_000, maxHeaderBytes = 32 * 1024 } = options;
-  const { userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})` } = options;
+  const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: idleTimeoutMs,
-    ...(lookup !== undefined && { lookup }),
+    lookup,
   });
   const buffers = createReadBufferPool();
   const agent = new Agent({
@@ -66,7 +61,6 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     maxHeaderSize: maxHeaderBytes,
   });
   const deps = { agent, slots: createHostSlots(perHost) };
-  const limits = { idleTimeoutMs, maxHeaderBytes };
 
   return {
     async get(start, request) {
@@ -74,7 +68,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       signal.throwIfAborted();
       const problem = findUrlProblem(start);
       if (problem !== undefined) throw problem;
-      const fields = requestFields(request, userAgent, describeGet(start));
+      const fields = requestFields(request, describeGet(start));
       const deadline = startDeadline(signal, totalTimeoutMs, describeGet(start));
       let url = start;
       let redirects = 0;
@@ -82,17 +76,17 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         for (;;) {
           const received = await exchange(url, fields, deadline, deps);
           if (!isRedirect(received.status)) {
-            return await openResponse(received, request, deadline, limits, buffers);
+            return await openResponse(received, request, deadline, idleTimeoutMs, buffers);
           }
           await discard(received.body);
-          if (redirects === maxRedirects) throw tooManyRedirectsError(url, maxRedirects);
+          if (redirects === maxRedirects) throw tooManyRedirectsError(url);
           url = redirectTarget(url, received.headers.get("location"));
           redirects += 1;
         }
       } catch (error) {
         deadline.end();
-        if (deadline.signal.aborted) throw deadline.reason;
-        const failure = toUpstreamError(error, describeGet(url), limits);
+        deadline.signal.throwIfAborted();
+        const failure = toUpstreamError(error, describeGet(url), idleTimeoutMs);
         throw redirects > 0 ? withRedirects(failure, start, redirects) : failure;
       }
     },
@@ -113,7 +107,7 @@ async function openResponse(
   { url, status, headers, body }: Exchange,
   { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
-  limits: UpstreamLimits,
+  idleTimeoutMs: number,
   buffers: ReadBufferPool,
 ): Promise<HttpResponse> {
   const what = describeGet(url);
@@ -130,7 +124,9 @@ async function openResponse(
       deadline,
       what,
       toError: (error) =>
-        deadline.signal.aborted ? deadline.reason : toUpstreamError(error, what, limits),
+        deadline.signal.aborted
+          ? deadline.signal.reason
+          : toUpstreamError(error, what, idleTimeoutMs),
     });
     return { url, status, headers, body: responseBody, release: buffers.release };
   } catch (error) {
@@ -145,20 +141,19 @@ const describeGet = (url: URL): string => `GET ${urlForMessage(url)}`;
 const retryableStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 function statusError(what: string, status: number, retryAfter: string | undefined): ServiceError {
-  const retryAfterS = parseRetryAfter(retryAfter, new Date());
   return new ServiceError("upstream_status", `${what} failed with status ${status}`, {
     upstreamStatus: status,
     retryable: retryableStatuses.has(status) || status >= 500,
-    ...(retryAfterS !== undefined && { retryAfterS }),
+    retryAfterS: parseRetryAfter(retryAfter, new Date()),
   });
 }
 
 function encodedError(what: string): ServiceError {
   const rule = "identity was requested, but the response has a content coding";
-  return new ServiceError("upstream_invalid", `${what}: ${rule}`);
+  return invalidResponseError(what, rule);
 }
 
-function tooManyRedirectsError(url: URL, maxRedirects: number): ServiceError {
+function tooManyRedirectsError(url: URL): ServiceError {
   const rule = `redirects again; the limit is ${maxRedirects} redirects`;
   return new ServiceError("upstream_invalid", `${describeGet(url)} ${rule}`);
 }

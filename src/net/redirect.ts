@@ -32,8 +32,8 @@ export function withRedirects(error: unknown, start: URL, redirects: number): un
   return new ServiceError(code, `redirect ${redirects} of ${urlForMessage(start)}: ${message}`, {
     cause: error,
     retryable,
-    ...(retryAfterS !== undefined && { retryAfterS }),
-    ...(upstreamStatus !== undefined && { upstreamStatus }),
+    retryAfterS,
+    upstreamStatus,
   });
 }
 

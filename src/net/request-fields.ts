@@ -1,11 +1,13 @@
+import packageJson from "../../package.json" with { type: "json" };
 import { rangeField } from "./byte-range.ts";
 import type { GetOptions } from "./client.ts";
 import { acceptEncoding } from "./content-coding.ts";
 
+const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
+
 /** Returns a request's header fields, the same for every hop; undici adds those of the connection. */
 export function requestFields(
   { accept = "*/*", identity, range, ifRange }: GetOptions,
-  userAgent: string,
   what: string,
 ): Record<string, string> {
   const isIdentity = identity === true || range !== undefined;

@@ -1,7 +1,7 @@
 import { finished, type Readable } from "node:stream";
-import { ServiceError } from "../errors.ts";
 import type { Decoding } from "./content-coding.ts";
 import type { Deadline } from "./deadline.ts";
+import { invalidResponseError } from "./upstream-error.ts";
 
 interface ResponseBodyOptions {
   raw: Readable;
@@ -72,8 +72,8 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
     queuedBytes -= chunk.length;
     if (queuedBytes < maxQueuedBytes && decoded.isPaused()) decoded.resume();
     bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLargeError(what, maxBytes);
-    return chunk;
+    if (bytes <= maxBytes) return chunk;
+    throw invalidResponseError(what, `the response is larger than the limit of ${maxBytes} bytes`);
   }
 
   const iterator: AsyncIterator<Uint8Array, undefined> = {
@@ -96,11 +96,4 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
     },
   };
   return { [Symbol.asyncIterator]: () => iterator };
-}
-
-function tooLargeError(what: string, maxBytes: number): ServiceError {
-  return new ServiceError(
-    "upstream_invalid",
-    `${what}: the response is larger than the limit of ${maxBytes} bytes`,
-  );
 }

@@ -1,16 +1,19 @@
 import { errors } from "undici";
 import { type ErrorCode, ServiceError } from "../errors.ts";
 
-export interface UpstreamLimits {
-  idleTimeoutMs: number;
-  maxHeaderBytes: number;
+/** Largest header of a response. */
+export const maxHeaderBytes = 32 * 1024;
+
+/** Returns the error of a response that breaks `rule`; `what` names the request. */
+export function invalidResponseError(what: string, rule: string, cause?: unknown): ServiceError {
+  return new ServiceError("upstream_invalid", `${what}: ${rule}`, { cause });
 }
 
 /**
  * Converts an error of a request to a ServiceError; `what` names the request in its message. Returns
  * a ServiceError unchanged, and also an error without a code, which is a bug of ours.
  */
-export function toUpstreamError(error: unknown, what: string, limits: UpstreamLimits): unknown {
+export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: number): unknown {
   if (error instanceof ServiceError) return error;
   const fail = (as: ErrorCode, rule: string) =>
     new ServiceError(as, `${what}: ${rule}`, { cause: error });
@@ -24,15 +27,15 @@ export function toUpstreamError(error: unknown, what: string, limits: UpstreamLi
     case undefined:
       return error;
     case "UND_ERR_CONNECT_TIMEOUT":
-      return fail("upstream_timeout", `no connection within ${limits.idleTimeoutMs} ms`);
+      return fail("upstream_timeout", `no connection within ${idleTimeoutMs} ms`);
     case "UND_ERR_HEADERS_TIMEOUT":
-      return fail("upstream_timeout", `no response within ${limits.idleTimeoutMs} ms`);
+      return fail("upstream_timeout", `no response within ${idleTimeoutMs} ms`);
     case "UND_ERR_BODY_TIMEOUT":
-      return fail("upstream_timeout", `no bytes for ${limits.idleTimeoutMs} ms`);
+      return fail("upstream_timeout", `no bytes for ${idleTimeoutMs} ms`);
     case "UND_ERR_HEADERS_OVERFLOW":
       return fail(
         "upstream_invalid",
-        `the response's header is larger than ${limits.maxHeaderBytes} bytes`,
+        `the response's header is larger than ${maxHeaderBytes} bytes`,
       );
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":

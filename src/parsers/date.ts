@@ -21,7 +21,7 @@ const clock =
  * can only be the day. A time without offset is taken as UTC. Returns `null` for anything else and for
  * years outside 1900–2100.
  */
-export function readDate(value: string | null | undefined): string | null {
+export function parseDate(value: string | null | undefined): string | null {
   const text = value?.slice(0, 100).trim().replace(/\s+/g, " ") ?? "";
   return fromIso(text) ?? fromUnix(text) ?? fromNumbers(text) ?? fromWords(text);
 }
@@ -71,17 +71,8 @@ function fromWords(text: string): string | null {
   return instant(date, at, 0, offset);
 }
 
-interface CalendarDate {
-  year: number;
-  month: number;
-  day: number;
-}
-
-interface TimeOfDay {
-  hour: number;
-  minute: number;
-  second: number;
-}
+type CalendarDate = Record<"year" | "month" | "day", number>;
+type TimeOfDay = Record<"hour" | "minute" | "second", number>;
 
 function plainDate({ year, month, day }: CalendarDate): string | null {
   const ms = Date.UTC(year, month - 1, day);

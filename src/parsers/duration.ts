@@ -14,7 +14,7 @@ const seconds = new RegExp(`^${amount}\\s*(?:s|secs?|seconds?)?$`, "i");
  * `P0DT0H3M`), of a clock (`30:06`, `01:28:41`) or of plain seconds; decimals with point or comma.
  * Returns `null` for anything else, for years and months other than 0, for 0, and over 31 days.
  */
-export function readDuration(value: string | null | undefined): number | null {
+export function parseDuration(value: string | null | undefined): number | null {
   const text = value?.slice(0, 100).trim() ?? "";
   const total = fromSeconds(text) ?? fromClock(text) ?? fromIso(text.replaceAll(" ", ""));
   if (total === null || total <= 0 || total > maxSeconds) return null;

@@ -1,5 +1,5 @@
 /** Returns the canonical BCP 47 tag of a `lang` attribute or `og:locale` (`en_US`: `en-US`); else `null`. */
-export function readLanguage(value: string | null | undefined): string | null {
+export function parseLanguage(value: string | null | undefined): string | null {
   const tag = value?.slice(0, 60).trim().replaceAll("_", "-") ?? "";
   if (!/^[a-z]{2,3}(?:-[a-z0-9]{1,8})*$/i.test(tag)) return null;
   try {

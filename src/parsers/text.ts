@@ -3,23 +3,23 @@ export const maxTitleLength = 2_000;
 export const maxDescriptionLength = 10_000;
 
 /** Returns one line: white space collapsed, cut to `maxTitleLength`; `null` if empty. */
-export function readLine(value: string | null | undefined): string | null {
+export function parseLine(value: string | null | undefined): string | null {
   const line = cut(value, maxTitleLength)?.replace(/\s+/g, " ").trim();
   return line === undefined || line === "" ? null : line;
 }
 
 /** Returns text with its line breaks, cut to `maxDescriptionLength`; `null` if empty. */
-export function readParagraphs(value: string | null | undefined): string | null {
+export function parseParagraphs(value: string | null | undefined): string | null {
   const text = cut(value, maxDescriptionLength)?.trim();
   return text === undefined || text === "" ? null : text;
 }
 
-/** Like `readParagraphs`, but removes HTML tags, which schema.org descriptions often have. */
-export function readProse(value: string | null | undefined): string | null {
-  const text = readParagraphs(value);
+/** Like `parseParagraphs`, but removes HTML tags, which schema.org descriptions often have. */
+export function parseProse(value: string | null | undefined): string | null {
+  const text = parseParagraphs(value);
   if (text === null || !/<\/?(?:a|b|br|div|em|i|li|p|span|strong|ul)\b/i.test(text)) return text;
   const lines = text.replace(/<(?:br|\/p|\/div|\/li)\b[^<>]*>/gi, "\n");
-  return readParagraphs(lines.replace(/<\/?[a-z][^<>]*>/gi, ""));
+  return parseParagraphs(lines.replace(/<\/?[a-z][^<>]*>/gi, ""));
 }
 
 /** Trims the start and cuts between code points; replaces lone surrogates. */

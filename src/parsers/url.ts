@@ -17,6 +17,11 @@ export function tryParseUrl(value: string | null | undefined, base: URL): URL | 
   return url.href.length <= maxLength ? url : null;
 }
 
+/** Returns the URLs among `values`, each parsed as by `tryParseUrl`. */
+export function parseUrls(values: readonly (string | null | undefined)[], base: URL): URL[] {
+  return values.flatMap((value) => tryParseUrl(value, base) ?? []);
+}
+
 /** Whether both are URLs of the same page; ignores scheme, `www.`, fragment and a final slash. */
 export function isSamePage(a: URL, b: URL): boolean {
   return pageKey(a) === pageKey(b);

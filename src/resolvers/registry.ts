@@ -1,14 +1,8 @@
-import type { HttpClient } from "../net/client.ts";
-import { createPageResolver } from "./page.ts";
+import { createPageResolver, type PageResolverOptions } from "./page.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
 
-export interface ResolverDeps {
-  /** The resolver closes it. */
-  client: HttpClient;
-  /** Limit of a page or manifest that is resolved, decoded bytes. */
-  pageMaxBytes: number;
-}
+export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes">;
 
 /** Every resolver by its name, one line each. */
 const resolvers: Readonly<Record<string, (deps: ResolverDeps) => Resolver>> = {

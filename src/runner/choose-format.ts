@@ -1,3 +1,4 @@
+import type { DownloadJob } from "../engines/engine.ts";
 import { ServiceError } from "../errors.ts";
 import {
   bestAudio,
@@ -11,13 +12,7 @@ import type { Format, PageInfo } from "../page-info.ts";
 import type { TaskOptions } from "../task.ts";
 
 /** What the engine downloads. */
-export interface FormatChoice {
-  format: Format;
-  /** Has the audio if `format` has none, or perhaps none. */
-  audio: Format | null;
-  /** Leave out the video of `format`. */
-  audioOnly: boolean;
-}
+export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
 
 /**
  * Chooses the format that a task's options ask for.

@@ -33,8 +33,7 @@ export async function deleteExpired(options: {
   async function pass(state: Task["state"]): Promise<void> {
     let before: number | undefined;
     do {
-      const query = { state, limit: batchSize, ...(before !== undefined && { before }) };
-      const { tasks, next } = await store.list(query);
+      const { tasks, next } = await store.list({ state, limit: batchSize, before });
       const endsBefore = new Date(now().getTime() - retentionS * 1000).toISOString();
       const expired = tasks.filter(({ finished_at }) => (finished_at ?? endsBefore) < endsBefore);
       await Promise.all(expired.map(deleteTask));

@@ -1,12 +1,15 @@
 import { ServiceError } from "../errors.ts";
 import type { TaskChange } from "../task-changes.ts";
-import { retryDelayMs } from "./retry-delay.ts";
+
+/** Limit of the back-off; a server may ask for more. */
+const maxBackoffMs = 5 * 60_000;
 
 export interface RetryRules {
   /** Attempts after which a retryable failure is final. */
   maxAttempts: number;
   /** Delay after the first failure, milliseconds. */
   backoffMs: number;
+  /** Returns 0 ≤ n < 1. */
   random: () => number;
 }
 
@@ -24,9 +27,22 @@ export function decideRetry(failure: unknown, attempt: number, rules: RetryRules
   const { code, message, retryable, retryAfterS } = serviceErrorOf(failure);
   const error = { code, message, retryable };
   if (!retryable || attempt >= rules.maxAttempts) return { change: { state: "failed", error } };
-  const { backoffMs, random } = rules;
-  const delayMs = retryDelayMs({ attempt, backoffMs, retryAfterS, random });
+  const delayMs = retryDelayMs(attempt, rules, retryAfterS);
   return { change: { state: "queued", error }, delayMs };
+}
+
+/**
+ * Returns the delay after attempt number `attempt` (from 1), milliseconds: `backoffMs`, doubled with each
+ * attempt up to five minutes, minus a random part of up to a half so that tasks that failed together are not
+ * retried together; at least `retryAfterS`.
+ */
+export function retryDelayMs(
+  attempt: number,
+  { backoffMs, random }: Pick<RetryRules, "backoffMs" | "random">,
+  retryAfterS = 0,
+): number {
+  const backoff = Math.min(backoffMs * 2 ** (attempt - 1), maxBackoffMs);
+  return Math.max(Math.round(backoff * (0.5 + random() / 2)), retryAfterS * 1000);
 }
 
 function serviceErrorOf(failure: unknown): ServiceError {

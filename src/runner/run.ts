@@ -82,7 +82,7 @@ async function endRun(
         await cleanUp({ ...task, ...change }, deps);
       }
       const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
-      await taskLease.updateWithRetry(change, runAfter && { runAfter });
+      await taskLease.updateWithRetry(change, { runAfter });
       const line = { ...soFar, code, reason: message };
       if (runAfter !== undefined) logger.info({ ...line, delayMs }, "run failed; will retry");
       else if (code !== "internal") logger.warn(line, "run failed");
@@ -114,11 +114,6 @@ function runTimeoutError(runTimeoutMs: number): ServiceError {
 }
 
 function poisonTaskError(stalledCount: number): ServiceError {
-  return new ServiceError(
-    "internal",
-    `poison task: ${stalledCount} workers in a row died running it`,
-    {
-      retryable: false,
-    },
-  );
+  const message = `poison task: ${stalledCount} workers in a row died running it`;
+  return new ServiceError("internal", message, { retryable: false });
 }

@@ -3,7 +3,7 @@ import type { State, Task } from "../task.ts";
 import { changeTask, type TaskChange } from "../task-changes.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";
 
-/** What a store keeps of a task, beside its place in the queue. */
+/** What a store keeps of a task, besides its position in the queue. */
 export interface StoredTask {
   state: State;
   /** The task as JSON. */

@@ -61,7 +61,6 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   return {
-    name: "memory",
     events,
 
     async create(task, idempotency) {

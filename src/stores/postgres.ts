@@ -89,7 +89,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 
   return {
-    name: "postgres",
     events: feed.events,
 
     async create(task, idempotency) {
@@ -118,8 +117,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
             changes.state === undefined
               ? row
               : await replaceJob(sql, row, changes.state, given.runAfter);
-          const after = { lease: held.lease, job: held.job, ...stored };
-          return [changed, await saveRowAndCommit(sql, row, after)] as const;
+          return [changed, await saveRowAndCommit(sql, row, { ...held, ...stored })] as const;
         });
         onCommit(number, 1);
         return task;

@@ -1,45 +1,38 @@
 import { join } from "node:path";
-import type { BaseLogger } from "pino";
 import { createTaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
-import { openPostgresStore } from "./postgres.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "./postgres.ts";
 import { openSqliteStore } from "./sqlite.ts";
-import type { StoreOptions, TaskStore } from "./store.ts";
+import type { TaskStore } from "./store.ts";
 
-export interface StoreDeps extends Pick<StoreOptions, "maxQueued" | "now"> {
+/** `heartbeatS` is for a store that processes share. */
+export interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
   /** Where a store keeps its files if its URL does not say. */
   dataDir: string;
-  /** Seconds without a heartbeat after which a worker counts as dead, in a store that processes share; default 10. */
-  heartbeatS?: number;
-  logger?: Pick<BaseLogger, "info" | "warn" | "error">;
 }
 
-type Opener = (address: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;
+/** `location` is what follows the scheme's colon. */
+type Opener = (location: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;
 
-/** By the URL's scheme; an opener gets what follows the colon. */
-const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
-  [
-    "memory",
-    (address, { logger, ...options }) => {
-      if (address !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
-      return createMemoryStore({ ...options, events: createTaskEvents({ logger }) });
-    },
-  ],
-  [
-    "sqlite",
-    (address, { logger, ...options }) => {
-      if (address.startsWith("//")) {
-        throw new Error("STORE_URL must have a path after sqlite:, not a host");
-      }
-      const path = address || join(options.dataDir, "tasks.db");
-      return openSqliteStore({ ...options, path, events: createTaskEvents({ logger }) });
-    },
-  ],
-  ...["postgres", "postgresql"].map((scheme): [string, Opener] => [
-    scheme,
-    (address, options) => openPostgresStore({ ...options, url: `${scheme}:${address}` }),
-  ]),
-]);
+const openPostgres: Opener = (location, options) =>
+  openPostgresStore({ ...options, url: `postgres:${location}` });
+
+/** By the URL's scheme. */
+const openers: Readonly<Record<string, Opener>> = {
+  memory(location, { logger, ...options }) {
+    if (location !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
+    return createMemoryStore({ ...options, events: createTaskEvents({ logger }) });
+  },
+  sqlite(location, { logger, ...options }) {
+    if (location.startsWith("//")) {
+      throw new Error("STORE_URL must have a path after sqlite:, not a host");
+    }
+    const path = location || join(options.dataDir, "tasks.db");
+    return openSqliteStore({ ...options, path, events: createTaskEvents({ logger }) });
+  },
+  postgres: openPostgres,
+  postgresql: openPostgres,
+};
 
 /**
  * Opens the store that `storeUrl` names: `memory:`, `sqlite:` (`tasks.db` in `dataDir`),
@@ -49,15 +42,18 @@ const openers: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  * cannot be opened.
  */
 export async function openStore(storeUrl: string, options: StoreDeps): Promise<TaskStore> {
-  const [scheme = "", ...address] = storeUrl.split(":");
-  const open = address.length === 0 ? undefined : openers.get(scheme);
+  const [scheme = "", ...location] = storeUrl.split(":");
+  const isKnown = location.length > 0 && Object.hasOwn(openers, scheme);
+  const open = isKnown ? openers[scheme] : undefined;
   if (open === undefined) {
-    const known = [...openers.keys()].map((name) => `${name}:`).join(", ");
+    const known = Object.keys(openers)
+      .map((name) => `${name}:`)
+      .join(", ");
     // No more of the URL: without a scheme it may hold a password anywhere.
     const [beginning] = /^[\w+.-]*/.exec(scheme) ?? [];
     throw new Error(
       `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(beginning)}`,
     );
   }
-  return open(address.join(":"), options);
+  return open(location.join(":"), options);
 }

@@ -6,7 +6,7 @@ import type { Idempotency } from "./store.ts";
 /** Tasks that may be queued by default. */
 export const defaultMaxQueued = 100_000;
 
-/** A place becomes free whenever a task is claimed, but many clients may wait for it. */
+/** The queue shrinks whenever a task is claimed, but many clients may wait. */
 const fullRetryAfterS = 30;
 
 export function assertQueueNotFull(queued: number, maxQueued: number): void {
@@ -29,6 +29,14 @@ export function idempotencyMismatchError({ key }: Idempotency): ServiceError {
   return new ServiceError(
     "idempotency_mismatch",
     `the idempotency key ${JSON.stringify(key)} was used for another request in the last 24 hours`,
+  );
+}
+
+/** @throws Error if a newer release has migrated the tables: `version` steps were applied, `known` exist. */
+export function assertKnownVersion(version: number, known: number): void {
+  if (version <= known) return;
+  throw new Error(
+    `its schema version is ${version}, and this release knows versions up to ${known}`,
   );
 }
 

@@ -63,7 +63,6 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   }
 
   return {
-    name: "sqlite",
     events,
 
     async create({ ...task }, idempotency) {
@@ -75,7 +74,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
         const { id, state, url } = task;
-        tasks.insert({ id, state, host: hostOf(url), document });
+        tasks.insert(id, { state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
@@ -123,7 +122,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const { task, stored } = claimDocument(row, at);
         const lease = randomUUID();
         const dueAtMs = at.getTime() + leaseMs;
-        tasks.save(row, { ...stored, isClaimable: false, dueAtMs, lease });
+        tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
         const { document, stalledCount } = stored;
         return { result: { task, lease, stalledCount }, event: changeEvent(task, document) };
       });
@@ -147,11 +146,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   };
 }
 
-function claimStateAfter(
-  state: State,
-  runAfter: Date | undefined,
-): Omit<ClaimState, "stalledCount"> {
-  if (state !== "queued") return { isClaimable: false, dueAtMs: null, lease: null };
+function claimStateAfter(state: State, runAfter: Date | undefined): ClaimState {
+  if (state !== "queued") return { claimable: 0, dueAtMs: null, lease: null };
   const dueAtMs = runAfter?.getTime() ?? null;
-  return { isClaimable: dueAtMs === null, dueAtMs, lease: null };
+  return { claimable: dueAtMs === null ? 1 : 0, dueAtMs, lease: null };
 }

@@ -22,9 +22,6 @@ import type { TaskChange } from "../task-changes.ts";
  *   server or the disk was lost, the write may have taken effect.
  */
 export interface TaskStore {
-  /** Registry key, for logs. */
-  readonly name: string;
-
   /**
    * Every change of a task, once and in the order in which they took effect, whichever process made it.
    * It is published once it is stored; a store that one process has to itself publishes it before the
@@ -109,9 +106,9 @@ export interface ListQuery {
   /** 1–200 */
   limit: number;
   /** Only tasks in this state now. */
-  state?: State;
+  state?: State | undefined;
   /** A `next` of an earlier page; absent: from the newest. */
-  before?: number;
+  before?: number | undefined;
 }
 
 export interface TaskPage {
@@ -126,8 +123,8 @@ export interface UpdateOptions {
   /** The states one of which the task must be in; default: any that the transition allows. */
   from?: readonly State[];
   /** When a task that becomes queued may be claimed. */
-  runAfter?: Date;
-  /** The run is further than those before it, so `stalledCount` starts from 0 again. */
+  runAfter?: Date | undefined;
+  /** The run is further than the earlier ones: resets `stalledCount` to 0. */
   madeProgress?: boolean;
 }
 

@@ -9,7 +9,7 @@ const cutLines = "\u001B[?7l";
 const wrapLines = "\u001B[?7h";
 const clearBelow = "\u001B[J";
 
-/** Shows running tasks as bars that stay in place; ended tasks scroll away above them. */
+/** Shows running tasks as bars that stay in place, and a line for each ended task above them. */
 export function createBarView(output: Output): View {
   const running = new Map<string, Task>();
   let barCount = 0;

@@ -5,10 +5,12 @@ import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 
 export interface FollowOptions {
+  /** Base URL of the service, with a slash at the end. */
   url: URL;
+  /** Stops following. */
   signal: AbortSignal;
-  /** Called once for each new reason why there is no connection. */
-  onTrouble(reason: string): void;
+  /** Called when the connection fails, unless the reason is the same as the last time. */
+  onDisconnect(reason: string): void;
 }
 
 const firstPauseMs = 200;
@@ -20,16 +22,16 @@ const longestPauseMs = 2_000;
  * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
-  const { url, signal, onTrouble } = options;
+  const { url, signal, onDisconnect } = options;
   const service = openService(url, signal);
   const running = new Set<string>();
   let lastId: string | undefined;
-  let trouble: string | undefined;
+  let lastReason: string | undefined;
   let pauseMs = firstPauseMs;
 
   async function* connect(): AsyncGenerator<TaskEvent[]> {
     using stream = await service.openEvents(lastId);
-    trouble = undefined;
+    lastReason = undefined;
     pauseMs = firstPauseMs;
     if (lastId === undefined) yield await readRunning(service, running);
     for await (const events of readEvents(stream.bytes)) {
@@ -52,8 +54,8 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
     } catch (error) {
       if (signal.aborted) return;
       const reason = reasonOf(error);
-      if (reason !== trouble) onTrouble(reason);
-      trouble = reason;
+      if (reason !== lastReason) onDisconnect(reason);
+      lastReason = reason;
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
     pauseMs = Math.min(2 * pauseMs, longestPauseMs);

@@ -1,7 +1,7 @@
 import { parsePage, parseTask, type Page } from "./responses.ts";
 import type { Task } from "../task.ts";
 
-/** The endpoints that the view reads. Every promise rejects with an `Error` that gives the reason. */
+/** The endpoints that the view reads. Every promise rejects with an `Error` that states the reason. */
 export interface ServiceClient {
   /** Opens the event stream, after the event `lastId` if given; reading it fails after 45 s of silence. */
   openEvents(lastId: string | undefined): Promise<EventBytes>;
@@ -32,9 +32,9 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
 
   return {
     async openEvents(lastId) {
-      const hangup = new AbortController();
+      const connection = new AbortController();
       const silence = setTimeout(() => {
-        hangup.abort(new Error("no data for 45 seconds"));
+        connection.abort(new Error("no data for 45 seconds"));
       }, silenceMs);
       try {
         const response = await fetch(new URL("tasks/events", base), {
@@ -42,14 +42,14 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
             accept: "text/event-stream",
             ...(lastId !== undefined && { "last-event-id": lastId }),
           },
-          signal: AbortSignal.any([signal, hangup.signal]),
+          signal: AbortSignal.any([signal, connection.signal]),
         });
         expectOk(response, "text/event-stream");
         return {
           bytes: refreshing(silence, response.body ?? new ReadableStream()),
           [Symbol.dispose]() {
             clearTimeout(silence);
-            hangup.abort();
+            connection.abort();
           },
         };
       } catch (error) {

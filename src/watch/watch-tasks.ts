@@ -1,14 +1,10 @@
-import { followTasks } from "./follow-tasks.ts";
+import { type FollowOptions, followTasks } from "./follow-tasks.ts";
 import { createLineView } from "./line-view.ts";
 import { createBarView } from "./bar-view.ts";
 import type { Output } from "./view.ts";
 
-export interface WatchOptions {
-  /** Base URL of the service, with a slash at the end. */
-  url: URL;
+export interface WatchOptions extends Pick<FollowOptions, "url" | "signal"> {
   output: Output;
-  /** Stops watching. */
-  signal: AbortSignal;
 }
 
 /**
@@ -17,9 +13,9 @@ export interface WatchOptions {
  */
 export async function watchTasks({ url, output, signal }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);
-  const onTrouble = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
+  const onDisconnect = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
   try {
-    for await (const changes of followTasks({ url, signal, onTrouble })) view.show(changes);
+    for await (const changes of followTasks({ url, signal, onDisconnect })) view.show(changes);
   } finally {
     view.close();
   }

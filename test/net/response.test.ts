@@ -6,7 +6,7 @@ it("sends its own header fields and no others", async () => {
   const upstream = await startUpstream(({ method, rawHeaders }, response) => {
     response.end(JSON.stringify([method, rawHeaders]));
   });
-  const client = localClient({ userAgent: "Tester/1" });
+  const client = localClient();
   const sent = await read(client, upstream.url("/?q=1#f"), { accept: "text/html" });
   expect(JSON.parse(sent)).toEqual([
     "GET",
@@ -16,7 +16,7 @@ it("sends its own header fields and no others", async () => {
       "connection",
       "keep-alive",
       "user-agent",
-      "Tester/1",
+      expect.stringMatching(/^Mozilla\/5\.0 \(compatible; Unreel\/\d+\.\d+\.\d+\)$/),
       "accept",
       "text/html",
       "accept-encoding",
@@ -207,11 +207,12 @@ it.each([
 
 it("accepts a header below the limit, and names the limit for a larger one", async () => {
   const upstream = await startRawUpstream((socket) => {
-    socket.end(`HTTP/1.1 200 OK\r\nX-Long: ${"a".repeat(31 * 1024)}\r\n\r\nabc`);
+    const long = "a".repeat((upstream.sockets.length === 1 ? 31 : 33) * 1024);
+    socket.end(`HTTP/1.1 200 OK\r\nX-Long: ${long}\r\n\r\nabc`);
   });
   expect(await read(localClient(), upstream.url("/"))).toBe("abc");
-  await expect(get(localClient({ maxHeaderBytes: 1024 }), upstream.url("/"))).rejects.toThrow(
-    `GET ${upstream.url("/").href}: the response's header is larger than 1024 bytes`,
+  await expect(get(localClient(), upstream.url("/"))).rejects.toThrow(
+    `GET ${upstream.url("/").href}: the response's header is larger than 32768 bytes`,
   );
 });
 

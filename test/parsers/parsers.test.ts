@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { isFrontPage, isSamePage, tryParseUrl } from "../../src/parsers/url.ts";
 import { parseAttributes } from "../../src/resolvers/page/markup/attributes.ts";
-import { readCount, readPixels } from "../../src/parsers/count.ts";
-import { readDate } from "../../src/parsers/date.ts";
-import { readDuration } from "../../src/parsers/duration.ts";
-import { readLanguage } from "../../src/parsers/language.ts";
-import { readLine, readParagraphs } from "../../src/parsers/text.ts";
+import { parseCount, parsePixels } from "../../src/parsers/count.ts";
+import { parseDate } from "../../src/parsers/date.ts";
+import { parseDuration } from "../../src/parsers/duration.ts";
+import { parseLanguage } from "../../src/parsers/language.ts";
+import { parseLine, parseParagraphs } from "../../src/parsers/text.ts";
 
 describe("durations", () => {
   it.each([
@@ -28,7 +28,7 @@ describe("durations", () => {
     ["8.98", 8.98],
     ["90 sec", 90],
   ])("%s are %d seconds", (text, seconds) => {
-    expect(readDuration(text)).toBe(seconds);
+    expect(parseDuration(text)).toBe(seconds);
   });
 
   it.each([
@@ -44,7 +44,7 @@ describe("durations", () => {
     "PT242860M15S",
     "soon",
   ])("%j is no duration", (text) => {
-    expect(readDuration(text)).toBeNull();
+    expect(parseDuration(text)).toBeNull();
   });
 });
 
@@ -68,7 +68,7 @@ describe("dates", () => {
     ["25.11.2015", "2015-11-25"],
     ["11/25/2015", "2015-11-25"],
   ])("%s is %s", (text, date) => {
-    expect(readDate(text)).toBe(date);
+    expect(parseDate(text)).toBe(date);
   });
 
   it.each([
@@ -81,7 +81,7 @@ describe("dates", () => {
     "2020-01-01T25:00",
     "12345",
   ])("%j is no date", (text) => {
-    expect(readDate(text)).toBeNull();
+    expect(parseDate(text)).toBeNull();
   });
 });
 
@@ -93,18 +93,18 @@ describe("counts and lengths", () => {
     ["1 234", 1234],
     ["0", 0],
   ])("%s is %d", (text, count) => {
-    expect(readCount(text)).toBe(count);
+    expect(parseCount(text)).toBe(count);
   });
 
   it.each(["", "1.2M", "12,34", "-5", "1,234.567", "many", "9".repeat(16)])(
     "%j is no count",
     (text) => {
-      expect(readCount(text)).toBeNull();
+      expect(parseCount(text)).toBeNull();
     },
   );
 
   it("pixels are whole and positive", () => {
-    expect(["640", "640px", "640.0", "0", "100%", "undefined"].map(readPixels)).toEqual([
+    expect(["640", "640px", "640.0", "0", "100%", "undefined"].map(parsePixels)).toEqual([
       640,
       640,
       640,
@@ -125,7 +125,7 @@ describe("languages", () => {
     ["english language", null],
     ["en-", null],
   ])("%j is %j", (text, tag) => {
-    expect(readLanguage(text)).toBe(tag);
+    expect(parseLanguage(text)).toBe(tag);
   });
 });
 
@@ -181,11 +181,11 @@ describe("attributes", () => {
 
 describe("texts", () => {
   it("are trimmed, collapsed and cut between characters", () => {
-    expect(readLine("  a\n b\u00A0 ")).toBe("a b");
-    expect(readParagraphs(" a\nb ")).toBe("a\nb");
-    expect(readLine(" \n ")).toBeNull();
-    const cut = readLine(`${"a".repeat(1_999)}😀`) ?? "";
+    expect(parseLine("  a\n b\u00A0 ")).toBe("a b");
+    expect(parseParagraphs(" a\nb ")).toBe("a\nb");
+    expect(parseLine(" \n ")).toBeNull();
+    const cut = parseLine(`${"a".repeat(1_999)}😀`) ?? "";
     expect(cut).toBe("a".repeat(1_999));
-    expect(readLine("a\uD800b")).toBe("a\uFFFDb");
+    expect(parseLine("a\uD800b")).toBe("a\uFFFDb");
   });
 });

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fileName } from "../../src/runner/file-name.ts";
 import { nameInPath } from "../../src/parsers/url.ts";
-import { retryDelayMs } from "../../src/runner/retry-delay.ts";
+import { retryDelayMs } from "../../src/runner/retry-decision.ts";
 
 describe("a file's name", () => {
   test.each([
@@ -66,7 +66,7 @@ describe("the name in a URL", () => {
 
 describe("the delay before a retry", () => {
   const delay = (attempt: number, random: number, retryAfterS?: number) =>
-    retryDelayMs({ attempt, backoffMs: 1000, retryAfterS, random: () => random });
+    retryDelayMs(attempt, { backoffMs: 1000, random: () => random }, retryAfterS);
 
   test("doubles with each attempt, up to five minutes", () => {
     const waits = [1, 2, 3, 9, 10, 60, 5000].map((attempt) => delay(attempt, 1));

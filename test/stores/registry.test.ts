@@ -9,14 +9,14 @@ import { makeFolder } from "./folder.ts";
 test("memory: is the memory store, which writes no file", async () => {
   const dataDir = join(makeFolder(), "data");
   const store = await open("memory:", dataDir);
-  expect(store.name).toBe("memory");
+  await store.close();
+  await expect(store.ping()).rejects.toThrow("the memory task store is closed");
   expect(existsSync(dataDir)).toBe(false);
 });
 
 test("sqlite: is the file tasks.db in the data folder", async () => {
   const dataDir = join(makeFolder(), "data");
-  const store = await open("sqlite:", dataDir);
-  expect(store.name).toBe("sqlite");
+  await open("sqlite:", dataDir);
   expect(existsSync(join(dataDir, "tasks.db"))).toBe(true);
 });
 
@@ -32,8 +32,9 @@ test.each(["postgres:", "postgresql:"])("%s is the database at that address", as
   const url = new URL(await openDatabase());
   url.protocol = scheme;
   const store = await open(url.href, makeFolder());
-  expect(store.name).toBe("postgres");
   await store.ping();
+  await store.close();
+  await expect(store.ping()).rejects.toThrow("the postgres task store is closed");
 });
 
 test.each(["memory:", "sqlite:"])("%s uses the given clock", async (url) => {

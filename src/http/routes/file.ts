@@ -9,8 +9,8 @@ import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
 import { matches } from "../etag.ts";
 import { problems } from "../problem.ts";
-import { type IntRange, parseRange } from "../range.ts";
-import { TaskParams } from "./task.ts";
+import { parseRange } from "../range.ts";
+import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
 const media = { "video/*": bytes, "audio/*": bytes };
@@ -21,12 +21,7 @@ const fileHeaders = {
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
-interface FileRoutesOptions {
-  store: TaskStore;
-  files: FileStore;
-}
-
-export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
+export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
@@ -59,13 +54,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
           200: { description: "the whole file", headers: fileHeaders, content: media },
           206: { description: "the requested range", headers: fileHeaders, content: media },
           304: Type.Null({ description: "the file still has the `ETag` of `If-None-Match`" }),
-          ...problems(
-            "invalid_request",
-            "not_found",
-            "range_not_satisfiable",
-            "internal",
-            "unavailable",
-          ),
+          ...problems(...taskErrors, "range_not_satisfiable"),
         },
       },
     },
@@ -77,13 +66,17 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
       const range = rangeOf(request, file, size);
       if (range === "unsatisfiable") {
         await handle.close();
-        throw unsatisfiableRangeError(request, reply, size);
+        reply.header("content-range", `bytes */${size}`);
+        throw unsatisfiableRangeError(request, size);
       }
+      const { start, end } = range ?? { start: 0, end: Math.max(0, size - 1) };
       setFileHeaders(reply, file, size);
-      if (range !== undefined) setRangeHeaders(reply, range, size);
+      if (range !== undefined) {
+        reply.code(206).header("content-length", end - start + 1);
+        reply.header("content-range", `bytes ${start}-${end}/${size}`);
+      }
       // With `end`, the stream ends right after the last byte; without it, it reads once more, and a client
       // that has everything may disconnect during that read.
-      const { start, end } = range ?? { start: 0, end: Math.max(0, size - 1) };
       return reply.send(handle.createReadStream({ start, end, highWaterMark: 256 * 1024 }));
     },
   );
@@ -125,12 +118,7 @@ function rangeOf({ headers }: FastifyRequest, file: TaskFile, size: number) {
   return range === undefined || ifRange !== etagOf(file) ? undefined : parseRange(range, size);
 }
 
-function unsatisfiableRangeError(
-  { headers }: FastifyRequest,
-  reply: FastifyReply,
-  size: number,
-): ServiceError {
-  reply.header("content-range", `bytes */${size}`);
+function unsatisfiableRangeError({ headers }: FastifyRequest, size: number): ServiceError {
   const asked = `Range: ${headers.range?.slice(0, 100)}`;
   return new ServiceError("range_not_satisfiable", `the file has ${size} bytes; got ${asked}`);
 }
@@ -146,12 +134,5 @@ function setFileHeaders(reply: FastifyReply, file: TaskFile, size: number): Fast
     "cache-control": "private, no-cache",
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; sandbox",
-  });
-}
-
-function setRangeHeaders(reply: FastifyReply, { start, end }: IntRange, size: number): void {
-  reply.code(206).headers({
-    "content-length": end - start + 1,
-    "content-range": `bytes ${start}-${end}/${size}`,
   });
 }

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { shutdownError } from "../../errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { stoppingError } from "../drain.ts";
 import { problems } from "../problem.ts";
 
 const Health = Type.Object({ status: Type.Literal("ok") }, { description: "healthy" });
@@ -43,7 +43,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       },
     },
     async () => {
-      if (drainSignal?.aborted) throw stoppingError();
+      if (drainSignal?.aborted) throw shutdownError();
       await store.ping();
       return { status: "ok" as const };
     },

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { PageUrl, readPageUrl } from "../page-url.ts";
+import { PageUrl, parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
@@ -58,7 +58,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
       },
     },
     async (request, reply) => {
-      const url = readPageUrl(request.query.url, "query");
+      const url = parsePageUrl(request.query.url, "query");
       const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
       const { info, ageS } = await infoCache.get(url, {
         // A getter, as Fastify creates the signal on first access: a cached response needs none.

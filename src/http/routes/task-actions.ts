@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { problems } from "../problem.ts";
-import { TaskParams, TaskRef } from "./task.ts";
+import { taskErrors, TaskParams, TaskRef } from "./task.ts";
 
 /** Routes that change a task's state; the runner follows through the event feed. */
 export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
@@ -10,27 +10,19 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
   { store },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
-  const response = {
-    200: TaskRef,
-    ...problems(
-      "invalid_request",
-      "not_found",
-      "not_acceptable",
-      "conflict",
-      "internal",
-      "unavailable",
-    ),
+  const schema = {
+    tags: ["tasks"],
+    params: TaskParams,
+    response: { 200: TaskRef, ...problems(...taskErrors, "not_acceptable", "conflict") },
   };
 
   app.post(
     "/tasks/:id/cancel",
     {
       schema: {
+        ...schema,
         operationId: "cancelTask",
         summary: "Cancel a task that is queued or running",
-        tags: ["tasks"],
-        params: TaskParams,
-        response,
       },
     },
     (request) => store.update(request.params.id, { state: "canceled" }),
@@ -40,12 +32,10 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
     "/tasks/:id/retry",
     {
       schema: {
+        ...schema,
         operationId: "retryTask",
         summary: "Queue a failed or canceled task again",
         description: "Resets its attempts; after a retryable error the download resumes.",
-        tags: ["tasks"],
-        params: TaskParams,
-        response,
       },
     },
     (request) =>

@@ -14,12 +14,15 @@ export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#", { description: "the t
 
 export const TaskParams = Type.Object({ id: Type.String({ description: "the task's id" }) });
 
-interface SingleTaskRoutesOptions {
+/** How every route of one task may fail. */
+export const taskErrors = ["invalid_request", "not_found", "internal", "unavailable"] as const;
+
+export interface TaskRoutesOptions {
   store: TaskStore;
   files: FileStore;
 }
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
@@ -37,7 +40,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
         response: {
           200: { ...TaskRef, headers: { etag: { type: "string" } } },
           304: Type.Null({ description: "the task still has the `ETag` of `If-None-Match`" }),
-          ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
+          ...problems(...taskErrors, "not_acceptable"),
         },
       },
     },
@@ -63,7 +66,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
         params: TaskParams,
         response: {
           204: Type.Null({ description: "the task is deleted" }),
-          ...problems("invalid_request", "not_found", "not_acceptable", "internal", "unavailable"),
+          ...problems(...taskErrors, "not_acceptable"),
         },
       },
     },

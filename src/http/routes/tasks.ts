@@ -8,7 +8,7 @@ import { newTask } from "../../task-changes.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
-import { PageUrl, readPageUrl } from "../page-url.ts";
+import { PageUrl, parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
 
@@ -68,11 +68,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
     },
     async (request, reply) => {
       const { limit = 50, state, cursor } = request.query;
-      const page = await store.list({
-        limit,
-        ...(state !== undefined && { state }),
-        ...(cursor !== undefined && { before: parseCursor(cursor) }),
-      });
+      const before = cursor === undefined ? undefined : parseCursor(cursor);
+      const page = await store.list({ limit, state, before });
       if (page.next === undefined) return { tasks: page.tasks, next: null };
       const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
       if (state !== undefined) query.set("state", state);
@@ -111,7 +108,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
       },
     },
     (request, reply) => {
-      const url = readPageUrl(request.body.url, "body").href;
+      const url = parsePageUrl(request.body.url, "body").href;
       const options = knownOptions(request.body.options);
       const key = request.headers["idempotency-key"];
       const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };

@@ -5,7 +5,7 @@ import { readHls } from "../../manifests/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
-import { readLine } from "../../parsers/text.ts";
+import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
 import { decodePage } from "./markup/charset.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
@@ -70,7 +70,7 @@ function extractFile(
   const length = headers.has("content-encoding") ? "" : (headers.get("content-length") ?? "");
   const filesize = /^\d{1,15}$/.test(length) && Number(length) > 0 ? Number(length) : null;
   return {
-    title: readLine(nameInPath(url.href)),
+    title: parseLine(nameInPath(url.href)),
     resources: [createResource(url, "media", { type: mime_type, fallback: kind, filesize })],
     media_type: kind,
   };
@@ -106,10 +106,7 @@ async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> 
   return head;
 }
 
-async function* concat(
-  head: readonly Uint8Array[],
-  rest: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
+async function* concat(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>) {
   yield* head;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  yield* { [Symbol.asyncIterator]: () => rest };
 }

@@ -1,5 +1,5 @@
 import type { Vocabulary } from "../../page-info.ts";
-import { isFrontPage, tryParseUrl } from "../../parsers/url.ts";
+import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { Markup } from "./markup/markup.ts";
 import { indexMetas } from "./markup/metas.ts";
 import type { Metadata } from "./metadata.ts";
@@ -60,9 +60,8 @@ function identify(
   twitter: Metadata,
   types: string[],
 ): PageIdentity {
-  const pageUrls = [html.webpage_url, og.webpage_url, twitter.webpage_url]
-    .flatMap((stated) => tryParseUrl(stated, url) ?? [])
-    .concat(url);
+  const stated = [html.webpage_url, og.webpage_url, twitter.webpage_url];
+  const pageUrls = [...parseUrls(stated, url), url];
   const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
   return {
     urls: [...pageUrls, ...players],

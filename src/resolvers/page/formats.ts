@@ -39,7 +39,6 @@ export function createFormat(medium: Medium): Format {
 const maxUrlLength = 2 * 1024 * 1024;
 
 /**
-/**
  * Sorts best first; equal ones keep the page's order. Drops the worst if all URLs together exceed
  * 2 Mi characters: each format repeats its manifest's URL, which may be long.
  */

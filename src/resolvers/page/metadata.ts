@@ -43,6 +43,15 @@ export interface Resource {
   language: string | null;
 }
 
+/** Returns the image at `url` as a list; an empty one without a URL. */
+export function thumbnailsAt(
+  url: URL | null,
+  width: number | null = null,
+  height: number | null = null,
+): Thumbnail[] {
+  return url === null ? [] : [{ url: url.href, width, height }];
+}
+
 /** Creates a resource; what is not in `stated` is `null`. */
 export function createResource(
   url: URL,

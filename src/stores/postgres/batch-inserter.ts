@@ -57,7 +57,7 @@ export function createBatchInserter(options: BatchInserterOptions): InsertTask {
     }
   }
 
-  /** Returns those that must be tried again. */
+  /** Settles what it can of the batch. Returns the rest, to be settled next. */
   async function settleSome(batch: readonly Pending[]): Promise<readonly Pending[]> {
     const { fresh, free } = mustReadExisting
       ? await settleExisting(batch)

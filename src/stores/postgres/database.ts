@@ -70,15 +70,15 @@ async function transact<T>(client: PoolClient, work: (sql: Transaction) => Promi
 
 /** Sends BEGIN with the first statement and COMMIT with the last one: the locks are held for less time. */
 function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
-  let begun: Promise<unknown> | undefined = client.query("BEGIN");
+  let pendingBegin: Promise<unknown> | undefined = client.query("BEGIN");
   // The first statement throws its error.
-  begun.catch(() => {});
+  pendingBegin.catch(() => {});
   let isCommitted = false;
 
   async function query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
-    const beginning = begun;
-    begun = undefined;
-    const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), beginning]);
+    const sentBegin = pendingBegin;
+    pendingBegin = undefined;
+    const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), sentBegin]);
     return rows;
   }
 

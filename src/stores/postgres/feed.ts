@@ -38,7 +38,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   const past = await readPast(pool);
   const events = createTaskEvents({
     origin: { feedId: counters.feedId, number: counters.newest },
-    ...(logger && { logger }),
+    logger,
   });
   let newest = counters.newest;
 

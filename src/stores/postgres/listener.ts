@@ -47,7 +47,8 @@ export function startListener(options: ListenerOptions): Listener {
         if (life.signal.aborted) return;
         if (failures === 0)
           logger?.error({ err }, "task event listener disconnected; reconnecting");
-        await pause(Math.min(firstWaitMs * 2 ** failures, longestWaitMs), life.signal);
+        const waitMs = Math.min(firstWaitMs * 2 ** failures, longestWaitMs);
+        await sleep(waitMs, undefined, { signal: life.signal }).catch(() => {});
         failures += 1;
       }
     }
@@ -109,13 +110,5 @@ async function nextNotification(client: Client): Promise<void> {
   } finally {
     clearTimeout(timer);
     client.off("notification", resolve).off("error", reject);
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(ms, undefined, { signal });
-  } catch (err) {
-    if (!signal.aborted) throw err;
   }
 }

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { assertKnownVersion } from "../rules.ts";
 import type { Database, Sql } from "./database.ts";
 
 /** Created here, empty, for the tables of pg-boss. */
@@ -52,14 +52,14 @@ const migrations: readonly string[] = [
  * Migrates the tables to the version that this release uses; processes that start together wait for each
  * other.
  *
- * @throws ServiceError `unavailable` if the server is too old or a newer release has migrated the tables.
+ * @throws Error if the server is too old or a newer release has migrated the tables.
  */
 export async function migrate(database: Database): Promise<void> {
   await database.transaction(async (sql) => {
     await requireServer(sql);
     await sql.query("SELECT pg_advisory_xact_lock($1)", [lock]);
     const version = await readVersion(sql);
-    if (version > migrations.length) throw newerTables(version);
+    assertKnownVersion(version, migrations.length);
     for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
       await sql.query(statements);
@@ -81,10 +81,7 @@ async function requireServer(sql: Sql): Promise<void> {
             current_setting('server_version') AS name`,
   );
   if (row === undefined || row.number >= oldestServer) return;
-  throw new ServiceError(
-    "unavailable",
-    `Postgres must be version 15 or newer; the server is version ${row.name}`,
-  );
+  throw new Error(`Postgres must be version 15 or newer; the server is version ${row.name}`);
 }
 
 async function readVersion(sql: Sql): Promise<number> {
@@ -108,11 +105,4 @@ async function createSchema(sql: Sql, schema: string): Promise<void> {
     [schema],
   );
   if (row?.exists === false) await sql.query(`CREATE SCHEMA ${schema}`);
-}
-
-function newerTables(version: number): ServiceError {
-  return new ServiceError(
-    "unavailable",
-    `its schema version is ${version}, and this release knows versions up to ${migrations.length}`,
-  );
 }

@@ -31,7 +31,7 @@ interface Committed {
 /**
  * Commits the writes of one turn of the event loop in one transaction, and syncs the disk (`flush`) once
  * for all transactions committed during the previous sync. `mark` is called before writes and returns a
- * function that resets state kept outside the database; that one is called if these writes are rolled back.
+ * function that resets state kept outside the database; it is called if these writes are rolled back.
  */
 export function createGroupCommit(
   db: DatabaseSync,

@@ -1,7 +1,11 @@
 import { idempotencyMismatchError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
-import { text } from "./columns.ts";
 import type { Statements } from "./statements.ts";
+
+interface KeyRow {
+  fingerprint: string;
+  answer: string;
+}
 
 /** The tasks stored under idempotency keys in the last 24 hours; call its methods inside a transaction. */
 export function createIdempotencyTable(sql: Statements) {
@@ -13,11 +17,9 @@ export function createIdempotencyTable(sql: Statements) {
      */
     recall(idempotency: Idempotency, nowMs: number): string | undefined {
       sql.forgetKeys.run(nowMs);
-      const use = sql.recallKey.get(idempotency.key, nowMs);
-      if (use === undefined) return undefined;
-      if (text(use, "fingerprint") !== idempotency.fingerprint)
-        throw idempotencyMismatchError(idempotency);
-      return text(use, "answer");
+      const use = sql.recallKey.get(idempotency.key, nowMs) as KeyRow | undefined;
+      if (use === undefined || use.fingerprint === idempotency.fingerprint) return use?.answer;
+      throw idempotencyMismatchError(idempotency);
     },
 
     keep({ key, fingerprint }: Idempotency, document: string, nowMs: number): void {

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { assertKnownVersion } from "../rules.ts";
 
 /** "unrl" in the file's header. */
 export const applicationId = 0x756e726c;
@@ -53,11 +54,7 @@ export function migrate(db: DatabaseSync, steps: readonly string[]): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     const version = readPragma(db, "user_version");
-    if (version > steps.length) {
-      throw new Error(
-        `its schema version is ${version}, and this release knows versions up to ${steps.length}`,
-      );
-    }
+    assertKnownVersion(version, steps.length);
     for (const step of steps.slice(version)) db.exec(step);
     if (version < steps.length) db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");

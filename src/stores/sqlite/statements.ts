@@ -1,12 +1,15 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { migrations } from "./migrations.ts";
 
+/** The columns of a `TaskRow`. */
+const taskRow =
+  "seq, state, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
+
 /** Every statement that runs on an open store. Each one finds its rows through an index. */
 export const statements = {
   insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
-  taskById: `SELECT seq, state, host, claimable, due_at, lease, deaths, document
-    FROM tasks WHERE id = ?`,
+  taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
   saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?
     WHERE seq = ?`,
@@ -26,8 +29,7 @@ export const statements = {
   dropHead: "DELETE FROM queue_heads WHERE host = ?",
   nextHead: `INSERT INTO queue_heads (host, seq) SELECT host, seq FROM tasks
     WHERE claimable = 1 AND host = ? ORDER BY seq LIMIT 1`,
-  oldestClaimable: `SELECT seq, state, host, claimable, due_at, lease, deaths, document
-    FROM tasks WHERE seq = (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
+  oldestClaimable: `SELECT ${taskRow} FROM tasks WHERE seq = (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
       ORDER BY seq LIMIT 1)`,
 
   recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",

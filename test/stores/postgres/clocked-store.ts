@@ -35,7 +35,6 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
   }
 
   return {
-    name: store.name,
     events: store.events,
     create: (task, idempotency) => onTime(store.create, task, idempotency),
     get: (id) => onTime(store.get, id),

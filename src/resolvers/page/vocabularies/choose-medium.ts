@@ -1,4 +1,4 @@
-import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
+import { isSamePage, parseUrls } from "../../../parsers/url.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -115,10 +115,9 @@ function matchesUrl(thing: Thing, page: PageIdentity, base: URL): boolean {
     ...thingsOf(thing, "mainentityofpage").map(({ id }) => id),
     textOf(thing, "embedurl"),
   ];
-  return stated.some((each) => {
-    const url = tryParseUrl(each, base);
-    return url !== null && page.urls.some((pageUrl) => isSamePage(url, pageUrl));
-  });
+  return parseUrls(stated, base).some((url) =>
+    page.urls.some((pageUrl) => isSamePage(url, pageUrl)),
+  );
 }
 
 function matchesTitle(thing: Thing, { titles }: PageIdentity): boolean {

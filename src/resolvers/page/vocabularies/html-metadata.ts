@@ -1,14 +1,14 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readPixels } from "../../../parsers/count.ts";
-import { readDate } from "../../../parsers/date.ts";
-import { readLanguage } from "../../../parsers/language.ts";
-import { readKeywords } from "../../../parsers/tags.ts";
-import { readLine, readParagraphs } from "../../../parsers/text.ts";
-import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
+import { parsePixels } from "../../../parsers/count.ts";
+import { parseDate } from "../../../parsers/date.ts";
+import { parseLanguage } from "../../../parsers/language.ts";
+import { parseKeywords } from "../../../parsers/tags.ts";
+import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
+import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Attributes } from "../markup/attributes.ts";
 import type { Markup, Player } from "../markup/markup.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /**
  * Extracts what HTML itself states: title, links, standard `<meta>` names, `<video>` and `<audio>`. With
@@ -21,16 +21,16 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
   return {
     webpage_url: canonicalUrl?.href ?? null,
-    site_name: readLine(metas.first("application-name", "apple-mobile-web-app-title")),
-    title: readLine(metas.first("title")) ?? readLine(markup.title),
-    description: readParagraphs(metas.first("description")),
+    site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
+    title: parseLine(metas.first("title")) ?? parseLine(markup.title),
+    description: parseParagraphs(metas.first("description")),
     language:
-      readLanguage(markup.language) ?? readLanguage(metas.first("content-language", "language")),
-    uploaded_at: readDate(metas.first("date", "pubdate", "publish-date")),
+      parseLanguage(markup.language) ?? parseLanguage(metas.first("content-language", "language")),
+    uploaded_at: parseDate(metas.first("date", "pubdate", "publish-date")),
     uploader: author(metas),
     age_limit: isAdult(metas) ? 18 : null,
     thumbnails: images(markup, metas, player, base),
-    tags: readKeywords(metas.all("keywords", "news_keywords")),
+    tags: parseKeywords(metas.all("keywords", "news_keywords")),
     resources: [
       ...manifestLinks(markup, base),
       ...(player === null ? [] : sourcesOf(player, base)),
@@ -48,7 +48,7 @@ export function linksOf(markup: Markup, relation: string): Attributes[] {
 
 /** Ignores the name or the domain of the site, which many sites state as author of every page. */
 function author(metas: Metas): string | null {
-  const name = readLine(metas.first("author"));
+  const name = parseLine(metas.first("author"));
   const site = metas.first("og:site_name", "application-name")?.trim().toLowerCase();
   const isDomain = /^[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[a-z]{2,10}\b/i.test(name ?? "");
   return isDomain || name?.toLowerCase() === site || name?.includes("://") === true ? null : name;
@@ -64,14 +64,12 @@ function isAdult(metas: Metas): boolean {
 }
 
 function images(markup: Markup, metas: Metas, player: Player | null, base: URL): Thumbnail[] {
-  return [
+  const stated = [
     player?.attributes.get("poster"),
     linksOf(markup, "image_src")[0]?.get("href"),
     metas.first("thumbnail", "thumbnailurl"),
-  ].flatMap((stated) => {
-    const url = tryParseUrl(stated, base);
-    return url === null ? [] : [{ url: url.href, width: null, height: null }];
-  });
+  ];
+  return parseUrls(stated, base).flatMap((url) => thumbnailsAt(url));
 }
 
 /** Returns the first player with an http or https source; `blob:` and script sources do not count. */
@@ -93,7 +91,7 @@ function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[]
   return [attributes, ...sources].flatMap((source) => {
     const url = tryParseUrl(source.get("src"), base);
     if (url === null) return [];
-    const height = readPixels(source.get("res") ?? source.get("label")?.replace(/p$/, ""));
+    const height = parsePixels(source.get("res") ?? source.get("label")?.replace(/p$/, ""));
     const type = source.get("type") ?? null;
     return [createResource(url, "media", { type, fallback: kind, height })];
   });
@@ -119,9 +117,9 @@ function subtitles(tracks: readonly Attributes[], base: URL): PageInfo["subtitle
     const url = tryParseUrl(track.get("src"), base);
     const kind = (track.get("kind") ?? "subtitles").toLowerCase();
     if (url === null || !subtitleKinds.has(kind)) continue;
-    const language = readLanguage(track.get("srclang")) ?? "und";
+    const language = parseLanguage(track.get("srclang")) ?? "und";
     const ext = /\.([a-z0-9]{2,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "vtt";
-    const subtitle = { url: url.href, ext, name: readLine(track.get("label")) };
+    const subtitle = { url: url.href, ext, name: parseLine(track.get("label")) };
     byLanguage.set(language, [...(byLanguage.get(language) ?? []), subtitle]);
   }
   return Object.fromEntries(byLanguage);

@@ -1,10 +1,10 @@
 import { Parser } from "htmlparser2";
 import { ServiceError } from "../../../errors.ts";
-import { readPixels } from "../../../parsers/count.ts";
-import { readDuration } from "../../../parsers/duration.ts";
-import { readLine } from "../../../parsers/text.ts";
+import { parsePixels } from "../../../parsers/count.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** The iframe must be among this many first elements of `html`. */
 const maxElements = 1_000;
@@ -24,25 +24,19 @@ export function extractOembed(text: string, contentType: string | null, url: URL
   const fields = parseFields(text, contentType, url);
   const stated = (name: string) => stringOf(fields.get(name));
   const urlIn = (name: string) => tryParseUrl(stated(name), url);
-  const thumbnail = urlIn("thumbnail_url");
   const isVideo = stated("type")?.trim().toLowerCase() === "video";
   const player = isVideo ? findPlayer(stated("html") ?? "", stated, url) : null;
   return {
-    site_name: readLine(stated("provider_name")),
-    title: readLine(stated("title")),
-    duration: readDuration(stated("duration")),
-    uploader: readLine(stated("author_name")),
+    site_name: parseLine(stated("provider_name")),
+    title: parseLine(stated("title")),
+    duration: parseDuration(stated("duration")),
+    uploader: parseLine(stated("author_name")),
     uploader_url: urlIn("author_url")?.href ?? null,
-    thumbnails:
-      thumbnail === null
-        ? []
-        : [
-            {
-              url: thumbnail.href,
-              width: readPixels(stated("thumbnail_width")),
-              height: readPixels(stated("thumbnail_height")),
-            },
-          ],
+    thumbnails: thumbnailsAt(
+      urlIn("thumbnail_url"),
+      parsePixels(stated("thumbnail_width")),
+      parsePixels(stated("thumbnail_height")),
+    ),
     resources: player === null ? [] : [player],
     media_type: isVideo ? "video" : null,
   };
@@ -115,8 +109,8 @@ function findPlayer(
       const src = name === "iframe" ? tryParseUrl(attributes["src"], url) : null;
       if (src === null) return;
       player = createResource(src, "player", {
-        width: readPixels(stated("width")) ?? readPixels(attributes["width"]),
-        height: readPixels(stated("height")) ?? readPixels(attributes["height"]),
+        width: parsePixels(stated("width")) ?? parsePixels(attributes["width"]),
+        height: parsePixels(stated("height")) ?? parsePixels(attributes["height"]),
       });
       parser.pause();
     },

@@ -1,13 +1,13 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readPixels } from "../../../parsers/count.ts";
-import { readDate } from "../../../parsers/date.ts";
-import { readDuration } from "../../../parsers/duration.ts";
-import { readLanguage } from "../../../parsers/language.ts";
-import { readTags } from "../../../parsers/tags.ts";
-import { readLine, readParagraphs } from "../../../parsers/text.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
+import { parsePixels } from "../../../parsers/count.ts";
+import { parseDate } from "../../../parsers/date.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLanguage } from "../../../parsers/language.ts";
+import { parseTags } from "../../../parsers/tags.ts";
+import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
+import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Open Graph (ogp.me) with its `video.*` and `article` types, and Facebook's own properties. */
 export function extractOpenGraph(metas: Metas, base: URL): Metadata {
@@ -15,19 +15,19 @@ export function extractOpenGraph(metas: Metas, base: URL): Metadata {
   const authorUrl = tryParseUrl(author?.includes("://") === true ? author : null, base);
   return {
     webpage_url: tryParseUrl(metas.first("og:url"), base)?.href ?? null,
-    site_name: readLine(metas.first("og:site_name")),
-    title: readLine(metas.first("og:title")),
-    description: readParagraphs(metas.first("og:description")),
-    language: readLanguage(metas.first("og:locale")),
-    duration: readDuration(metas.first("og:video:duration", "video:duration", "music:duration")),
-    uploaded_at: readDate(
+    site_name: parseLine(metas.first("og:site_name")),
+    title: parseLine(metas.first("og:title")),
+    description: parseParagraphs(metas.first("og:description")),
+    language: parseLanguage(metas.first("og:locale")),
+    duration: parseDuration(metas.first("og:video:duration", "video:duration", "music:duration")),
+    uploaded_at: parseDate(
       metas.first("video:release_date", "og:video:release_date", "article:published_time"),
     ),
-    uploader: authorUrl === null ? readLine(author) : null,
+    uploader: authorUrl === null ? parseLine(author) : null,
     uploader_url: authorUrl?.href ?? null,
     age_limit: ageLimit(metas.first("og:restrictions:age")),
     thumbnails: images(metas, base),
-    tags: readTags(metas.all("video:tag", "og:video:tag", "article:tag")),
+    tags: parseTags(metas.all("video:tag", "og:video:tag", "article:tag")),
     resources: [...media("video", metas, base), ...media("audio", metas, base)],
     media_type: mediaType(metas.all("og:type")),
   };
@@ -58,9 +58,9 @@ function ageLimit(stated: string | null): number | null {
 function images(metas: Metas, base: URL): Thumbnail[] {
   return structures("image", metas).flatMap(({ root, secure, properties }) => {
     const url = tryParseUrl(root, base) ?? tryParseUrl(secure, base);
-    const width = readPixels(properties.get(":width"));
-    const height = readPixels(properties.get(":height"));
-    return url === null ? [] : [{ url: url.href, width, height }];
+    const width = parsePixels(properties.get(":width"));
+    const height = parsePixels(properties.get(":height"));
+    return thumbnailsAt(url, width, height);
   });
 }
 
@@ -69,14 +69,11 @@ function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
     const type = properties.get(":type") ?? null;
     const stated = {
       type,
-      width: readPixels(properties.get(":width")),
-      height: readPixels(properties.get(":height")),
+      width: parsePixels(properties.get(":width")),
+      height: parsePixels(properties.get(":height")),
       fallback: type?.toLowerCase().startsWith(`${kind}/`) === true ? kind : null,
     };
-    return [secure, root].flatMap((value) => {
-      const url = tryParseUrl(value, base);
-      return url === null ? [] : [createResource(url, "either", stated)];
-    });
+    return parseUrls([secure, root], base).map((url) => createResource(url, "either", stated));
   });
 }
 

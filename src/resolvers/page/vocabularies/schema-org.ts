@@ -1,12 +1,12 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { readCount, readPixels } from "../../../parsers/count.ts";
-import { readDate } from "../../../parsers/date.ts";
-import { readDuration } from "../../../parsers/duration.ts";
-import { readLanguage } from "../../../parsers/language.ts";
-import { readKeywords } from "../../../parsers/tags.ts";
-import { readLine, readProse } from "../../../parsers/text.ts";
+import { parseCount, parsePixels } from "../../../parsers/count.ts";
+import { parseDate } from "../../../parsers/date.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLanguage } from "../../../parsers/language.ts";
+import { parseKeywords } from "../../../parsers/tags.ts";
+import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import {
   isA,
   localName,
@@ -31,11 +31,11 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   const kind = isA(thing, audioTypes) ? "audio" : "video";
   const person = thingsOf(thing, "author", "creator", "byartist")[0];
   return {
-    site_name: readLine(textsWithin(thing, "publisher", "name")[0]),
-    title: readLine(textOf(thing, "name", "headline")),
-    description: readProse(textOf(thing, "description")),
-    language: readLanguage(textsWithin(thing, "inlanguage", "alternatename", "name")[0]),
-    duration: readDuration(textsWithin(thing, "duration", "value", "name")[0]),
+    site_name: parseLine(textsWithin(thing, "publisher", "name")[0]),
+    title: parseLine(textOf(thing, "name", "headline")),
+    description: parseProse(textOf(thing, "description")),
+    language: parseLanguage(textsWithin(thing, "inlanguage", "alternatename", "name")[0]),
+    duration: parseDuration(textsWithin(thing, "duration", "value", "name")[0]),
     uploaded_at: firstDate(thing, "uploaddate", "datepublished", "datecreated"),
     uploader: authorOf(thing),
     uploader_url: profileUrl(person, base),
@@ -44,7 +44,7 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
     live_status: liveStatus(thing, now),
     age_limit: ageLimit(thing),
     thumbnails: thumbnails(thing, base),
-    tags: readKeywords(textsOf(thing, "keywords")),
+    tags: parseKeywords(textsOf(thing, "keywords")),
     resources: resources(thing, kind, base),
     media_type: kind,
   };
@@ -52,18 +52,17 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
 
 /** Extracts what schema.org's page types state about the page; of each field, the first page that has it. */
 export function extractPage(pages: readonly Thing[], base: URL): Metadata {
-  const first = <T>(read: (page: Thing) => T | null): T | null =>
-    pages.map(read).find((value) => value !== null) ?? null;
+  const first = <T>(extract: (page: Thing) => T | null) => firstKnown(pages, extract);
   return {
     webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
-    site_name: first((page) => readLine(textsWithin(page, "publisher", "name")[0])),
-    title: first((page) => readLine(textOf(page, "headline", "name"))),
-    description: first((page) => readProse(textOf(page, "description"))),
-    language: first((page) => readLanguage(textOf(page, "inlanguage"))),
+    site_name: first((page) => parseLine(textsWithin(page, "publisher", "name")[0])),
+    title: first((page) => parseLine(textOf(page, "headline", "name"))),
+    description: first((page) => parseProse(textOf(page, "description"))),
+    language: first((page) => parseLanguage(textOf(page, "inlanguage"))),
     uploaded_at: first((page) => firstDate(page, "datepublished", "datecreated")),
     uploader: first(authorOf),
     thumbnails: pages.flatMap((page) => thumbnails(page, base)),
-    tags: readKeywords(pages.flatMap((page) => textsOf(page, "keywords"))),
+    tags: parseKeywords(pages.flatMap((page) => textsOf(page, "keywords"))),
   };
 }
 
@@ -71,7 +70,7 @@ function authorOf(thing: Thing): string | null {
   const names = ["author", "creator", "byartist"].flatMap((property) =>
     textsWithin(thing, property, "name", "alternatename"),
   );
-  return names.map(readLine).find((name) => name !== null && !name.includes("://")) ?? null;
+  return names.map(parseLine).find((name) => name !== null && !name.includes("://")) ?? null;
 }
 
 function profileUrl(person: Thing | undefined, base: URL): string | null {
@@ -81,13 +80,13 @@ function profileUrl(person: Thing | undefined, base: URL): string | null {
 }
 
 function firstDate(thing: Thing, ...properties: string[]): string | null {
-  for (const property of properties) {
-    const date = textsOf(thing, property)
-      .map(readDate)
-      .find((stated) => stated !== null);
-    if (date !== undefined) return date;
-  }
-  return null;
+  const stated = properties.flatMap((property) => textsOf(thing, property));
+  return firstKnown(stated, parseDate);
+}
+
+/** Returns the first result of `parse` that is not null; null if there is none. */
+function firstKnown<T, R>(values: readonly T[], parse: (value: T) => R | null): R | null {
+  return values.map((value) => parse(value)).find((result) => result !== null) ?? null;
 }
 
 function thumbnails(thing: Thing, base: URL): Thumbnail[] {
@@ -96,12 +95,12 @@ function thumbnails(thing: Thing, base: URL): Thumbnail[] {
     const image = typeof value === "string" ? null : value;
     const stated = image === null ? value : (textOf(image, "url", "contenturl") ?? image.id);
     const url = tryParseUrl(typeof stated === "string" ? stated : null, base);
-    if (url === null) return [];
-    const [width, height] = ["width", "height"].map((side) =>
-      readPixels(image && textsWithin(image, side, "value")[0]),
-    );
-    return [{ url: url.href, width: width ?? null, height: height ?? null }];
+    return thumbnailsAt(url, pixels(image, "width"), pixels(image, "height"));
   });
+}
+
+function pixels(thing: Thing | null, side: "width" | "height"): number | null {
+  return parsePixels(thing && textsWithin(thing, side, "value")[0]);
 }
 
 function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[] {
@@ -110,8 +109,8 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
     const stated = {
       type:
         textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
-      width: readPixels(textsWithin(part, "width", "value")[0]),
-      height: readPixels(textsWithin(part, "height", "value")[0]),
+      width: pixels(part, "width"),
+      height: pixels(part, "height"),
     };
     const content = tryParseUrl(textOf(part, "contenturl"), base);
     if (content !== null) found.push(createResource(content, "media", stated));
@@ -123,14 +122,10 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
 
 /** An `interactionCount` that does not state what it counts is of views. */
 function viewCount(thing: Thing): number | null {
-  const plain = textsOf(thing, "interactioncount")
-    .map(readCount)
-    .find((count) => count !== null);
   return (
     interactions(thing, "UserPlays", "WatchAction", "PlayAction", "ListenAction") ??
     interactions(thing, "UserPageVisits", "ViewAction", "") ??
-    plain ??
-    null
+    firstKnown(textsOf(thing, "interactioncount"), parseCount)
   );
 }
 
@@ -147,8 +142,8 @@ function interactions(thing: Thing, older: string, ...actions: string[]): number
   )) {
     if (typeof value === "string") {
       const [name = "", count] = value.slice(0, 100).split(":");
-      const read = localName(name.trim()) === older ? readCount(count) : null;
-      if (read !== null) return read;
+      const stated = localName(name.trim()) === older ? parseCount(count) : null;
+      if (stated !== null) return stated;
       continue;
     }
     const types = valuesOf(value, "interactiontype").flatMap((type) =>
@@ -156,7 +151,7 @@ function interactions(thing: Thing, older: string, ...actions: string[]): number
     );
     if (types.length === 0) types.push("");
     if (!types.some((type) => actions.includes(localName(type)))) continue;
-    const count = readCount(textOf(value, "userinteractioncount"));
+    const count = parseCount(textOf(value, "userinteractioncount"));
     if (count !== null) return count;
   }
   return null;

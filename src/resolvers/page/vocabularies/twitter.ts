@@ -1,8 +1,8 @@
-import { readPixels } from "../../../parsers/count.ts";
-import { readLine, readParagraphs } from "../../../parsers/text.ts";
-import { tryParseUrl } from "../../../parsers/url.ts";
+import { parsePixels } from "../../../parsers/count.ts";
+import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
+import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Metas } from "../markup/metas.ts";
-import { createResource, type Metadata, type Resource } from "../metadata.ts";
+import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Twitter Cards; its resources are the player card's stream and player. */
 export function extractTwitter(metas: Metas, base: URL): Metadata {
@@ -12,20 +12,18 @@ export function extractTwitter(metas: Metas, base: URL): Metadata {
   );
   return {
     webpage_url: tryParseUrl(metas.first("twitter:url"), base)?.href ?? null,
-    title: readLine(metas.first("twitter:title")),
-    description: readParagraphs(metas.first("twitter:description")),
-    thumbnails: image === null ? [] : [{ url: image.href, width: null, height: null }],
+    title: parseLine(metas.first("twitter:title")),
+    description: parseParagraphs(metas.first("twitter:description")),
+    thumbnails: thumbnailsAt(image),
     resources: [...streams(metas, base), ...players(metas, base)],
   };
 }
 
 function players(metas: Metas, base: URL): Resource[] {
-  const width = readPixels(metas.first("twitter:player:width"));
-  const height = readPixels(metas.first("twitter:player:height"));
-  return metas.all("twitter:player", "twitter:player:url").flatMap((value) => {
-    const url = tryParseUrl(value, base);
-    return url === null ? [] : [createResource(url, "player", { width, height })];
-  });
+  const width = parsePixels(metas.first("twitter:player:width"));
+  const height = parsePixels(metas.first("twitter:player:height"));
+  const urls = parseUrls(metas.all("twitter:player", "twitter:player:url"), base);
+  return urls.map((url) => createResource(url, "player", { width, height }));
 }
 
 function streams(metas: Metas, base: URL): Resource[] {
