@@ -3,13 +3,14 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import type { FileStore } from "../../files/files.ts";
+import type { IntRange } from "../../net/byte-range.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
 import { matches } from "../etag.ts";
 import { problems } from "../problem.ts";
-import { type IntRange, parseRange } from "../range.ts";
+import { parseRange } from "../range.ts";
 import { TaskParams } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
