@@ -92,28 +92,20 @@ function isContentError(error: unknown): boolean {
 
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finish(path: string, inspect: Inspect, signal: AbortSignal): Promise<Download> {
-  const file = await open(path, "r+");
-  try {
-    const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
-    const { size } = await file.stat();
-    return { path, size, sha256, ...info };
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, "r+");
+  const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
+  const { size } = await file.stat();
+  return { path, size, sha256, ...info };
 }
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafeSlow(1024 * 1024);
-  const file = await open(path, "r");
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      const { bytesRead } = await file.read(buffer);
-      if (bytesRead === 0) return hash.digest("hex");
-      hash.update(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, "r");
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await file.read(buffer);
+    if (bytesRead === 0) return hash.digest("hex");
+    hash.update(buffer.subarray(0, bytesRead));
   }
 }
