@@ -43,8 +43,7 @@ export function createByteRanges(url: URL): ByteRanges {
 export function parseByteRange(value: string, url: URL): { length: number; offset: number | null } {
   const [, length, offset] = /^\s*(\d{1,15})(?:\s*@\s*(\d{1,15}))?\s*$/.exec(value) ?? [];
   if (length === undefined || Number(length) === 0) {
-    const got = JSON.stringify(value.slice(0, 60));
-    throw invalidManifestError(url, `a byte range must be length[@offset], got ${got}`);
+    throw invalidManifestError(url, "a byte range must be length[@offset]", value);
   }
   return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }

@@ -152,8 +152,7 @@ function parseSeconds(value: string): number {
 function parseDecimalInteger(tag: string, value: string, url: URL): number {
   const integer = /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : Number.NaN;
   if (integer <= maxSequence) return integer;
-  const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}, got ${got}`);
+  throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}`, value);
 }
 
 const maxSequence = 9_000_000_000_000_000;
