@@ -13,15 +13,10 @@ const maxBytes = 65_535;
 
 export function createParameterSets(syntax: VideoSyntax): ParameterSets {
   const sets = new Map<string, ParameterSet & { content: string }>();
-  const contents = new Set<string>();
-  const remove = (name: string): void => {
-    contents.delete(sets.get(name)?.content ?? "");
-    sets.delete(name);
-  };
   /** Picture sets depend on their sequence set: another one makes them invalid. */
   const removePicturesBut = (sent: ReadonlySet<string>): void => {
     for (const [name, { level, content }] of sets) {
-      if (level === "picture" && !sent.has(content)) remove(name);
+      if (level === "picture" && !sent.has(content)) sets.delete(name);
     }
   };
   return {
@@ -32,15 +27,14 @@ export function createParameterSets(syntax: VideoSyntax): ParameterSets {
       );
       let isChanged = false;
       for (const content of sent) {
-        if (contents.has(content)) continue;
         const unit = Buffer.from(content, "latin1");
         const set = syntax.identify(unit);
         if (!set) continue;
-        if (set.level === "sequence") removePicturesBut(sent);
         const name = `${set.level} ${set.id}`;
-        remove(name);
+        if (sets.get(name)?.content === content) continue;
+        if (set.level === "sequence") removePicturesBut(sent);
+        sets.delete(name);
         sets.set(name, { ...set, unit, content });
-        contents.add(content);
         isChanged = true;
       }
       return isChanged;
