@@ -45,21 +45,16 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     if (headerLength < fixedLength) return to;
     const length = fixedLength + (header[8] ?? 0);
     if (headerLength < length) return to;
+    state = "closed";
     const packetLength = header.readUInt16BE(4);
     const isValid = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
-    if (header.readUIntBE(0, 3) !== 1 || !isValid) {
-      state = "closed";
-      return to;
-    }
+    if (header.readUIntBE(0, 3) !== 1 || !isValid) return to;
     const isScrambled = ((header[6] ?? 0) & 0x30) !== 0;
     scrambled = isScrambled ? scrambled + 1 : 0;
     if (scrambled >= maxScrambled) {
       throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
     }
-    if (isScrambled) {
-      state = "closed";
-      return to;
-    }
+    if (isScrambled) return to;
     state = "payload";
     remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
     stream.begin(readTime(header));
