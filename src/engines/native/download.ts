@@ -70,7 +70,7 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     // Stops what is still fetched ahead after a failure.
     ending.abort();
     await parts.close();
-    // A later run would take parts for good that are complete but no media.
+    // A later run would use these parts: they are complete, but no media.
     if (isUseless) await rm(partsFolder, { recursive: true, force: true });
   }
 }

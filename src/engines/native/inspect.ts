@@ -16,11 +16,11 @@ export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
  * because the connection was lost.
  */
 export async function inspectFile(path: string): Promise<MediaInfo> {
-  const { input, close } = openLocalInput(path);
   try {
+    using file = openLocalInput(path);
     const signature = readSignature(path);
     if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
-    const info = await readInfo(input);
+    const info = await readInfo(file.input);
     if (isCompleteFile(path)) return info;
     throw truncatedError();
   } catch (error) {
@@ -32,8 +32,6 @@ export async function inspectFile(path: string): Promise<MediaInfo> {
       "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
-  } finally {
-    close();
   }
 }
 
