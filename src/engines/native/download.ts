@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
-import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
 import { assemble, type Inspect } from "./assemble.ts";
 import { createSourceFetcher } from "./fetch-sources.ts";
 import { inspectFile } from "./inspect.ts";
@@ -13,11 +13,8 @@ import { openPartStore } from "./part-store.ts";
 import { planDownload } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
 
-export interface WorkerDownloadContext extends DownloadContext {
-  client: HttpClient;
-  concurrentFragments: number;
-  minFreeBytes: number;
-}
+export type WorkerDownloadContext = DownloadContext &
+  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes"> & { client: HttpClient };
 
 /** Implements `Engine.download` in the calling thread. */
 export async function download(

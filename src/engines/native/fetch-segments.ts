@@ -12,9 +12,7 @@ import { createRetryPolicy } from "./parts/retry-policy.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */
-export interface FetchedSegment {
-  path: string;
-  size: number;
+export interface FetchedSegment extends FetchedPart {
   /** `null`: not encrypted. */
   key: AesKey | null;
   timing: SegmentTiming;

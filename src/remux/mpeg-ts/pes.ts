@@ -18,7 +18,7 @@ const fixedLength = 9;
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 8;
 const longestHeader = fixedLength + 255;
-/** Stream ids whose packets have no such header (table 2-21). */
+/** Ids of streams whose packets have no optional header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
 /** @param onStart Called before a PES packet is appended to `stream`. */

@@ -80,7 +80,7 @@ function requestFor(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** The server has no rest for the stored bytes, or not of the same representation. */
+/** Whether the server refuses to send the missing bytes: it has none, or only those of another content. */
 function isResumeRefusal(error: unknown): boolean {
   return (
     error instanceof ServiceError &&
