@@ -8,8 +8,12 @@ export interface ParameterSets {
   take(units: readonly Buffer[]): boolean;
 }
 
-/** A decoder configuration has 16 bits for the length of a set. */
 const maxBytes = 65_535;
+
+/** Returns a set as a decoder configuration has it: after its length in two bytes. */
+export function withLength({ unit }: ParameterSet): Buffer {
+  return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
+}
 
 export function createParameterSets(syntax: VideoSyntax): ParameterSets {
   const sets = new Map<string, ParameterSet & { content: string }>();
