@@ -83,8 +83,8 @@ export async function openPartWriter(
     },
 
     async close() {
+      // First the write in progress, then that of everything pending.
       await writing;
-      // Now that of all that was pending.
       await writing;
       await file.close().catch((error: unknown) => {
         failure ??= error;
