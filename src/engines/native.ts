@@ -19,10 +19,5 @@ const defaults: EngineDeps = {
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
   const { memoryLimitMb = 512, ...data } = options;
-  const workers = createWorkerPool({ data: { ...defaults, ...data }, memoryLimitMb });
-  return {
-    name: "native",
-    download: (job, context) => workers.run(job, context),
-    close: () => workers.close(),
-  };
+  return { name: "native", ...createWorkerPool({ ...defaults, ...data }, memoryLimitMb) };
 }

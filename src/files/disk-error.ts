@@ -2,11 +2,12 @@ import { ServiceError } from "../errors.ts";
 
 /**
  * Converts a file system error to a ServiceError: `disk_full` for ENOSPC and EDQUOT, else `unavailable`.
- * Returns any other error as it is.
+ * Returns any other error as it is. If closing a file failed after another failure, that one counts.
  *
  * @param tried Completes "cannot …", e.g. "open the file of task 42".
  */
 export function diskError(tried: string, error: unknown): unknown {
+  if (error instanceof SuppressedError) return diskError(tried, error.suppressed);
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   // Node's own codes (ERR_…) are defects of this program.
   if (!/^E[A-Z0-9]+$/.test(code)) return error;

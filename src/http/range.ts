@@ -1,8 +1,4 @@
-/** Bytes of a file from `start` to `end`, both included. */
-export interface IntRange {
-  start: number;
-  end: number;
-}
+import type { IntRange } from "../net/byte-range.ts";
 
 /**
  * Parses a `Range` header for a file of `size` bytes (RFC 9110 §14.1.2). Returns `undefined` if the whole

@@ -16,17 +16,13 @@ export function kilobits(bitsPerSecond: string | undefined): number | null {
 export function framesPerSecond(value: string | undefined): number | null {
   const parts = /^(\d{1,9}(?:\.\d{0,9})?)(?:\/(\d{1,9}))?$/.exec(value ?? "");
   if (parts === null) return null;
-  const rate = thousandths(Number(parts[1]) / Number(parts[2] ?? 1));
+  const rate = Math.round((Number(parts[1]) / Number(parts[2] ?? 1)) * 1_000) / 1_000;
   return rate > 0 && rate <= 1_000 ? rate : null;
 }
 
 /** Rounds to microseconds; `null` for 0 and numbers that are not finite. */
 export function roundSeconds(seconds: number): number | null {
   return Number.isFinite(seconds) ? Math.round(seconds * 1e6) / 1e6 || null : null;
-}
-
-function thousandths(value: number): number {
-  return Math.round(value * 1_000) / 1_000;
 }
 
 const noLanguage: ReadonlySet<string> = new Set(["und", "mis", "mul", "zxx"]);

@@ -1,9 +1,8 @@
-import type { ByteRange } from "../net/byte-range.ts";
 import { shorten } from "../net/http-url.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { addressingOf, parseMediaRange, type SegmentAddressing } from "./dash-addressing.ts";
 import type { PeriodTimes } from "./dash-periods.ts";
-import { compileTemplate } from "./dash-template.ts";
+import { compileTemplate, type SegmentNumbers } from "./dash-template.ts";
 import { timeSegments } from "./dash-timeline.ts";
 import type { Chain, DashRepresentation } from "./dash-representations.ts";
 import { invalidManifestError } from "./manifest.ts";
@@ -78,25 +77,22 @@ function* templateSegments(
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
   if (media === undefined) throw invalidManifestError(url, "a SegmentTemplate must have media");
   const values = { id: id ?? "", bandwidth: attribute("bandwidth") ?? "" };
-  const mediaOf = compileTemplate(media, values, url);
+  const compile = (template: string) => {
+    const reference = compileTemplate(template, values, url);
+    return (numbers: SegmentNumbers) => resolveSegmentUrl(reference(numbers), base, url).href;
+  };
+  const mediaUrl = compile(media);
   const init =
     initializationMedia === undefined
       ? initOf(addressing, base, url)
-      : initAt(compileTemplate(initializationMedia, values, url)({ number: startNumber, time }));
+      : {
+          url: compile(initializationMedia)({ number: startNumber, time }),
+          range: null,
+          key: null,
+        };
   for (const { durationS, ...numbers } of timeSegments(addressing, periodS, url)) {
-    const { href } = resolveSegmentUrl(mediaOf(numbers), base, url);
-    yield { ...common, url: href, range: null, init, durationS };
+    yield { ...common, url: mediaUrl(numbers), range: null, init, durationS };
   }
-
-  function initAt(reference: string): InitSection {
-    return { url: resolveSegmentUrl(reference, base, url).href, range: null, key: null };
-  }
-}
-
-interface ListedSegment {
-  media: string;
-  range: ByteRange | null;
-  durationS: number;
 }
 
 /** One segment per SegmentURL; the last one ends with its Period. */
@@ -104,7 +100,7 @@ function* listedSegments(
   addressing: SegmentAddressing,
   periodS: number | null,
   url: URL,
-): Generator<ListedSegment> {
+): Generator<Pick<Segment, "range" | "durationS"> & { media: string }> {
   const { urls, duration, timeline, timescale } = addressing;
   const timed = timeline === null ? null : timeSegments(addressing, periodS, url);
   const segmentS = (duration ?? 0) / timescale;

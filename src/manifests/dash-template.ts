@@ -1,4 +1,3 @@
-import { shorten } from "../net/http-url.ts";
 import { invalidManifestError } from "./manifest.ts";
 
 /** The variables of a segment's URL. */
@@ -32,11 +31,9 @@ export function compileTemplate(
       if (name === "Time") return ({ time }: SegmentNumbers) => pad(`${time}`);
       if (name === "Bandwidth") return () => pad(representation.bandwidth);
     }
-    const got = JSON.stringify(shorten(template, 100));
-    throw invalidManifestError(
-      url,
-      `a template may only name $RepresentationID$, $Number$, $Time$, $Bandwidth$ and $$, got ${got}`,
-    );
+    const rule =
+      "a template may only name $RepresentationID$, $Number$, $Time$, $Bandwidth$ and $$";
+    throw invalidManifestError(url, rule, template);
   });
   return (numbers) => values.map((value) => value(numbers)).join("");
 }

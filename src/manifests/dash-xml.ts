@@ -47,8 +47,7 @@ const maxTextLength = 8_192;
  * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
  * entities but XML's own, and closes unclosed elements at the end.
  *
- * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
- * levels, or `text` has more than 4 Mi characters.
+ * @throws ServiceError as `openMpd`
  */
 export function parseMpd(text: string, url: URL): Mpd {
   checkLength(text, url);

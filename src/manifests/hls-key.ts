@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors.ts";
 import { urlForMessage, shorten } from "../net/http-url.ts";
-import { readAttributes } from "./hls-lines.ts";
+import { type Attributes, readAttributes } from "./hls-lines.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
 import type { SegmentKey } from "./segments.ts";
@@ -55,8 +55,6 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
   };
 }
 
-type Attributes = ReadonlyMap<string, string>;
-
 function isLicensed(attributes: Attributes): boolean {
   return formatOf(attributes) !== "identity" || /^skd:/i.test(attributes.get("URI") ?? "");
 }
@@ -87,8 +85,7 @@ function parseIv(value: string | undefined, url: URL): string | null {
   if (value === undefined) return null;
   const digits = /^0x([\da-f]{1,32})$/i.exec(value)?.[1];
   if (digits !== undefined) return digits.toLowerCase().padStart(32, "0");
-  const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifestError(url, `IV must be 0x and 1 to 32 hexadecimal digits, got ${got}`);
+  throw invalidManifestError(url, "IV must be 0x and 1 to 32 hexadecimal digits", value);
 }
 
 function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL) {

@@ -1,13 +1,9 @@
 import { checkLength, invalidManifestError } from "./manifest.ts";
 
-/**
- * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
- * byte order mark) and has at most 4 Mi characters.
- */
+/** @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters. */
 export function checkPlaylist(text: string, url: URL): void {
   checkLength(text, url);
-  const start = text.search(/\S/);
-  if (start === -1 || text.slice(start, start + 7).toUpperCase() !== "#EXTM3U") {
+  if (!/^\s*#EXTM3U/i.test(text)) {
     throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
   }
 }
@@ -46,11 +42,14 @@ export function* readLines(text: string): Generator<PlaylistLine> {
   }
 }
 
+/** The values of an attribute list by upper-case name. */
+export type Attributes = ReadonlyMap<string, string>;
+
 /**
- * Parses an attribute list (RFC 8216 §4.2) into values by upper-case name; the first of a repeated name
- * counts. Tolerates white space and unclosed or missing quotes: `CODECS=a,b` is one value.
+ * Parses an attribute list (RFC 8216 §4.2); the first of a repeated name counts. Tolerates white space and
+ * unclosed or missing quotes: `CODECS=a,b` is one value.
  */
-export function readAttributes(list: string): Map<string, string> {
+export function readAttributes(list: string): Attributes {
   const attributes = new Map<string, string>();
   const next = /([^=,]*)(?:=\s*(?:"([^"]*)"?|([^,]*)))?,?/y;
   let unquoted: string | null = null;

@@ -1,37 +1,28 @@
 import type { ByteRange } from "../net/byte-range.ts";
 import { invalidManifestError } from "./manifest.ts";
 
-/** The byte ranges of one playlist; each may continue the one before. */
-export interface ByteRanges {
-  /**
-   * Parses an EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, of the resource at `resourceUrl`.
-   * Returns `null`, the whole resource, if `value` is `null`.
-   *
-   * @throws ServiceError `upstream_invalid` for an invalid or empty range, and for one without offset
-   * that does not follow a range of the same resource.
-   */
-  next(value: string | null, resourceUrl: string): ByteRange | null;
-}
+/** Returns the range of a segment; `null`: the whole resource. */
+export type ByteRangeReader = (value: string | null, resourceUrl: string) => ByteRange | null;
 
-export function createByteRanges(url: URL): ByteRanges {
+/**
+ * Creates a reader of the segments' EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, `null` if a
+ * segment has none; each may continue the one before.
+ *
+ * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for one without
+ * offset that does not follow a range of the same resource.
+ */
+export function createByteRangeReader(url: URL): ByteRangeReader {
   let last: { resourceUrl: string; end: number } | null = null;
-  return {
-    next(value, resourceUrl) {
-      if (value === null) {
-        last = null;
-        return null;
-      }
-      const { length, offset } = parseByteRange(value, url);
-      const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);
-      if (start === null) {
-        throw invalidManifestError(
-          url,
-          `the byte range ${value} must state an offset: it follows no range of the same resource`,
-        );
-      }
-      last = { resourceUrl, end: start + length };
-      return { offset: start, length };
-    },
+  return (value, resourceUrl) => {
+    if (value === null) return (last = null);
+    const { length, offset } = parseByteRange(value, url);
+    const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);
+    if (start === null) {
+      const rule = "a byte range that follows no range of the same resource must state an offset";
+      throw invalidManifestError(url, rule, value);
+    }
+    last = { resourceUrl, end: start + length };
+    return { offset: start, length };
   };
 }
 
@@ -43,8 +34,7 @@ export function createByteRanges(url: URL): ByteRanges {
 export function parseByteRange(value: string, url: URL): { length: number; offset: number | null } {
   const [, length, offset] = /^\s*(\d{1,15})(?:\s*@\s*(\d{1,15}))?\s*$/.exec(value) ?? [];
   if (length === undefined || Number(length) === 0) {
-    const got = JSON.stringify(value.slice(0, 60));
-    throw invalidManifestError(url, `a byte range must be length[@offset], got ${got}`);
+    throw invalidManifestError(url, "a byte range must be length[@offset]", value);
   }
   return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }

@@ -7,7 +7,7 @@ import {
   readAttributes,
   readLines,
 } from "./hls-lines.ts";
-import { createByteRanges, parseByteRange } from "./hls-range.ts";
+import { createByteRangeReader, parseByteRange } from "./hls-range.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
 import { createSegmentCollector } from "./segment-collector.ts";
@@ -51,7 +51,7 @@ function createPlaylistReader(url: URL) {
   const { segments, add } = createSegmentCollector(url);
   const variables = createVariables(url);
   const keys = createPlaylistKeys(url);
-  const ranges = createByteRanges(url);
+  const readRange = createByteRangeReader(url);
   let pending = { ...nonePending };
   let init: InitSection | null = null;
   let hasBegun = false;
@@ -75,7 +75,7 @@ function createPlaylistReader(url: URL) {
   function readSegment(uri: string): void {
     const { href } = resolveSegmentUrl(substitute(uri), url, url);
     const { durationS, byteRange, isGap } = pending;
-    const range = ranges.next(byteRange, href);
+    const range = readRange(byteRange, href);
     if (!isGap) {
       const key = keys.current(sequence);
       add({ url: href, range, init, key, durationS, sequence, timeline, offsetS: null });
@@ -152,8 +152,7 @@ function parseSeconds(value: string): number {
 function parseDecimalInteger(tag: string, value: string, url: URL): number {
   const integer = /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : Number.NaN;
   if (integer <= maxSequence) return integer;
-  const got = JSON.stringify(value.slice(0, 60));
-  throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}, got ${got}`);
+  throw invalidManifestError(url, `${tag} must be a whole number up to ${maxSequence}`, value);
 }
 
 const maxSequence = 9_000_000_000_000_000;

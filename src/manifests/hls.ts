@@ -6,6 +6,7 @@ import { framesPerSecond, kilobits, languageTag } from "./attributes.ts";
 import { type Codecs, splitCodecs } from "./codecs.ts";
 import { createFormatIds } from "./format-ids.ts";
 import {
+  type Attributes,
   checkPlaylist,
   createVariables,
   isMultivariant,
@@ -33,8 +34,6 @@ export function readHls(text: string, url: URL): Manifest {
   checkPlaylist(text, url);
   return isMultivariant(text) ? readMultivariant(text, url) : readMediaPlaylist(text, url);
 }
-
-type Attributes = ReadonlyMap<string, string>;
 
 interface Variant {
   attributes: Attributes;

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors.ts";
-import { urlForMessage } from "../net/http-url.ts";
+import { shorten, urlForMessage } from "../net/http-url.ts";
 import type { PageInfo } from "../page-info.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
@@ -20,10 +20,11 @@ export function checkLength(text: string, url: URL): void {
   throw invalidManifestError(url, `it has ${text.length} characters, the limit is ${maxLength}`);
 }
 
-/** `url` is the manifest's; `rule` says what it must or must not contain. */
-export function invalidManifestError(url: URL, rule: string): ServiceError {
+/** `url` is the manifest's; `rule` says what it must or must not contain; `got`: what it contains instead. */
+export function invalidManifestError(url: URL, rule: string, got?: string): ServiceError {
+  const value = got === undefined ? "" : `, got ${JSON.stringify(shorten(got, 100))}`;
   return new ServiceError(
     "upstream_invalid",
-    `cannot read the manifest at ${urlForMessage(url)}: ${rule}`,
+    `cannot read the manifest at ${urlForMessage(url)}: ${rule}${value}`,
   );
 }

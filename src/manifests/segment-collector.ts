@@ -8,18 +8,13 @@ const maxSegments = 200_000;
 const maxUrlsLength = 64 * 1024 * 1024;
 
 /** Collects the segments of one list within its limits. */
-export interface SegmentCollector {
-  readonly segments: Segment[];
-  /** @throws ServiceError `upstream_invalid` over 200,000 segments or 64 Mi characters of URLs. */
-  add(segment: Segment): void;
-}
-
-export function createSegmentCollector(manifest: URL): SegmentCollector {
+export function createSegmentCollector(manifest: URL) {
   const segments: Segment[] = [];
   let remaining = maxUrlsLength;
   return {
     segments,
-    add(segment) {
+    /** @throws ServiceError `upstream_invalid` over 200,000 segments or 64 Mi characters of URLs. */
+    add(segment: Segment): void {
       checkSegmentCount(segments.length + 1, manifest);
       remaining -= segment.url.length;
       if (remaining < 0) {

@@ -32,11 +32,7 @@ export interface Segment {
   offsetS: number | null;
 }
 
-export interface InitSection {
-  url: string;
-  range: ByteRange | null;
-  key: SegmentKey | null;
-}
+export type InitSection = Pick<Segment, "url" | "range" | "key">;
 
 /** AES-128 in CBC mode with PKCS #7 padding over the whole segment (RFC 8216 §5.2). */
 export interface SegmentKey {

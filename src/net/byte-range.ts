@@ -6,10 +6,14 @@ export interface ByteRange {
   length?: number;
 }
 
-/** Bytes `start` to `end`, both inclusive, of a resource of `total` bytes; `null`: unknown. */
-export interface ContentRange {
+/** Bytes `start` to `end`, both inclusive (RFC 9110 §14.1.1, int-range). */
+export interface IntRange {
   start: number;
   end: number;
+}
+
+/** A range of a resource of `total` bytes; `null`: unknown. */
+export interface ContentRange extends IntRange {
   total: number | null;
 }
 

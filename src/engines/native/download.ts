@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
-import type { Download, DownloadContext, DownloadJob } from "../engine.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
 import { assemble, type Inspect } from "./assemble.ts";
 import { createSourceFetcher } from "./fetch-sources.ts";
 import { inspectFile } from "./inspect.ts";
@@ -13,11 +13,8 @@ import { openPartStore } from "./part-store.ts";
 import { planDownload } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
 
-export interface WorkerDownloadContext extends DownloadContext {
-  client: HttpClient;
-  concurrentFragments: number;
-  minFreeBytes: number;
-}
+export type WorkerDownloadContext = DownloadContext &
+  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes"> & { client: HttpClient };
 
 /** Implements `Engine.download` in the calling thread. */
 export async function download(
@@ -70,7 +67,7 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     // Stops what is still fetched ahead after a failure.
     ending.abort();
     await parts.close();
-    // A later run would take parts for good that are complete but no media.
+    // A later run would use these parts: they are complete, but no media.
     if (isUseless) await rm(partsFolder, { recursive: true, force: true });
   }
 }
@@ -92,28 +89,20 @@ function isContentError(error: unknown): boolean {
 
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finish(path: string, inspect: Inspect, signal: AbortSignal): Promise<Download> {
-  const file = await open(path, "r+");
-  try {
-    const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
-    const { size } = await file.stat();
-    return { path, size, sha256, ...info };
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, "r+");
+  const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
+  const { size } = await file.stat();
+  return { path, size, sha256, ...info };
 }
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafeSlow(1024 * 1024);
-  const file = await open(path, "r");
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      const { bytesRead } = await file.read(buffer);
-      if (bytesRead === 0) return hash.digest("hex");
-      hash.update(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, "r");
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await file.read(buffer);
+    if (bytesRead === 0) return hash.digest("hex");
+    hash.update(buffer.subarray(0, bytesRead));
   }
 }

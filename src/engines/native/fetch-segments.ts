@@ -5,16 +5,14 @@ import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.
 import type { HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
-import { followLive } from "./live.ts";
+import { followLive, type LiveOptions } from "./live.ts";
 import { mapConcurrent } from "./map-concurrent.ts";
 import type { FetchedPart, Part } from "./part-store.ts";
 import { createRetryPolicy } from "./parts/retry-policy.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */
-export interface FetchedSegment {
-  path: string;
-  size: number;
+export interface FetchedSegment extends FetchedPart {
   /** `null`: not encrypted. */
   key: AesKey | null;
   timing: SegmentTiming;
@@ -25,12 +23,9 @@ export interface AesKey {
   iv: Buffer;
 }
 
-export interface FetchSegmentsOptions {
+export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal"> {
   fetchPart: (part: Part) => Promise<FetchedPart>;
   client: HttpClient;
-  signal: AbortSignal;
-  /** How much of a live stream is recorded, seconds. */
-  maxLiveS: number;
   /** Segments fetched ahead of the one that is read. */
   ahead: number;
   /** Called when an init section (0 s) or a segment has been fetched. */

@@ -1,19 +1,12 @@
-import type { HttpClient } from "../../net/client.ts";
-import { fetchSegments } from "./fetch-segments.ts";
+import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { FetchedPart, Part, PartStore } from "./part-store.ts";
 import type { FileSource, Source, SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
-export interface SourceFetcherDeps {
+export interface SourceFetcherDeps extends Omit<FetchSegmentsOptions, "fetchPart" | "onSegment"> {
   parts: PartStore;
   progress: ProgressTracker;
-  client: HttpClient;
-  signal: AbortSignal;
-  /** How much of a live stream is recorded, seconds. */
-  maxLiveS: number;
-  /** Segments fetched ahead of the one that is read. */
-  ahead: number;
 }
 
 /** Fetches sources into the part store. Throws ServiceErrors of the store and the client. */

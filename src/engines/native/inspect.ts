@@ -1,21 +1,13 @@
 import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
+import type { Download } from "../engine.ts";
 import { openLocalInput } from "./local-input.ts";
-import { readSignature, type Signature } from "./signature.ts";
+import { readSignature } from "./signature.ts";
 import { isCompleteFile } from "./file-complete.ts";
 
 /** What a media file states. */
-export interface MediaInfo {
-  /** Without the dot. */
-  ext: string;
-  mime_type: string;
-  /** Seconds. */
-  duration: number | null;
-  /** Pixels as displayed. */
-  width: number | null;
-  height: number | null;
-}
+export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
 
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.
@@ -24,37 +16,27 @@ export interface MediaInfo {
  * because the connection was lost.
  */
 export async function inspectFile(path: string): Promise<MediaInfo> {
-  const signature = knownSignature(path);
-  if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
-  const { input, close } = openLocalInput(path);
   try {
-    const info = await readInfo(input);
+    using file = openLocalInput(path);
+    const signature = readSignature(path);
+    if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
+    const info = await readInfo(file.input);
     if (isCompleteFile(path)) return info;
-    throw new ServiceError("upstream_unreachable", "the downloaded file is truncated");
+    throw truncatedError();
   } catch (error) {
     const cause = diskError(`read ${path}`, error);
     if (cause instanceof ServiceError) throw cause;
-    if (!isCompleteFile(path)) {
-      throw new ServiceError("upstream_unreachable", "the downloaded file is truncated", {
-        cause,
-      });
-    }
+    if (!isCompleteFile(path)) throw truncatedError(cause);
     throw new ServiceError(
       "upstream_invalid",
       "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
-  } finally {
-    close();
   }
 }
 
-function knownSignature(path: string): Signature | undefined {
-  try {
-    return readSignature(path);
-  } catch (error) {
-    throw diskError(`read ${path}`, error);
-  }
+function truncatedError(cause?: unknown): ServiceError {
+  return new ServiceError("upstream_unreachable", "the downloaded file is truncated", { cause });
 }
 
 async function readInfo(input: Input): Promise<MediaInfo> {

@@ -9,7 +9,7 @@ export interface LiveOptions {
   reload: () => Promise<SegmentList>;
   /** File that records the listed segments for a later run: the stream's own list forgets them. */
   journalPath: string;
-  /** How much is recorded, seconds. */
+  /** How much of the stream is recorded, seconds. */
   maxLiveS: number;
   signal: AbortSignal;
 }

@@ -17,10 +17,10 @@ import {
 /** All single-file containers; an HLS playlist could name other files of this machine. */
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
 
-export interface LocalInput {
+export interface LocalInput extends Disposable {
   input: Input;
   /** Stops all reads and closes the file; safe to call twice. */
-  close(): void;
+  [Symbol.dispose](): void;
 }
 
 /** Opens a file for mediabunny, at the first read. */
@@ -43,7 +43,7 @@ export function openLocalInput(path: string): LocalInput {
   const input = new Input({ source, formats });
   return {
     input,
-    close() {
+    [Symbol.dispose]() {
       // mediabunny does not call the source's `dispose` if the input is disposed before its first read.
       input.dispose();
       if (isClosed) return;

@@ -35,8 +35,7 @@ async function nextUnlessSettled<T, R>(
   front: Promise<R> | undefined,
 ): Promise<IteratorResult<T> | undefined> {
   if (front === undefined) return upcoming;
-  const settled = () => undefined;
-  return Promise.race([upcoming, front.then(settled, settled)]);
+  return Promise.race([upcoming, Promise.allSettled([front]).then(() => undefined)]);
 }
 
 function ignoreRejection<T>(promise: Promise<T>): Promise<T> {

@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import {
   Conversion,
   type Input,
@@ -8,8 +9,8 @@ import {
 } from "mediabunny";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
-import { type LocalInput, openLocalInput } from "./local-input.ts";
-import { openLocalOutput } from "./local-output.ts";
+import { openLocalInput } from "./local-input.ts";
+import { createFileTarget } from "./local-output.ts";
 
 export interface MergeOptions {
   main: string;
@@ -29,45 +30,27 @@ export interface MergeOptions {
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
 export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
-  const opened = [options.main, options.audio].filter((path) => path !== null).map(openLocalInput);
-  const inputs = opened.map(({ input }) => input);
   try {
+    using opened = new DisposableStack();
+    const inputs = [options.main, options.audio]
+      .filter((path) => path !== null)
+      .map((path) => opened.use(openLocalInput(path)).input);
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
     const format = isWebm
       ? new WebMOutputFormat()
       : new Mp4OutputFormat({ fastStart: "fragmented" });
-    const file = await openLocalOutput(options.target);
-    try {
-      const output = new Output({ format, target: file.target });
-      await write(inputs, chosen, output, options.signal);
-    } finally {
-      await file.close();
-    }
+    await using file = await open(options.target, "w");
+    const output = new Output({ format, target: createFileTarget(file) });
+    await write(inputs, chosen, output, options.signal);
     return isWebm ? "webm" : "mp4";
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
     if (cause instanceof ServiceError) throw cause;
-    throw new ServiceError(
-      "format_unavailable",
-      "the downloaded tracks cannot be put into one file",
-      {
-        cause,
-      },
-    );
-  } finally {
-    closeAll(opened);
-  }
-}
-
-/** Closes all even if one fails. */
-function closeAll([first, ...others]: readonly LocalInput[]): void {
-  try {
-    first?.close();
-  } finally {
-    if (others.length > 0) closeAll(others);
+    const message = "the downloaded tracks cannot be put into one file";
+    throw new ServiceError("format_unavailable", message, { cause });
   }
 }
 

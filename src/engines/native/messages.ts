@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, ServiceError } from "../../errors.ts";
+import { type ErrorCode, ServiceError } from "../../errors.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 
 /** Sent to the worker; one download at a time. */
@@ -11,13 +11,13 @@ export type WorkerMessage =
   | { type: "failed"; failure: SerializedError };
 
 /** An error as sent between threads. */
-export interface SerializedError {
+export interface SerializedError extends Pick<
+  ServiceError,
+  "message" | "retryable" | "retryAfterS" | "upstreamStatus"
+> {
+  /** `null`: it is no ServiceError. */
   code: ErrorCode | null;
-  message: string;
   stack: string;
-  retryable: boolean;
-  retryAfterS: number | undefined;
-  upstreamStatus: number | undefined;
 }
 
 export function serializeError(error: unknown): SerializedError {
@@ -37,8 +37,7 @@ export function deserializeError(failure: SerializedError): ServiceError {
   const { code, message, retryable, retryAfterS, upstreamStatus } = failure;
   const cause = new Error(message);
   cause.stack = failure.stack;
-  const isKnown = code !== null && Object.hasOwn(errorCodes, code);
-  return isKnown
+  return code !== null
     ? new ServiceError(code, message, {
         cause,
         retryable,

@@ -5,7 +5,7 @@ import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SampleSink, TrackFormat } from "../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, SampleSink, TrackKind } from "../../remux/samples.ts";
 import type { Container } from "../../remux/sniff.ts";
 import { createTimelines, type Timelines } from "../../remux/timelines.ts";
 
@@ -25,11 +25,15 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
-const containers: ReadonlySet<Container | null> = new Set(["mpeg-ts", "mp4", "packed-audio"]);
+const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
+  ["mp4", createMp4Demuxer],
+  ["mpeg-ts", createMpegTsDemuxer],
+  ["packed-audio", createPackedAudioDemuxer],
+]);
 
 /** Whether `remux` can read its container. */
 export function isRemuxable({ container }: SourceStream): boolean {
-  return containers.has(container);
+  return demuxers.has(container);
 }
 
 /**
@@ -43,18 +47,16 @@ export async function remux(options: RemuxOptions): Promise<void> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
-  const streams = [main, audio].filter((stream) => stream !== null);
-  const sessions: DemuxSession[] = [];
-  const start = (stream: SourceStream, kinds: readonly TrackFormat["kind"][]) =>
+  const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
     startSession(stream, kinds, writer, timelines);
+  const first = start(
+    main,
+    audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
+  );
+  const sessions = [first];
+  if (audio !== null) sessions.push(start(audio, ["audio"]));
   try {
-    const first = start(
-      main,
-      audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
-    );
-    sessions.push(first);
-    if (audio !== null) sessions.push(start(audio, ["audio"]));
-    let mayNeedAudio = openAudio !== null && audio === null;
+    let openMissingAudio = audio === null ? openAudio : null;
     for (;;) {
       const session = leastAdvanced(sessions);
       if (session === undefined) break;
@@ -62,12 +64,9 @@ export async function remux(options: RemuxOptions): Promise<void> {
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
       await nextTurn();
-      if (mayNeedAudio && openAudio !== null && first.timeS > 0) {
-        mayNeedAudio = false;
-        if (first.kinds.has("audio")) continue;
-        const opened = await openAudio();
-        streams.push(opened);
-        sessions.push(start(opened, ["audio"]));
+      if (openMissingAudio !== null && first.timeS > 0) {
+        if (!first.kinds.has("audio")) sessions.push(start(await openMissingAudio(), ["audio"]));
+        openMissingAudio = null;
       }
     }
     if (audioOnly && !first.kinds.has("audio")) {
@@ -78,9 +77,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
     writer.discard();
     throw error;
   } finally {
-    // Closes the files that are read.
     for (const { close } of sessions) await close();
-    for (const { chunks } of streams) await chunks.return?.();
   }
 }
 
@@ -90,10 +87,9 @@ interface DemuxSession {
   readonly timeS: number;
   readonly hasEnded: boolean;
   /** Kinds of the tracks found so far. */
-  readonly kinds: ReadonlySet<TrackFormat["kind"]>;
-  /** Reads one chunk, of a file a bounded part. */
+  readonly kinds: ReadonlySet<TrackKind>;
   step(): Promise<void>;
-  /** Stops reading; closes a file that is read. */
+  /** Stops reading and closes the stream. */
   close(): Promise<void>;
 }
 
@@ -103,11 +99,11 @@ function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefi
 
 function startSession(
   stream: SourceStream,
-  wanted: readonly TrackFormat["kind"][],
+  wanted: readonly TrackKind[],
   writer: SampleSink,
   timelines: Timelines,
 ): DemuxSession {
-  const kinds = new Set<TrackFormat["kind"]>();
+  const kinds = new Set<TrackKind>();
   const timescales = new Map<number, number>();
   let timeS = 0;
   let hasEnded = false;
@@ -123,7 +119,7 @@ function startSession(
       writer.write(track, sample);
     },
   };
-  const steps = demux(stream, createDemuxer(stream, { sink, timelines, kinds: wanted }));
+  const steps = demux(stream, { sink, timelines, kinds: wanted });
   return {
     get timeS() {
       return timeS;
@@ -137,14 +133,20 @@ function startSession(
     },
     async close() {
       await steps.return();
+      await stream.chunks.return?.();
     },
   };
 }
 
+/** Reads one chunk, of a file a bounded part, at each step. */
 async function* demux(
-  { name, chunks }: SourceStream,
-  demuxer: Demuxer,
+  { name, container, chunks }: SourceStream,
+  options: DemuxerOptions,
 ): AsyncGenerator<undefined, void, undefined> {
+  const demuxer = demuxers.get(container)?.(options);
+  if (demuxer === undefined) {
+    throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
+  }
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
     const { media, timing } = next.value;
     if (media instanceof Uint8Array) {
@@ -158,11 +160,4 @@ async function* demux(
     }
   }
   demuxer.flush();
-}
-
-function createDemuxer({ container, name }: SourceStream, options: DemuxerOptions): Demuxer {
-  if (container === "mp4") return createMp4Demuxer(options);
-  if (container === "mpeg-ts") return createMpegTsDemuxer(options);
-  if (container === "packed-audio") return createPackedAudioDemuxer(options);
-  throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
 }

@@ -1,11 +1,5 @@
+import type { Download } from "../engine.ts";
 import { readFileStart } from "./file-start.ts";
-
-/** A container identified by the first bytes of a file. */
-export interface Signature {
-  /** Without the dot. */
-  ext: string;
-  mime_type: string;
-}
 
 /** Containers that only players can read, as patterns of bytes in Latin-1. */
 const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: string])[] = [
@@ -21,7 +15,7 @@ const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: s
 const headBytes = 512;
 
 /** Returns the container of a file that is kept unread; `undefined` for any other. */
-export function readSignature(path: string): Signature | undefined {
+export function readSignature(path: string): Pick<Download, "ext" | "mime_type"> | undefined {
   const text = readFileStart(path, Buffer.alloc(headBytes)).toString("latin1");
   const found = signatures.find(([pattern]) => pattern.test(text));
   return found && { ext: found[1], mime_type: found[2] };

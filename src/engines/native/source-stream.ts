@@ -19,12 +19,8 @@ export interface SourceStream {
 /** Media that a demuxer can read at once. */
 export interface MediaChunk {
   /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
-  media: Uint8Array | MediaFile;
+  media: Uint8Array | { path: string };
   timing: SegmentTiming;
-}
-
-export interface MediaFile {
-  path: string;
 }
 
 /** Streams a complete file. */
@@ -85,7 +81,7 @@ const maxSegmentBytes = 128 * 1024 * 1024;
 async function* mediaOf(
   { path, size, key }: FetchedSegment,
   read: ReturnType<typeof createFileReader>,
-): AsyncGenerator<Uint8Array | MediaFile> {
+): AsyncGenerator<MediaChunk["media"]> {
   if (size <= maxSegmentBytes) {
     const bytes = read(path, size);
     yield key === null ? bytes : decrypt(bytes, key);
@@ -111,7 +107,7 @@ function createFileReader() {
 
 const chunkBytes = 8 * 1024 * 1024;
 
-async function* mediaIn(path: string): AsyncGenerator<Uint8Array | MediaFile> {
+async function* mediaIn(path: string): AsyncGenerator<MediaChunk["media"]> {
   if (sniffFile(path) === "mp4") yield { path };
   else yield* createReadStream(path, { highWaterMark: chunkBytes });
 }

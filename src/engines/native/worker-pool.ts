@@ -1,20 +1,10 @@
 import { Worker } from "node:worker_threads";
 import { ServiceError } from "../../errors.ts";
-import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
+import type { DownloadContext, DownloadJob, Engine, EngineDeps } from "../engine.ts";
 import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
-export interface WorkerPoolOptions {
-  data: EngineDeps;
-  memoryLimitMb: number;
-}
-
 /** Worker threads, each with one download at a time. */
-export interface WorkerPool {
-  /** As `Engine.download`; if its thread crashes, a download fails with `internal`. */
-  run(job: DownloadJob, context: DownloadContext): Promise<Download>;
-  /** Terminates all threads; safe to call twice. */
-  close(): Promise<void>;
-}
+export type WorkerPool = Omit<Engine, "name">;
 
 /** A thread that has not stopped this long after an abort is terminated. */
 const abortGraceMs = 700;
@@ -22,7 +12,8 @@ const abortGraceMs = 700;
 /** An idle thread is terminated after this time. */
 const idleMs = 10_000;
 
-export function createWorkerPool({ data, memoryLimitMb }: WorkerPoolOptions): WorkerPool {
+/** `memoryLimitMb`: limit of each thread's JavaScript heap, MiB. */
+export function createWorkerPool(data: EngineDeps, memoryLimitMb: number): WorkerPool {
   const all = new Set<Worker>();
   const idle = new Map<Worker, NodeJS.Timeout>();
   /** Threads that are ending and get no more work. */
@@ -73,7 +64,7 @@ export function createWorkerPool({ data, memoryLimitMb }: WorkerPoolOptions): Wo
   }
 
   return {
-    async run(job, { signal, onProgress }) {
+    async download(job, { signal, onProgress }) {
       signal.throwIfAborted();
       if (isClosed) throw closedError();
       const worker = acquire();

@@ -1,27 +1,17 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
-import { readCrop, readPixelAspect } from "./picture-size.ts";
+import { isValidSize, readCrop, readPixelAspect, type SequenceFormat } from "./picture-size.ts";
 
-export interface AvcSps {
-  id: number;
+export interface AvcSps extends SequenceFormat {
   /** profile_idc, constraint flags, level_idc. */
   profile: Uint8Array;
   /** The profile is one whose `avcC` ends with chroma format and bit depths. */
   isHigh: boolean;
-  /** chroma_format_idc. */
-  chroma: number;
-  /** Bits beyond 8. */
-  lumaDepth: number;
-  chromaDepth: number;
-  /** Pixels as coded, cropped. */
-  width: number;
-  height: number;
   /** Width : height of a pixel. */
   pixelAspect: readonly [number, number];
 }
 
 const highProfiles = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
-const maxPixels = 65_535;
 
 /** Reads a sequence parameter set (ISO/IEC 14496-10 §7.3.2.1.1); `null` if it is damaged. */
 export function readAvcSps(unit: Uint8Array): AvcSps | null {
@@ -43,8 +33,8 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const crop = readCrop(bits, format.planes);
   const width = columns * 16 - crop.across;
   const height = (rows * 16 - crop.down) * (isFrameOnly ? 1 : 2);
-  const isValid = id < 32 && width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
-  if (bits.isOverrun || !isValid || format.chroma > 3) return null;
+  const isValid = id < 32 && format.chroma < 4 && isValidSize(width, height);
+  if (bits.isOverrun || !isValid) return null;
   const pixelAspect = readPixelAspect(bits);
   return { id, profile, isHigh, ...format, width, height, pixelAspect };
 }

@@ -2,6 +2,7 @@ import { unescapeNal } from "./annex-b.ts";
 import { readAvcSps } from "./avc-sps.ts";
 import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
+import { withLength } from "./parameter-sets.ts";
 import { makeVideoEntry } from "./sample-entry.ts";
 import { nal, type VideoSyntax } from "./video-syntax.ts";
 
@@ -62,9 +63,9 @@ export const avc: VideoSyntax = {
     const configuration = box(
       "avcC",
       Buffer.from([1, ...sps.profile, 0xff, 0xe0 | sequences.length]),
-      ...sequences.map(({ unit }) => withLength(unit)),
+      ...sequences.map(withLength),
       Buffer.from([pictures.length]),
-      ...pictures.map(({ unit }) => withLength(unit)),
+      ...pictures.map(withLength),
       ...(sps.isHigh
         ? [Buffer.from([0xfc | sps.chroma, 0xf8 | sps.lumaDepth, 0xf8 | sps.chromaDepth, 0])]
         : []),
@@ -76,10 +77,6 @@ export const avc: VideoSyntax = {
     };
   },
 };
-
-function withLength(unit: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
-}
 
 /** Returns whether an SEI payload (ISO/IEC 14496-10 §7.3.2.3) has a message of type `wanted`. */
 function hasMessage(payload: Uint8Array, wanted: number): boolean {

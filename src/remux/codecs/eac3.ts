@@ -95,12 +95,8 @@ function describe(frames: readonly Syncframe[], size: number, blocks: number): A
     const tail = count === 0 ? [0] : [(count << 1) | (locations >> 8), locations & 0xff];
     const fields = Buffer.from([dataRate >> 5, (dataRate & 31) << 3, ...head, ...tail]);
     const channels = (dolbyChannels[acmod] ?? 0) + lfe;
-    return makeAudioEntry({
-      type: "ec-3",
-      configuration: box("dec3", fields),
-      channels,
-      sampleRate,
-    });
+    const configuration = box("dec3", fields);
+    return makeAudioEntry({ type: "ec-3", configuration, channels, sampleRate });
   };
   const key = `ec-3 ${rateCode} ${sampleRate} ${bsid} ${acmod} ${lfe} ${dependents.length} ${locations}`;
   return { size, headerSize: 0, sampleRate, samples, key, makeSampleEntry };

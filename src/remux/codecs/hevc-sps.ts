@@ -1,27 +1,17 @@
 import { unescapeNal } from "./annex-b.ts";
 import { type BitReader, createBitReader } from "./bits.ts";
-import { readCrop } from "./picture-size.ts";
+import { isValidSize, readCrop, type SequenceFormat } from "./picture-size.ts";
 
-export interface HevcSps {
-  id: number;
+export interface HevcSps extends SequenceFormat {
   /** The twelve bytes of general_profile_space … general_level_idc. */
   profile: Uint8Array;
   subLayers: number;
   /** sps_temporal_id_nesting_flag. */
   isNested: boolean;
-  /** chroma_format_idc. */
-  chroma: number;
-  /** Bits beyond 8. */
-  lumaDepth: number;
-  chromaDepth: number;
-  /** Pixels as coded, cropped. */
-  width: number;
-  height: number;
 }
 
 const headBytes = 3;
 const profileBytes = 12;
-const maxPixels = 65_535;
 
 /** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
 export function readHevcSps(unit: Uint8Array): HevcSps | null {
@@ -41,8 +31,8 @@ export function readHevcSps(unit: Uint8Array): HevcSps | null {
   const chromaDepth = bits.readUnsigned() & 7;
   const width = codedWidth - crop.across;
   const height = codedHeight - crop.down;
-  const isValid = id < 16 && chroma < 4 && width > 0 && height > 0;
-  if (bits.isOverrun || !isValid || width > maxPixels || height > maxPixels) return null;
+  const isValid = id < 16 && chroma < 4 && isValidSize(width, height);
+  if (bits.isOverrun || !isValid) return null;
   const isNested = (head & 1) === 1;
   return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height };
 }

@@ -2,6 +2,7 @@ import { unescapeNal } from "./annex-b.ts";
 import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
 import { readHevcSps } from "./hevc-sps.ts";
+import { withLength } from "./parameter-sets.ts";
 import { makeVideoEntry } from "./sample-entry.ts";
 import { nal, type ParameterSet, type VideoSyntax } from "./video-syntax.ts";
 
@@ -69,9 +70,5 @@ function makeArray(sets: readonly ParameterSet[]): Buffer {
   const head = Buffer.alloc(3);
   head[0] = isComplete | setTypes[sets[0]?.level ?? "video"];
   head.writeUInt16BE(sets.length, 1);
-  const units = sets.flatMap(({ unit }) => [
-    Buffer.from([unit.length >> 8, unit.length & 0xff]),
-    unit,
-  ]);
-  return Buffer.concat([head, ...units]);
+  return Buffer.concat([head, ...sets.map(withLength)]);
 }

@@ -8,20 +8,19 @@ export interface ParameterSets {
   take(units: readonly Buffer[]): boolean;
 }
 
-/** A decoder configuration has 16 bits for the length of a set. */
 const maxBytes = 65_535;
+
+/** Returns a set as a decoder configuration has it: after its length in two bytes. */
+export function withLength({ unit }: ParameterSet): Buffer {
+  return Buffer.concat([Buffer.from([unit.length >> 8, unit.length & 0xff]), unit]);
+}
 
 export function createParameterSets(syntax: VideoSyntax): ParameterSets {
   const sets = new Map<string, ParameterSet & { content: string }>();
-  const contents = new Set<string>();
-  const remove = (name: string): void => {
-    contents.delete(sets.get(name)?.content ?? "");
-    sets.delete(name);
-  };
   /** Picture sets depend on their sequence set: another one makes them invalid. */
   const removePicturesBut = (sent: ReadonlySet<string>): void => {
     for (const [name, { level, content }] of sets) {
-      if (level === "picture" && !sent.has(content)) remove(name);
+      if (level === "picture" && !sent.has(content)) sets.delete(name);
     }
   };
   return {
@@ -32,15 +31,14 @@ export function createParameterSets(syntax: VideoSyntax): ParameterSets {
       );
       let isChanged = false;
       for (const content of sent) {
-        if (contents.has(content)) continue;
         const unit = Buffer.from(content, "latin1");
         const set = syntax.identify(unit);
         if (!set) continue;
-        if (set.level === "sequence") removePicturesBut(sent);
         const name = `${set.level} ${set.id}`;
-        remove(name);
+        if (sets.get(name)?.content === content) continue;
+        if (set.level === "sequence") removePicturesBut(sent);
+        sets.delete(name);
         sets.set(name, { ...set, unit, content });
-        contents.add(content);
         isChanged = true;
       }
       return isChanged;

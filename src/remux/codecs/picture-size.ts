@@ -1,5 +1,24 @@
 import type { BitReader } from "./bits.ts";
 
+/** What sequence parameter sets of H.264 and HEVC state alike. */
+export interface SequenceFormat {
+  id: number;
+  /** chroma_format_idc. */
+  chroma: number;
+  /** Bits beyond 8. */
+  lumaDepth: number;
+  chromaDepth: number;
+  /** Pixels as coded, cropped. */
+  width: number;
+  height: number;
+}
+
+const maxPixels = 65_535;
+
+export function isValidSize(width: number, height: number): boolean {
+  return width > 0 && height > 0 && width <= maxPixels && height <= maxPixels;
+}
+
 /**
  * Reads the cropping of a sequence parameter set, its flag included (frame_crop_…_offset, conf_win_…_offset).
  * Returns the pixels cropped from width and height; `planes`: ChromaArrayType.

@@ -7,21 +7,17 @@ export interface VideoSyntax {
   /** Returns whether an SEI NAL unit has a recovery point: decoding can start here. */
   isRecoveryPoint(unit: Uint8Array): boolean;
   /** Returns level and id of a parameter set; `null` if it is damaged. */
-  identify(unit: Uint8Array): ParameterSetName | null;
+  identify(unit: Uint8Array): Pick<ParameterSet, "level" | "id"> | null;
   /** Returns `null` while sets are missing or if they are damaged. */
   describe(sets: readonly ParameterSet[]): VideoDescription | null;
 }
 
-export interface ParameterSetName {
-  level: ParameterSetLevel;
+export interface ParameterSet {
+  level: "video" | "sequence" | "picture";
   id: number;
-}
-
-export interface ParameterSet extends ParameterSetName {
+  /** The NAL unit. */
   unit: Uint8Array;
 }
-
-export type ParameterSetLevel = "video" | "sequence" | "picture";
 
 export interface VideoDescription {
   sampleEntry: Uint8Array;

@@ -4,8 +4,8 @@ import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
 
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
- * stated time on. Counting restarts from a stated time that is off by more than a frame: so rounding
- * does not jitter, and gaps stay.
+ * stated time on, so that rounded times cause no jitter. Counting restarts from a stated time that is off by
+ * more than a frame, so that gaps are kept.
  */
 export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
   const { stream, syntax, output } = options;

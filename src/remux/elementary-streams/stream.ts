@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors.ts";
 
-/** The bytes of an elementary stream as they come out of its packets, with the times stated among them. */
+/** The bytes of an elementary stream, with the times that its packets state. */
 export interface ElementaryStream {
   /** Bytes that are held. */
   readonly length: number;

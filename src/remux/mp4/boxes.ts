@@ -33,8 +33,6 @@ export function fullBox(
   return box(type, u32(version * 0x1000000 + flags), ...parts);
 }
 
-export const u8 = (...values: number[]): Uint8Array => Uint8Array.from(values);
-
 export function u16(...values: number[]): Uint8Array {
   return Uint8Array.from(values.flatMap((value) => [value >>> 8, value]));
 }

@@ -18,7 +18,7 @@ const fixedLength = 9;
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 8;
 const longestHeader = fixedLength + 255;
-/** Stream ids whose packets have no such header (table 2-21). */
+/** Ids of streams whose packets have no optional header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
 /** @param onStart Called before a PES packet is appended to `stream`. */
@@ -45,21 +45,16 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     if (headerLength < fixedLength) return to;
     const length = fixedLength + (header[8] ?? 0);
     if (headerLength < length) return to;
+    state = "closed";
     const packetLength = header.readUInt16BE(4);
     const isValid = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
-    if (header.readUIntBE(0, 3) !== 1 || !isValid) {
-      state = "closed";
-      return to;
-    }
+    if (header.readUIntBE(0, 3) !== 1 || !isValid) return to;
     const isScrambled = ((header[6] ?? 0) & 0x30) !== 0;
     scrambled = isScrambled ? scrambled + 1 : 0;
     if (scrambled >= maxScrambled) {
       throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
     }
-    if (isScrambled) {
-      state = "closed";
-      return to;
-    }
+    if (isScrambled) return to;
     state = "payload";
     remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
     stream.begin(readTime(header));

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../errors.ts";
+import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";
 
@@ -107,9 +108,6 @@ function unreadableError({ codec, kind, name }: StreamType): ServiceError {
     : new ServiceError("format_unavailable", `${name} cannot be put into an MP4`);
 }
 
-/** Converts the ISO 639-2 code of a language descriptor to BCP 47. */
 function readLanguage(descriptor: Uint8Array | undefined): string | null {
-  const code = Buffer.from(descriptor?.subarray(0, 3) ?? []).toString("latin1");
-  if (!/^[a-z]{3}$/i.test(code) || code.toLowerCase() === "und") return null;
-  return new Intl.Locale(code).language;
+  return iso639ToBcp47(Buffer.from(descriptor?.subarray(0, 3) ?? []).toString("latin1"));
 }

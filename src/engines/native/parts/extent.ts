@@ -41,8 +41,8 @@ export function extentOf(response: HttpResponse, part: Part): Extent {
   return { size, skip: 0, length: sent.end - sent.start + 1 };
 }
 
-/** Cuts the chunks of a response to its extent. `isWhole`: the response is the whole resource. */
-export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
+/** Cuts the chunks of a response to its extent. `isPartial`: the response is a 206. */
+export function createCutter(extent: Extent, part: Part, isPartial: boolean) {
   let { skip, length } = extent;
   return {
     get left() {
@@ -52,7 +52,7 @@ export function createCutter(extent: Extent, part: Part, isWhole: boolean) {
       const skipped = Math.min(skip, chunk.length);
       skip -= skipped;
       const bytes = chunk.subarray(skipped, skipped + length);
-      if (!isWhole && bytes.length < chunk.length) {
+      if (isPartial && bytes.length < chunk.length) {
         throw partError(part, "the response is longer than the range that it states");
       }
       length -= bytes.length;

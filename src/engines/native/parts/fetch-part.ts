@@ -24,7 +24,7 @@ export async function fetchPart(
   const { signal } = options;
   const { client, journal, checkpoints, quota } = deps;
   const retryPolicy = createRetryPolicy(deps.backoffMs, signal);
-  const receiver = createReceiver(stored, part, options, deps);
+  const receive = createReceiver(stored, part, options, deps);
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) invalidate(stored);
   while (!stored.isComplete) {
@@ -38,7 +38,7 @@ export async function fetchPart(
       stored.size > 0 && stored.representation !== null && isResumable(stored.representation);
     try {
       const response = await client.get(part.url, requestFor(stored, part, signal, isResume));
-      await receiver.receive(response, isResume);
+      await receive(response, isResume);
     } catch (error) {
       signal.throwIfAborted();
       if (isResume && isResumeRefusal(error)) {
@@ -80,7 +80,7 @@ function requestFor(
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 
-/** The server has no rest for the stored bytes, or not of the same representation. */
+/** Whether the server refuses to send the missing bytes: it has none, or only those of another content. */
 function isResumeRefusal(error: unknown): boolean {
   return (
     error instanceof ServiceError &&

@@ -38,15 +38,12 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
     const known = parseJournal(await readOrEmpty(path));
     const isKnown = known?.identity === identity;
     if (!isKnown) await emptyFolder(folder);
+    const state = isKnown ? known : { identity, boot, parts: new Map(), length: 0 };
     const file = await open(path, isKnown ? "r+" : "w");
     try {
-      if (isKnown) {
-        await file.truncate(known.length);
-        return createJournal(file, path, known, boot);
-      }
-      const state = { identity, boot, parts: new Map(), length: 0 };
+      await file.truncate(state.length);
       const journal = createJournal(file, path, state, boot);
-      await journal.add({ type: "open", version: 1, identity, boot });
+      if (!isKnown) await journal.add({ type: "open", version: 1, identity, boot });
       return journal;
     } catch (error) {
       await file.close();

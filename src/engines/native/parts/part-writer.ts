@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { writeAll } from "./write-all.ts";
 
@@ -34,20 +34,11 @@ const maxPendingChunks = 1024;
 export async function openPartWriter(
   path: string,
   start: number,
-  hooks: PartWriterHooks,
+  { onWritten, onDone }: PartWriterHooks,
 ): Promise<PartWriter> {
   const file = await open(path, start === 0 ? "w" : "r+").catch((error: unknown) => {
     throw diskError(`open ${path}`, error);
   });
-  return createPartWriter(file, path, start, hooks);
-}
-
-function createPartWriter(
-  file: FileHandle,
-  path: string,
-  start: number,
-  { onWritten, onDone }: PartWriterHooks,
-): PartWriter {
   let position = start;
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
@@ -73,12 +64,6 @@ function createPartWriter(
     writing = pending.length > 0 && failure === undefined ? writeNext() : undefined;
   }
 
-  async function drain(): Promise<void> {
-    if (writing === undefined) return;
-    await writing;
-    await drain();
-  }
-
   function throwFailure(): void {
     if (failure !== undefined) throw diskError(`write ${path}`, failure);
   }
@@ -98,7 +83,9 @@ function createPartWriter(
     },
 
     async close() {
-      await drain();
+      // First the write in progress, then that of everything pending.
+      await writing;
+      await writing;
       await file.close().catch((error: unknown) => {
         failure ??= error;
       });

@@ -14,21 +14,16 @@ export interface ReceiverDeps {
   quota: Quota;
 }
 
-/** Writes the bytes of responses to a part's file. */
-export interface Receiver {
-  /**
-   * Stores the part's bytes of a response, and ends the part if it is then complete. `isResume`: only the
-   * missing bytes were requested.
-   */
-  receive(response: HttpResponse, isResume: boolean): Promise<void>;
-}
-
+/**
+ * Returns a function that writes the part's bytes of a response to its file, and ends the part if it is then
+ * complete. `isResume`: only the missing bytes were requested.
+ */
 export function createReceiver(
   stored: StoredPart,
   part: Part,
   { onTotal, onBytes }: FetchOptions,
   { journal, checkpoints, quota }: ReceiverDeps,
-): Receiver {
+): (response: HttpResponse, isResume: boolean) => Promise<void> {
   function onWritten(bytes: number): void {
     stored.size += bytes;
     quota.add(bytes);
@@ -58,36 +53,34 @@ export function createReceiver(
   }
 
   async function write(response: HttpResponse, extent: Extent, writer: PartWriter): Promise<void> {
-    const isWhole = response.status !== 206;
-    const cutter = createCutter(extent, part, isWhole);
+    const isPartial = response.status === 206;
+    const cutter = createCutter(extent, part, isPartial);
     for await (const chunk of response.body) {
       const bytes = cutter.cut(chunk);
       await quota.checkWrite(bytes.length, writer.pending);
       await writer.write(bytes);
       // The rest of the resource is not part of the range.
-      if (isWhole && part.range !== null && cutter.left === 0) break;
+      if (!isPartial && part.range !== null && cutter.left === 0) break;
     }
-    if (!isWhole && cutter.left > 0) throw partTruncatedError(part, cutter.left);
+    if (isPartial && cutter.left > 0) throw partTruncatedError(part, cutter.left);
   }
 
-  return {
-    async receive(response, isResume) {
+  return async (response, isResume) => {
+    try {
+      const extent = extentOf(response, part);
+      const writer = await openWriter(response, isResume);
       try {
-        const extent = extentOf(response, part);
-        const writer = await openWriter(response, isResume);
-        try {
-          onTotal?.(extent.size);
-          await quota.reserve(extent.size === null ? 0 : extent.size - stored.size);
-          await write(response, extent, writer);
-        } finally {
-          await writer.close();
-        }
-        if (extent.size === null || stored.size === extent.size) await endPart(stored, journal);
-        else if (response.status !== 206) throw partError(part, "the resource ends too early");
-      } catch (error) {
-        await response.body[Symbol.asyncIterator]().return?.();
-        throw error;
+        onTotal?.(extent.size);
+        await quota.reserve(extent.size === null ? 0 : extent.size - stored.size);
+        await write(response, extent, writer);
+      } finally {
+        await writer.close();
       }
-    },
+      if (extent.size === null || stored.size === extent.size) await endPart(stored, journal);
+      else if (response.status !== 206) throw partError(part, "the resource ends too early");
+    } catch (error) {
+      await response.body[Symbol.asyncIterator]().return?.();
+      throw error;
+    }
   };
 }

@@ -1,6 +1,6 @@
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, damagedError, findChild, viewOf } from "../boxes.ts";
-import { mp4ToBcp47 } from "../language.ts";
+import { mp4ToBcp47 } from "../../language.ts";
 
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown. */
 export function readTrackHeader(

@@ -1,18 +1,15 @@
 import { damagedError } from "../boxes.ts";
 import type { InitTrack } from "./init.ts";
+import type { Sample } from "../../samples.ts";
 
 /** A sample as a track run or the sample tables describe it; times are media times in ticks. */
-export interface IndexedSample {
+export interface IndexedSample extends Omit<Sample, "data"> {
   track: InitTrack;
   /** Number of its sample entry, from 1. */
   entry: number;
   /** Where its bytes are: in the segment or in the file that is read. */
   offset: number;
   size: number;
-  dts: number;
-  pts: number;
-  duration: number;
-  isSync: boolean;
 }
 
 /** Limits of the samples of one segment or file. Without them overlapping samples could have any total size. */

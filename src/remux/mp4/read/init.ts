@@ -16,6 +16,11 @@ export interface InitTrack {
   tables: Box;
 }
 
+/** Converts a media time to presentation time in seconds, without the timeline's offset. */
+export function secondsOf({ formats, shiftTicks }: InitTrack, ticks: number): number {
+  return (ticks - shiftTicks) / formats[0]!.timescale;
+}
+
 /** Values of samples that have none of their own (`trex`, ISO/IEC 14496-12 §8.8.3). */
 export interface SampleDefaults {
   /** Number of the sample entry, from 1. */

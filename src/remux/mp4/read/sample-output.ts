@@ -1,6 +1,6 @@
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
-import type { InitTrack } from "./init.ts";
+import { type InitTrack, secondsOf } from "./init.ts";
 import type { SegmentTiming, SampleSink, TrackFormat } from "../../samples.ts";
 import type { Timelines } from "../../timelines.ts";
 import { createTrackOutput } from "../../track-output.ts";
@@ -65,9 +65,4 @@ function formatOf({ formats }: InitTrack, entry: number): TrackFormat {
     throw damagedError(`there is no sample entry ${entry}, but ${formats.length}`);
   }
   return format;
-}
-
-/** Converts a media time to presentation time, without the timeline's offset. */
-function secondsOf({ formats, shiftTicks }: InitTrack, ticks: number): number {
-  return (ticks - shiftTicks) / formats[0]!.timescale;
 }

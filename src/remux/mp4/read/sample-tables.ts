@@ -1,7 +1,7 @@
 import { type BoxReader, createBoxReader } from "../box-reader.ts";
 import { damagedError, findChild, viewOf } from "../boxes.ts";
 import { type Budget, type IndexedSample, spend } from "./indexed-sample.ts";
-import type { InitTrack } from "./init.ts";
+import { type InitTrack, secondsOf } from "./init.ts";
 
 /**
  * Yields the samples in the tables of `tracks` (ISO/IEC 14496-12 §8.6, §8.7), those of all tracks
@@ -20,20 +20,19 @@ export function* readSampleTables(
     return { samples, next: samples.next().value };
   });
   for (;;) {
-    let first: { queue: (typeof queues)[number]; sample: IndexedSample } | undefined;
+    let first:
+      | { queue: (typeof queues)[number]; sample: IndexedSample; decodeS: number }
+      | undefined;
     for (const queue of queues) {
       const { next: sample } = queue;
       if (sample === undefined) continue;
-      if (first === undefined || decodeS(sample) < decodeS(first.sample)) first = { queue, sample };
+      const decodeS = secondsOf(sample.track, sample.dts);
+      if (first === undefined || decodeS < first.decodeS) first = { queue, sample, decodeS };
     }
     if (first === undefined) return;
     yield first.sample;
     first.queue.next = first.queue.samples.next().value;
   }
-}
-
-function decodeS({ track, dts }: IndexedSample): number {
-  return (dts - track.shiftTicks) / track.formats[0]!.timescale;
 }
 
 function* readTrackTables(
@@ -129,7 +128,7 @@ function readSyncs(table: Table | undefined, samples: number): Uint8Array | null
   return syncs;
 }
 
-interface Chunk {
+interface SampleChunk {
   offset: number;
   /** Number of the sample entry, from 1. */
   entry: number;
@@ -137,7 +136,7 @@ interface Chunk {
 }
 
 /** Yields the chunks of a track from `stsc` and `stco` or `co64` (§8.7.4, §8.7.5). */
-function* readChunks(runs: Table | undefined, offsets: Table | undefined): Generator<Chunk> {
+function* readChunks(runs: Table | undefined, offsets: Table | undefined): Generator<SampleChunk> {
   if (runs === undefined || offsets === undefined) throw damagedError("samples have no chunks");
   let runsLeft = runs.reader.u32();
   let run = { samples: 0, entry: 1 };

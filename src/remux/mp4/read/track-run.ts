@@ -53,19 +53,11 @@ export function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunCont
     const composition = flags & 0x800 ? view.getInt32((at += 4) - 4) : 0;
     spend(budget, 0, size);
     if (track !== undefined) {
+      const { entry } = defaults;
       const pts = dts + composition;
       // sample_is_non_sync_sample, or sample_depends_on = 1 (§8.8.3.1).
       const isSync = (sampleFlags & 0x01010000) === 0;
-      samples.push({
-        track,
-        entry: defaults.entry,
-        offset: dataEnd,
-        size,
-        dts,
-        pts,
-        duration,
-        isSync,
-      });
+      samples.push({ track, entry, offset: dataEnd, size, dts, pts, duration, isSync });
     }
     dts += duration;
     dataEnd += size;

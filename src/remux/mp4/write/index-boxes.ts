@@ -1,5 +1,5 @@
-import { ascii, box, fullBox, u16, u32, u64, u8 } from "../boxes.ts";
-import { mediaBox, type MediaDataRange } from "./media-box.ts";
+import { ascii, box, fullBox, u16, u32, u64 } from "../boxes.ts";
+import { headerBox, mediaBox, type MediaDataRange } from "./media-box.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Ticks per second in the movie header and in edit lists. */
@@ -10,18 +10,15 @@ export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange):
   const originS = Math.min(...tracks.map(startS));
   const movieTracks = tracks.map((track) => toMovieTrack(track, originS));
   const duration = Math.max(...movieTracks.map(({ end }) => end));
-  const wide = duration > 0xffffffff;
   return Buffer.concat([
     fileType(tracks),
     box(
       "moov",
-      fullBox(
+      headerBox(
         "mvhd",
-        wide ? 1 : 0,
         0,
-        wide ? u64(0, 0) : u32(0, 0),
         u32(movieTimescale),
-        wide ? u64(duration) : u32(duration),
+        duration,
         u32(0x10000),
         u16(0x100),
         new Uint8Array(10),
@@ -67,14 +64,11 @@ function fileType(tracks: readonly TrackIndex[]): Uint8Array {
 
 function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uint8Array {
   const { format } = movieTrack.track;
-  const wide = movieTrack.end > 0xffffffff;
-  const header = fullBox(
+  const header = headerBox(
     "tkhd",
-    wide ? 1 : 0,
     0b111,
-    wide ? u64(0, 0) : u32(0, 0),
     u32(id, 0),
-    wide ? u64(movieTrack.end) : u32(movieTrack.end),
+    movieTrack.end,
     new Uint8Array(8),
     u16(0, 0, format.kind === "audio" ? 0x100 : 0, 0),
     unityMatrix,
@@ -87,7 +81,7 @@ function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uin
 function editList({ track, start, end }: MovieTrack): Uint8Array[] {
   if (start === 0 && track.shownFromTicks === 0) return [];
   const edits = [{ duration: end - start, mediaTime: u64(track.shownFromTicks) }];
-  if (start > 0) edits.unshift({ duration: start, mediaTime: u8(...Array(8).fill(255)) });
+  if (start > 0) edits.unshift({ duration: start, mediaTime: Buffer.alloc(8, 0xff) });
   const entries = edits.flatMap(({ duration, mediaTime }) => [
     u64(duration),
     mediaTime,

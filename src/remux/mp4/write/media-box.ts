@@ -1,5 +1,5 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
-import { bcp47ToMp4 } from "../language.ts";
+import { bcp47ToMp4 } from "../../language.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Where the media data are in the file, bytes. */
@@ -12,18 +12,9 @@ export interface MediaDataRange {
 export function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
   const { kind, timescale, language } = track.format;
   const isVideo = kind === "video";
-  const wide = track.mediaTicks > 0xffffffff;
   return box(
     "mdia",
-    fullBox(
-      "mdhd",
-      wide ? 1 : 0,
-      0,
-      wide ? u64(0, 0) : u32(0, 0),
-      u32(timescale),
-      wide ? u64(track.mediaTicks) : u32(track.mediaTicks),
-      u16(bcp47ToMp4(language), 0),
-    ),
+    headerBox("mdhd", 0, u32(timescale), track.mediaTicks, u16(bcp47ToMp4(language), 0)),
     fullBox("hdlr", 0, 0, u32(0), ascii(isVideo ? "vide" : "soun"), u32(0, 0, 0), ascii("\0")),
     box(
       "minf",
@@ -32,6 +23,22 @@ export function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
       sampleTable(track, data),
     ),
   );
+}
+
+/**
+ * Returns an `mvhd`, `tkhd` or `mdhd` (§8.2.2, §8.3.2, §8.4.2) without creation time: `fields`, the duration
+ * and `rest`. Its times have 64 bits if the duration needs them.
+ */
+export function headerBox(
+  type: string,
+  flags: number,
+  fields: Uint8Array,
+  duration: number,
+  ...rest: readonly Uint8Array[]
+): Uint8Array {
+  const isLong = duration > 0xffffffff;
+  const times = isLong ? u64 : u32;
+  return fullBox(type, isLong ? 1 : 0, flags, times(0, 0), fields, times(duration), ...rest);
 }
 
 function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {

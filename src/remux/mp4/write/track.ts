@@ -6,7 +6,6 @@ import type { Sample, TrackFormat } from "../../samples.ts";
 
 /** A track of a file that is written. */
 export interface TrackWriter {
-  readonly format: TrackFormat;
   setFormat(format: TrackFormat): void;
   write(sample: Sample): void;
   /** Appends the samples of the open chunk to the media data. */
@@ -41,7 +40,7 @@ export function createTrackWriter(
   first: TrackFormat,
   append: (chunk: Uint8Array) => number,
 ): TrackWriter {
-  const entries = createSampleEntries(first.sampleEntry);
+  const entries = createSampleEntries();
   const times = createTrackTimes(first.timescale);
   const sizes = createNumberList();
   const syncs = createNumberList();
@@ -49,13 +48,14 @@ export function createTrackWriter(
   const chunkRuns = createNumberList();
   let buffer: Buffer | undefined;
   let open = { bytes: 0, samples: 0, fromTicks: 0 };
+  let entry = entries.add(first.sampleEntry);
   let lastRun = { samples: 0, entry: 0 };
 
   function addChunk(bytes: Uint8Array, samples: number): void {
     chunks.push(append(bytes));
-    if (lastRun.samples === samples && lastRun.entry === entries.current) return;
-    lastRun = { samples, entry: entries.current };
-    for (const value of [chunks.length, samples, entries.current]) chunkRuns.push(value);
+    if (lastRun.samples === samples && lastRun.entry === entry) return;
+    lastRun = { samples, entry };
+    for (const value of [chunks.length, samples, entry]) chunkRuns.push(value);
   }
 
   function flush(): void {
@@ -75,13 +75,12 @@ export function createTrackWriter(
   }
 
   return {
-    format: first,
     setFormat(format) {
       if (format.kind !== first.kind || format.timescale !== first.timescale) {
         throw new TypeError("a track keeps its kind and timescale");
       }
       flush();
-      entries.choose(format.sampleEntry);
+      entry = entries.add(format.sampleEntry);
     },
     write(sample) {
       if (sizes.length >= maxSamples) {

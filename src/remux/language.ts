@@ -25,7 +25,11 @@ export function bcp47ToMp4(tag: string | null): number {
 /** Returns the shortest BCP 47 tag for the language field of a media header; `null` if it has none. */
 export function mp4ToBcp47(packed: number): string | null {
   const letters = [10, 5, 0].map((shift) => ((packed >> shift) & 31) + 0x60);
-  const code = String.fromCharCode(...letters);
-  if (!/^[a-z]{3}$/.test(code) || code === "und") return null;
-  return Intl.getCanonicalLocales(code)[0] ?? null;
+  return iso639ToBcp47(String.fromCharCode(...letters));
+}
+
+/** Returns the shortest BCP 47 tag for an ISO 639-2 code; `null` for `und` and what is no code. */
+export function iso639ToBcp47(code: string): string | null {
+  if (!/^[a-z]{3}$/i.test(code) || code.toLowerCase() === "und") return null;
+  return new Intl.Locale(code).language;
 }
