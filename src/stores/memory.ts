@@ -87,10 +87,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     },
 
     async list({ limit, state, before = Infinity }) {
-      const found = [...opened().values()].filter(
-        (entry) => entry.seq < before && (state === undefined || entry.state === state),
-      );
-      return toPage(found.slice(-limit - 1).toReversed(), limit);
+      const found: Entry[] = [];
+      for (const entry of [...opened().values()].reverse()) {
+        if (found.length > limit) break;
+        if (entry.seq < before && (state === undefined || entry.state === state)) found.push(entry);
+      }
+      return toPage(found, limit);
     },
 
     async update(id, change, given = {}) {
