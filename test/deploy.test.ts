@@ -1,17 +1,20 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { Config } from "../src/config.ts";
 import { startService } from "./process/service.ts";
 
+const run = promisify(execFile);
 const top = new URL("../", import.meta.url);
 const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
 const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
+const readme = readFileSync(new URL("README.md", top), "utf8");
 
 describe("the image", () => {
   it("is built from files that exist", () => {
@@ -82,6 +85,23 @@ describe("the compose file", () => {
     const [, replicas] = /^ {2}api:\n(?:.*\n)*?.*replicas: (\d+)/m.exec(compose) ?? [];
     expect(Number(replicas)).toBeGreaterThan(0);
     expect(Number(last) - Number(first) + 1).toBe(Number(replicas));
+  });
+});
+
+describe("README's commands for containers", () => {
+  it("write the password once, for the owner only, to a file that git ignores", async () => {
+    const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(readme) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), "unreel-"));
+    mkdirSync(join(folder, "deploy"));
+    const file = join(folder, "deploy/.env");
+    await run("sh", ["-c", command], { cwd: folder });
+    const first = readFileSync(file, "utf8");
+    expect(first).toMatch(/^POSTGRES_PASSWORD=[0-9a-f]{32}\n$/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await run("sh", ["-c", command], { cwd: folder });
+    expect(readFileSync(file, "utf8")).toBe(first);
+    rmSync(folder, { recursive: true });
+    expect(readFileSync(new URL(".gitignore", top), "utf8").split("\n")).toContain(".env");
   });
 });
 
