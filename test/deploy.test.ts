@@ -120,6 +120,11 @@ describe("README's commands for containers", () => {
       expect(names).toEqual(expect.arrayContaining(words.map((word) => word.replace(/=.*/, ""))));
     }
   });
+
+  it("give the container an init process and keep the health check in Podman", () => {
+    expect(readme).toMatch(/docker run --init -p 127\.0\.0\.1:/);
+    expect(readme).toContain("podman build --format docker");
+  });
 });
 
 /** Returns the name and the text of each service in the compose file. */
