@@ -1,17 +1,20 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { Config } from "../src/config.ts";
 import { startService } from "./process/service.ts";
 
+const run = promisify(execFile);
 const top = new URL("../", import.meta.url);
 const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
 const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
+const readme = readFileSync(new URL("README.md", top), "utf8");
 
 describe("the image", () => {
   it("is built from files that exist", () => {
@@ -36,11 +39,13 @@ describe("the image", () => {
   });
 
   it("fills the compile cache with programs that end as the build expects", async () => {
+    const [, flag] = /^ENV NODE_OPTIONS=(\S+)$/m.exec(dockerfile) ?? [];
+    expect(flag).toBe("--disable-wasm-trap-handler");
     const programs = dockerfile.matchAll(/(PORT=none )?node (src\S+) 2>&1 \| grep "([^"]+)"/g);
     const checks = [...programs].map(async ([, port, program = "", text]) => {
       const child = execFile(process.execPath, [program], {
         cwd: top,
-        env: port === undefined ? {} : { PORT: "none" },
+        env: { NODE_OPTIONS: flag, ...(port === undefined ? {} : { PORT: "none" }) },
       });
       const [stderr] = await Promise.all([readText(child.stderr!), once(child, "exit")]);
       expect(stderr).toContain(text);
@@ -75,13 +80,60 @@ describe("the compose file", () => {
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
   });
 
-  it("publishes one port for each api process", () => {
-    const [, first, last] = /ports: \["127\.0\.0\.1:(\d+)-(\d+):3000"\]/.exec(compose) ?? [];
-    const [, replicas] = /^ {2}api:\n(?:.*\n)*?.*replicas: (\d+)/m.exec(compose) ?? [];
-    expect(Number(replicas)).toBeGreaterThan(0);
-    expect(Number(last) - Number(first) + 1).toBe(Number(replicas));
+  it("publishes a port of its own for each api process, on loopback only", () => {
+    const ports = [...compose.matchAll(/^ +ports: \["(.+)"\]/gm)].map(([, port]) => port);
+    expect(ports).toEqual(["127.0.0.1:3000:3000", "127.0.0.1:3001:3000"]);
+  });
+
+  it("builds the image once and pulls it for no service", () => {
+    const services = serviceTexts().filter(([name]) => name !== "postgres");
+    const builds = services.filter(([, text]) => text.includes("build:"));
+    expect(builds.map(([name]) => name)).toEqual(["api-1"]);
+    const pullsNever = services.filter(([, text]) => text.includes("pull_policy: never"));
+    expect(pullsNever.map(([name]) => name)).toEqual(["api-2", "worker"]);
   });
 });
+
+describe("README's commands for containers", () => {
+  it("write the password once, for the owner only, to a file that git ignores", async () => {
+    const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(readme) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), "unreel-"));
+    mkdirSync(join(folder, "deploy"));
+    const file = join(folder, "deploy/.env");
+    await run("sh", ["-c", command], { cwd: folder });
+    const first = readFileSync(file, "utf8");
+    expect(first).toMatch(/^POSTGRES_PASSWORD=[0-9a-f]{32}\n$/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await run("sh", ["-c", command], { cwd: folder });
+    expect(readFileSync(file, "utf8")).toBe(first);
+    rmSync(folder, { recursive: true });
+    expect(readFileSync(new URL(".gitignore", top), "utf8").split("\n")).toContain(".env");
+  });
+
+  it("name services that the compose file has", () => {
+    const names = serviceTexts().map(([name]) => name);
+    const commands = [...readme.matchAll(/^docker compose -f (\S+) up (.*?)(?: {2,}#.*)?$/gm)];
+    expect(commands).toHaveLength(4);
+    for (const [, file, args = ""] of commands) {
+      expect(file).toBe("deploy/compose.yaml");
+      const words = args.split(" ").filter((word) => !word.startsWith("-"));
+      expect(names).toEqual(expect.arrayContaining(words.map((word) => word.replace(/=.*/, ""))));
+    }
+  });
+
+  it("give the container an init process and keep the health check in Podman", () => {
+    expect(readme).toMatch(/docker run --init -p 127\.0\.0\.1:/);
+    expect(readme).toContain("podman build --format docker");
+  });
+});
+
+/** Returns the name and the text of each service in the compose file. */
+function serviceTexts(): [name: string, text: string][] {
+  const [, services = ""] = /^services:\n((?: .*\n|\n)*)/m.exec(compose) ?? [];
+  return [...services.matchAll(/^ {2}(\S+):\n((?: {4}.*\n)*)/gm)].map(
+    ([, name = "", text = ""]) => [name, text],
+  );
+}
 
 /** Runs the image's health check for the service on `port`; returns its exit code. */
 async function checkHealth(port: string): Promise<number | null> {
