@@ -7,6 +7,7 @@ import { createDamageReport } from "./damage-report.ts";
 import { claimDocument, type ListedTask, parseTask, toPage, updateDocument } from "./documents.ts";
 import { assertQueueNotFull, defaultMaxQueued, delayOf, storeClosedError } from "./rules.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./sqlite/database.ts";
+import { createFileCheck } from "./sqlite/file-check.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
@@ -31,7 +32,8 @@ interface Written<T> {
  * Opens a durable store in one file, for one process at a time. Writes that arrive together share one
  * transaction and one sync of the disk. Reads see writes that are not on the disk yet, and do not wait.
  *
- * The newest 10,000 records are checked for damage when it is opened.
+ * If the file is removed, moved or replaced, writes reject with `unavailable`, and reads still find what the
+ * open file has. The newest 10,000 records are checked for damage when it is opened.
  *
  * @throws ServiceError `unavailable` if the file cannot be used; the message says why.
  */
@@ -48,7 +50,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const tasks = createTaskTable(statements);
   const keys = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
-  const commits = createGroupCommit(db, wal.flush, tasks.mark);
+  const check = createFileCheck(db, path, logger);
+  const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
   let closed: Promise<void> | undefined;
 
   async function finish(): Promise<void> {
