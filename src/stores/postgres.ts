@@ -11,7 +11,7 @@ import { claimNextAndCommit } from "./postgres/claim.ts";
 import { connectionConfig } from "./postgres/connection.ts";
 import type { Sql } from "./postgres/database.ts";
 import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
-import { probe } from "./postgres/migrations.ts";
+import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
 import {
@@ -61,6 +61,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { database, jobs, feed } = resources;
   const mutex = createKeyedMutex();
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  let pinging: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
 
   /** Runs after earlier writes under the same name. */
@@ -158,7 +159,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
 
-    ping: () => read(() => probe(database)),
+    /** Calls at the same time share one probe. */
+    ping: () =>
+      (pinging ??= read(() => probe(database, jobs)).finally(() => {
+        pinging = undefined;
+      })),
 
     close() {
       closing ??= mutex.onIdle().then(resources.close);

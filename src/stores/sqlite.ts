@@ -10,6 +10,7 @@ import { endImpossibleDelays, openDatabase, suspectRows } from "./sqlite/databas
 import { createFileCheck } from "./sqlite/file-check.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
+import { createSpaceProbe } from "./sqlite/space-probe.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { type ClaimState, createTaskTable } from "./sqlite/task-table.ts";
 import { createWalSync } from "./sqlite/wal-sync.ts";
@@ -51,11 +52,14 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const keys = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
   const check = createFileCheck(db, path, logger);
+  const space = createSpaceProbe(path);
   const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
+  let pinging: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
 
   async function finish(): Promise<void> {
     await commits.finish();
+    await space.close();
     await wal.close();
     db.close();
   }
@@ -92,6 +96,17 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       if (changed !== undefined) return { row, ...changed };
       tasks.save(row, { ...row, claimable: 0, dueAtMs: null });
     }
+  }
+
+  /** The space first: on a full disk the write of each probe would use up what is freed. */
+  async function ping(): Promise<void> {
+    if (closed !== undefined) throw storeClosedError("sqlite");
+    check();
+    await space.check();
+    await write(() => {
+      statements.probe.run();
+      return { result: undefined };
+    });
   }
 
   return {
@@ -169,11 +184,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         return { result: true };
       }),
 
+    /** Calls at the same time share one probe. */
     ping: () =>
-      write(() => {
-        statements.probe.run();
-        return { result: undefined };
-      }),
+      (pinging ??= ping().finally(() => {
+        pinging = undefined;
+      })),
 
     close: () => (closed ??= finish()),
   };
