@@ -12,7 +12,10 @@ const pageBytes = 4096;
 
 it("on a disk that is full a service is ready only when it can store a task, and loses none", async (test) => {
   const dataDir = mountSmallDisk("8m");
-  if (dataDir === undefined) return test.skip("needs the right to mount a disk");
+  if (dataDir === undefined) {
+    test.skip("needs the right to mount a disk");
+    return;
+  }
   const start = () => startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
   const service = await start();
   onTestFinished(async () => void (await service.end("SIGKILL")));
@@ -23,8 +26,8 @@ it("on a disk that is full a service is ready only when it can store a task, and
   // The disk gets a page at a time.
   while (accepted.length < 5) {
     const { status } = await fetch(`${service.url}/health/ready`);
+    expect([200, 503]).toContain(status);
     if (status === 200) accepted.push(await post(service));
-    else expect(status).toBe(503);
     refusals += Number(status === 503);
     truncateSync(ballast, statSync(ballast).size - pageBytes);
   }
