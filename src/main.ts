@@ -17,6 +17,8 @@ await start().catch((error: unknown) => {
 
 /** Settings → services → listen → run tasks → wait for a signal → close the services. */
 async function start(): Promise<void> {
+  // URLs of pages and media carry tokens: what the service creates is for its user alone.
+  process.umask(0o077);
   const config = readConfig();
   const logger = pino({ level: config.LOG_LEVEL });
   const drain = new AbortController();

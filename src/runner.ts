@@ -1,3 +1,4 @@
+import { type ClockOptions, createClock } from "./stores/clock.ts";
 import type { TaskStore } from "./stores/store.ts";
 import type { TaskEvent } from "./task-events.ts";
 import { startTaskLease } from "./runner/task-lease.ts";
@@ -9,7 +10,7 @@ import { type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
 import { hostOf } from "./task.ts";
 
-export interface RunnerOptions extends Omit<RunDeps, "now" | "random"> {
+export interface RunnerOptions extends Omit<RunDeps, "now" | "random">, ClockOptions {
   store: TaskStore;
   /** Tasks that run at a time; 0: none. */
   concurrency: number;
@@ -19,8 +20,6 @@ export interface RunnerOptions extends Omit<RunDeps, "now" | "random"> {
   leaseMs?: number;
   /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
   /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
 }
@@ -46,8 +45,9 @@ const pollMs = 1_000;
  */
 export function createRunner(options: RunnerOptions): Runner {
   const { store, files, logger, concurrency, perHost, retentionS = 0 } = options;
-  const { leaseMs = 30_000, now = () => new Date(), random = Math.random } = options;
-  const deps: RunDeps = { ...options, now, random };
+  const { leaseMs = 30_000, random = Math.random } = options;
+  const clock = createClock(options);
+  const deps: RunDeps = { ...options, now: clock.now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   const runs = new Set<TaskRun>();
@@ -148,7 +148,7 @@ export function createRunner(options: RunnerOptions): Runner {
       const { signal } = stopping;
       const background = [cleanup.cleanUpAll(signal)];
       if (retentionS > 0)
-        background.push(deleteExpired({ store, files, retentionS, signal, logger, now }));
+        background.push(deleteExpired({ store, files, retentionS, signal, logger, clock }));
       finish = async () => {
         clearInterval(poll);
         await Promise.all(background);

@@ -52,6 +52,32 @@ export function oneOf<const T extends readonly string[]>(
   return schema as TUnsafe<T[number]>;
 }
 
+/**
+ * Returns the same schema in TypeBox's own kinds. TypeBox compiles these to one function; it interprets ours,
+ * which takes ten times as long.
+ */
+export function withNativeKinds(schema: TSchema): TSchema {
+  if (isNullable(schema)) return Type.Union([withNativeKinds(schema[inner]), Type.Null()]);
+  const { enum: values, properties, patternProperties, items } = schema;
+  if (schema[Kind] === "StringEnum") return Type.Union(values.map((v: string) => Type.Literal(v)));
+  return {
+    ...schema,
+    ...(properties && { properties: mapSchemas(properties) }),
+    ...(patternProperties && { patternProperties: mapSchemas(patternProperties) }),
+    ...(items && { items: withNativeKinds(items) }),
+  };
+}
+
+function isNullable(schema: TSchema): schema is NullableSchema {
+  return schema[Kind] === "Nullable";
+}
+
+function mapSchemas(schemas: Record<string, TSchema>): Record<string, TSchema> {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [name, withNativeKinds(schema)]),
+  );
+}
+
 export const nullableText = (description: string) => nullable(Type.String(), description);
 export const nullableCount = (description: string) =>
   nullable(Type.Integer({ minimum: 0 }), description);

@@ -12,7 +12,8 @@ export function diskError(tried: string, error: unknown): unknown {
   // Node's own codes (ERR_…) are defects of this program.
   if (!/^E[A-Z0-9]+$/.test(code)) return error;
   const isFull = code === "ENOSPC" || code === "EDQUOT";
-  const message = `cannot ${tried}: file system error ${code}`;
+  const reason = code === "ELOOP" ? "a symbolic link is in its place" : `file system error ${code}`;
+  const message = `cannot ${tried}: ${reason}`;
   return new ServiceError(isFull ? "disk_full" : "unavailable", message, { cause: error });
 }
 

@@ -1,12 +1,14 @@
-import { mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
+import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileStore } from "./files.ts";
+import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
  * Opens a file store on disk: results are `<folder>/files/<id>`, work folders `<folder>/parts/<id>/`. Both
- * are on one file system, as a result is moved by renaming it. Folders are created on first use.
+ * are on one file system, as a result is moved by renaming it. Folders are created on first use. In these two
+ * folders no symbolic link is followed.
  */
 export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
@@ -17,6 +19,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       attempt(`create the work folder of task ${id}`, async () => {
         const path = join(workFolders, requireTaskId(id));
         await mkdir(path, { recursive: true });
+        assertKind(path, await lstat(path), "folder");
         return path;
       }),
 
@@ -27,8 +30,10 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     saveResult: (id, path) =>
       attempt(`save the file of task ${id}`, async () => {
+        const result = join(results, requireTaskId(id));
+        assertKind(path, await lstat(path), "file");
         await createFolder(results);
-        await rename(path, join(results, requireTaskId(id)));
+        await rename(path, result);
         await syncFolder(results);
         await syncFolder(dirname(path));
         await removeFolder(join(workFolders, id));
@@ -37,10 +42,13 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     open: (id) =>
       attempt(`open the file of task ${id}`, async () => {
         if (!isTaskId(id)) return undefined;
-        const handle = await unlessMissing(open(join(results, id), "r"), undefined);
+        const path = join(results, id);
+        const handle = await unlessMissing(open(path, noFollow.read), undefined);
         if (handle === undefined) return undefined;
         try {
-          return { handle, size: (await handle.stat()).size };
+          const found = await handle.stat();
+          assertKind(path, found, "file");
+          return { handle, size: found.size };
         } catch (error) {
           await handle.close();
           throw error;

@@ -5,7 +5,8 @@ import type { FileHandle } from "node:fs/promises";
  * implemented from this text alone.
  *
  * A task has at most one result. It appears complete or not at all, and survives `SIGKILL` and power
- * loss. Ids are task ids; any other text is an unknown id, never a path. Errors are `ServiceError` with
+ * loss. What somebody has put in their place is not followed, if it is a symbolic link, and refused with
+ * `unavailable`; removing it removes the link alone. Ids are task ids; any other text is an unknown id, never a path. Errors are `ServiceError` with
  * the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
  */
 export interface FileStore {

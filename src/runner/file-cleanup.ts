@@ -1,5 +1,6 @@
 import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
+import { DamagedTaskError } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
 import type { KeyedMutex } from "../keyed-mutex.ts";
@@ -8,8 +9,9 @@ export interface FileCleanup {
   /** Removes the unneeded files of a task once its run has ended. Never rejects. */
   cleanUp(id: string): Promise<void>;
   /**
-   * Does the same for every task that has files, until `signal` is aborted. Leaves results of tasks that the
-   * store does not know, which may belong to another store, and logs their number. Never rejects.
+   * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose
+   * records are damaged, and results of tasks that the store does not know, which may belong to another store;
+   * logs the number of the latter. Never rejects.
    */
   cleanUpAll(signal: AbortSignal): Promise<void>;
 }
@@ -36,7 +38,8 @@ export function createFileCleanup(deps: {
     try {
       for (const id of await files.ids()) {
         if (signal.aborted) return;
-        const task = await store.get(id);
+        const task = await store.get(id).catch(damagedAsNull);
+        if (task === null) continue;
         // It was stored before it had files, so it was deleted since, or belongs to another store.
         if (task === undefined) {
           await files.removeWorkFolder(id);
@@ -51,6 +54,11 @@ export function createFileCleanup(deps: {
   }
 
   return { cleanUp, cleanUpAll };
+}
+
+function damagedAsNull(error: unknown): null {
+  if (error instanceof DamagedTaskError) return null;
+  throw error;
 }
 
 /**

@@ -28,15 +28,14 @@ export interface ProgressReport {
 export function createProgressReport(options: {
   bytesBefore: number;
   save: (progress: Progress, madeProgress: boolean) => Promise<void>;
-  now: () => Date;
 }): ProgressReport {
-  const { bytesBefore, save, now } = options;
+  const { bytesBefore, save } = options;
   const measure = createSpeedometer();
   let latest: DownloadProgress | undefined;
   let hasProgressed = false;
   // The run has saved that the download begins.
   let savedStage: Progress["stage"] = "downloading";
-  let savedMs = now().getTime();
+  let savedMs = performance.now();
   // Times of the last saves. The run makes two of its own before the engine reports.
   const saves = [savedMs, savedMs];
   let timer: NodeJS.Timeout | undefined;
@@ -47,9 +46,9 @@ export function createProgressReport(options: {
     if (isClosed || saving !== undefined || latest === undefined) return;
     const isFirstProgress = !hasProgressed && (latest.downloaded_bytes ?? 0) > bytesBefore;
     const isUrgent = isFirstProgress || latest.stage !== savedStage;
-    const dueMs = isUrgent ? 0 : savedMs + intervalMs;
-    const allowedMs = (saves.at(-maxPerSecond) ?? 0) + 1_000;
-    const waitMs = Math.max(dueMs, allowedMs) - now().getTime();
+    const dueMs = isUrgent ? -Infinity : savedMs + intervalMs;
+    const allowedMs = (saves.at(-maxPerSecond) ?? -Infinity) + 1_000;
+    const waitMs = Math.max(dueMs, allowedMs) - performance.now();
     if (waitMs > 0) {
       timer ??= setTimeout(
         () => {
@@ -63,13 +62,13 @@ export function createProgressReport(options: {
     }
     clearTimeout(timer);
     timer = undefined;
-    const progress = measure(latest, now().getTime());
+    const progress = measure(latest, performance.now());
     latest = undefined;
     saving = write(progress, isFirstProgress);
   }
 
   async function write(progress: Progress, isFirstProgress: boolean): Promise<void> {
-    savedMs = now().getTime();
+    savedMs = performance.now();
     saves.push(savedMs);
     if (saves.length > maxPerSecond) saves.shift();
     savedStage = progress.stage;

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../errors.ts";
 import type { FileStore } from "../files/files.ts";
+import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
 import { logOutages } from "./outage.ts";
@@ -18,6 +19,9 @@ const longestPauseMs = 60_000;
  * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted. Pauses
  * for a tenth of `retentionS`, at most a minute, between two passes. Several processes may do so at the same
  * time. Never rejects.
+ *
+ * Of the time of day and the steady clock the earlier one counts: a clock that is set forward while this runs
+ * deletes nothing too early.
  */
 export async function deleteExpired(options: {
   store: TaskStore;
@@ -25,16 +29,17 @@ export async function deleteExpired(options: {
   retentionS: number;
   signal: AbortSignal;
   logger: Pick<BaseLogger, "error" | "info">;
-  now: () => Date;
+  clock: Clock;
 }): Promise<void> {
-  const { store, files, retentionS, signal, logger, now } = options;
+  const { store, files, retentionS, signal, logger, clock } = options;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
   async function pass(state: Task["state"]): Promise<void> {
     let before: number | undefined;
     do {
       const { tasks, next } = await store.list({ state, limit: batchSize, before });
-      const endsBefore = new Date(now().getTime() - retentionS * 1000).toISOString();
+      const nowMs = Math.min(clock.now().getTime(), clock.steadyMs());
+      const endsBefore = new Date(nowMs - retentionS * 1000).toISOString();
       const expired = tasks.filter(({ finished_at }) => (finished_at ?? endsBefore) < endsBefore);
       await Promise.all(expired.map(deleteTask));
       before = next;

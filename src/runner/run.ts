@@ -44,7 +44,6 @@ export async function runTask(
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
     save: (saved, madeProgress) => taskLease.update({ progress: saved }, { madeProgress }),
-    now,
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };

@@ -1,10 +1,15 @@
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ServiceError } from "../errors.ts";
-import type { State, Task } from "../task.ts";
+import { withNativeKinds } from "../schema.ts";
+import { type State, Task } from "../task.ts";
 import { changeTask, type TaskChange } from "../task-changes.ts";
+import type { DamageReport } from "./damage-report.ts";
+import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";
 
 /** What a store keeps of a task, besides its position in the queue. */
 export interface StoredTask {
+  id: string;
   state: State;
   /** The task as JSON. */
   document: string;
@@ -17,23 +22,41 @@ export interface StoredTask {
 export interface ChangedTask {
   task: Task;
   /** What to store of it. */
-  stored: Omit<StoredTask, "lease">;
+  stored: Omit<StoredTask, "id" | "lease">;
 }
 
-export function parseTask(document: string): Task {
-  return JSON.parse(document);
+/** A row of a list. */
+export interface ListedTask extends Pick<StoredTask, "id" | "document"> {
+  seq: number;
+}
+
+const taskCheck = TypeCompiler.Compile(withNativeKinds(Task));
+
+const isTask = (value: unknown): value is Task => taskCheck.Check(value);
+
+/** @throws DamagedTaskError if the document is no task. */
+export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">): Task {
+  let value: unknown;
+  try {
+    value = JSON.parse(document);
+  } catch (cause) {
+    throw new DamagedTaskError(id, "not JSON", cause);
+  }
+  if (isTask(value)) return value;
+  throw new DamagedTaskError(id, "not a task");
 }
 
 /**
  * Returns the page of at most `limit` tasks; `found` has at most one more, which shows that there is a
- * next page.
+ * next page. Damaged rows count, but are reported instead.
  */
 export function toPage(
-  found: readonly { seq: number; document: string }[],
+  found: readonly ListedTask[],
   limit: number,
+  report: DamageReport,
 ): TaskPage {
   const page = found.slice(0, limit);
-  const tasks = page.map(({ document }) => parseTask(document));
+  const tasks = page.flatMap((row) => report.unlessDamaged(row, () => parseTask(row)) ?? []);
   const last = page.at(-1);
   return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
 }
@@ -49,16 +72,20 @@ export function updateDocument(
   { lease, from, madeProgress = false }: UpdateOptions,
   now: Date,
 ): ChangedTask {
-  const before = parseTask(stored.document);
+  const before = parseTask(stored);
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
   const isReset = madeProgress || change.state !== undefined;
   return toChanged(changeTask(before, change, now), isReset ? 0 : stored.stalledCount);
 }
 
-/** Makes a task run for a claim. The run of a dead worker continues: same attempt, its progress kept. */
+/**
+ * Makes a task run for a claim. The run of a dead worker continues: same attempt, its progress kept.
+ *
+ * @throws DamagedTaskError
+ */
 export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
-  const before = parseTask(stored.document);
+  const before = parseTask(stored);
   if (before.state !== "running") {
     const change = { state: "running", attempts: before.attempts + 1 } as const;
     return toChanged(changeTask(before, change, now), stored.stalledCount);

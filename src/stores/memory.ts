@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { changeEvent, createTaskEvents, deletedEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
+import { createClock } from "./clock.ts";
+import { createDamageReport } from "./damage-report.ts";
 import { claimDocument, parseTask, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
+  delayOf,
   duplicateTaskError,
   idempotencyMismatchError,
   storeClosedError,
@@ -15,7 +18,7 @@ import { type Idempotency, idempotencyTtlMs, type StoreOptions, type TaskStore }
 interface Entry extends StoredTask {
   seq: number;
   host: string;
-  /** When a claim may take the task, Unix milliseconds; Infinity: never. */
+  /** When a claim may take the task, by the steady clock; Infinity: never. */
   claimableAtMs: number;
 }
 
@@ -24,8 +27,9 @@ interface Entry extends StoredTask {
  * meant for some thousands of them.
  */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
-  const { maxQueued = defaultMaxQueued, now = () => new Date() } = options;
-  const { events = createTaskEvents() } = options;
+  const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
+  const { now, steadyMs } = createClock(options);
+  const damage = createDamageReport(undefined);
   /** By id, oldest first. */
   const entries = new Map<string, Entry>();
   /** By idempotency key. */
@@ -53,11 +57,17 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     throw idempotencyMismatchError(idempotency);
   }
 
-  function put({ id }: Pick<Task, "id">, entry: Entry): Task {
+  function put(entry: Entry): Task {
+    const { id } = entry;
     queued += Number(entry.state === "queued") - Number(entries.get(id)?.state === "queued");
     entries.set(id, entry);
     events.publish(changeEvent({ id, state: entry.state }, entry.document));
-    return parseTask(entry.document);
+    return parseTask(entry);
+  }
+
+  function claimableAt(state: State, runAfter?: Date): number {
+    if (state !== "queued") return Infinity;
+    return runAfter === undefined ? 0 : steadyMs() + delayOf(runAfter, now());
   }
 
   return {
@@ -65,25 +75,25 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async create(task, idempotency) {
       opened();
-      const nowMs = now().getTime();
+      const { id, state, url } = task;
+      const nowMs = steadyMs();
       const earlier = idempotency && recall(idempotency, nowMs);
-      if (earlier !== undefined) return parseTask(earlier);
+      if (earlier !== undefined) return parseTask({ id, document: earlier });
       assertQueueNotFull(queued, maxQueued);
-      if (entries.has(task.id)) throw duplicateTaskError(task.id);
-      const { state } = task;
+      if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
       if (idempotency !== undefined) {
         const { key, fingerprint } = idempotency;
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
-      const stored = { state, document, lease: null, stalledCount: 0 };
+      const stored = { id, state, document, lease: null, stalledCount: 0 };
       const claimableAtMs = claimableAt(state);
-      return put(task, { seq: ++lastSeq, host: hostOf(task.url), claimableAtMs, ...stored });
+      return put({ seq: ++lastSeq, host: hostOf(url), claimableAtMs, ...stored });
     },
 
     async get(id) {
       const entry = opened().get(id);
-      return entry && parseTask(entry.document);
+      return entry && parseTask(entry);
     },
 
     async list({ limit, state, before = Infinity }) {
@@ -92,41 +102,41 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         if (found.length > limit) break;
         if (entry.seq < before && (state === undefined || entry.state === state)) found.push(entry);
       }
-      return toPage(found, limit);
+      return toPage(found, limit, damage);
     },
 
     async update(id, change, given = {}) {
       const entry = require(id);
-      const { task, stored } = updateDocument(entry, change, given, now());
-      if (change.state === undefined) return put(task, { ...entry, ...stored });
+      const { stored } = updateDocument(entry, change, given, now());
+      if (change.state === undefined) return put({ ...entry, ...stored });
       const claimableAtMs = claimableAt(change.state, given.runAfter);
-      return put(task, { ...entry, ...stored, lease: null, claimableAtMs });
+      return put({ ...entry, ...stored, lease: null, claimableAtMs });
     },
 
     async delete(id) {
-      const { document, state } = require(id);
+      const entry = require(id);
       entries.delete(id);
-      queued -= Number(state === "queued");
+      queued -= Number(entry.state === "queued");
       events.publish(deletedEvent(id));
-      return parseTask(document);
+      return parseTask(entry);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
-      const at = now();
+      const nowMs = steadyMs();
       const isClaimable = ({ claimableAtMs, host }: Entry) =>
-        claimableAtMs <= at.getTime() && !exceptHosts.includes(host);
+        claimableAtMs <= nowMs && !exceptHosts.includes(host);
       const entry = opened().values().find(isClaimable);
       if (entry === undefined) return undefined;
-      const { task, stored } = claimDocument(entry, at);
+      const { task, stored } = claimDocument(entry, now());
       const lease = randomUUID();
-      put(task, { ...entry, ...stored, lease, claimableAtMs: at.getTime() + leaseMs });
+      put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs });
       return { task, lease, stalledCount: stored.stalledCount };
     },
 
     async heartbeat(id, lease, leaseMs) {
       const entry = opened().get(id);
       if (entry?.lease !== lease) return false;
-      entry.claimableAtMs = now().getTime() + leaseMs;
+      entry.claimableAtMs = steadyMs() + leaseMs;
       return true;
     },
 
@@ -138,8 +148,4 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       keys.clear();
     },
   };
-}
-
-function claimableAt(state: State, runAfter?: Date): number {
-  return state === "queued" ? (runAfter?.getTime() ?? 0) : Infinity;
 }

@@ -3,13 +3,15 @@ import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
 import type { State } from "../task.ts";
 import { createKeyedMutex } from "../keyed-mutex.ts";
+import { createClock } from "./clock.ts";
+import { createDamageReport } from "./damage-report.ts";
 import { parseTask, toPage, updateDocument } from "./documents.ts";
 import { createBatchInserter } from "./postgres/batch-inserter.ts";
 import { claimNextAndCommit } from "./postgres/claim.ts";
 import { connectionConfig } from "./postgres/connection.ts";
 import type { Sql } from "./postgres/database.ts";
 import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
-import { probe } from "./postgres/migrations.ts";
+import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
 import {
@@ -21,10 +23,10 @@ import {
   saveRowAndCommit,
   type TaskRow,
 } from "./postgres/task-rows.ts";
-import { defaultMaxQueued, storeClosedError } from "./rules.ts";
+import { defaultMaxQueued, delayOf, storeClosedError } from "./rules.ts";
 import type { StoreOptions, TaskStore } from "./store.ts";
 
-export interface PostgresStoreOptions extends Pick<StoreOptions, "maxQueued" | "now"> {
+export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
   /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
   url: string;
   /** Seconds without a heartbeat after which a worker counts as dead, at least 10; default 10. */
@@ -43,8 +45,10 @@ export interface PostgresStoreOptions extends Pick<StoreOptions, "maxQueued" | "
  * database cannot be used. No message holds the password.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<TaskStore> {
-  const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, now = () => new Date() } = options;
-  const { clock, logger } = options;
+  const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, clock, logger } = options;
+  const { now, steadyMs } = createClock(options);
+  const steadyNow = () => new Date(steadyMs());
+  const damage = createDamageReport(logger);
   const onWarning = createWarningLog(logger);
   const connection = connectionConfig(url);
   const resources = await openPostgresResources({
@@ -56,7 +60,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   });
   const { database, jobs, feed } = resources;
   const mutex = createKeyedMutex();
-  const insert = createBatchInserter({ database, jobs, maxQueued, now, onCommit });
+  const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  let pinging: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
 
   /** Runs after earlier writes under the same name. */
@@ -76,7 +81,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   /** `newest` is the number of the last event that was committed, `count` the number of events. */
   function onCommit(newest: number, count: number): void {
     if (!isPruningDue(newest, count)) return;
-    mutex.runExclusive("pruning", () => prune(database, newest, now())).catch(onWarning);
+    mutex.runExclusive("pruning", () => prune(database, newest, steadyNow())).catch(onWarning);
   }
 
   /** Ends the lease of a task that changes its state, and removes its job; a queued task gets a new one. */
@@ -84,7 +89,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     if (row.job !== null) await jobs.remove(sql, row.job);
     if (state !== "queued") return { job: null, lease: null };
     const job = randomUUID();
-    await jobs.add(sql, [{ ...row, job, runAfter }]);
+    const delayMs = runAfter && delayOf(runAfter, now());
+    await jobs.add(sql, [{ ...row, job, delayMs }]);
     return { job, lease: null };
   }
 
@@ -93,18 +99,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     async create(task, idempotency) {
       const accepted = structuredClone(task);
+      const { id } = accepted;
       const key = idempotency && { ...idempotency };
-      return parseTask(await write(accepted.id, () => insert(accepted, key)));
+      return parseTask({ id, document: await write(id, () => insert(accepted, key)) });
     },
 
     get: (id) =>
       read(async () => {
         const document = await readDocument(database, id);
-        return document === undefined ? undefined : parseTask(document);
+        return document === undefined ? undefined : parseTask({ id, document });
       }),
 
     list: ({ limit, ...query }) =>
-      read(async () => toPage(await readPage(database, { ...query, limit: limit + 1 }), limit)),
+      read(async () => {
+        const found = await readPage(database, { ...query, limit: limit + 1 });
+        return toPage(found, limit, damage);
+      }),
 
     async update(id, change, updateOptions = {}) {
       const changes = structuredClone(change);
@@ -126,19 +136,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     delete: (id) =>
       write(id, async () => {
-        const [document, number] = await database.transaction(async (sql) => {
+        const [removed, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
           if (row.job !== null) await jobs.remove(sql, row.job);
-          return [row.document, await removeRowAndCommit(sql, row)] as const;
+          return [row, await removeRowAndCommit(sql, row)] as const;
         });
         onCommit(number, 1);
-        return parseTask(document);
+        return damage.unlessDamaged(removed, () => parseTask(removed));
       }),
 
     async claim({ exceptHosts = [] }) {
       const hosts = [...exceptHosts];
       return write("claims", async () => {
-        const claimed = await claimNextAndCommit({ database, jobs, now }, hosts);
+        const claimed = await claimNextAndCommit({ database, jobs, now, damage }, hosts);
         if (claimed === undefined) return undefined;
         const { number, ...claim } = claimed;
         onCommit(number, 1);
@@ -149,7 +159,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
 
-    ping: () => read(() => probe(database)),
+    /** Calls at the same time share one probe. */
+    ping: () =>
+      (pinging ??= read(() => probe(database, jobs)).finally(() => {
+        pinging = undefined;
+      })),
 
     close() {
       closing ??= mutex.onIdle().then(resources.close);

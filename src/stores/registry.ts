@@ -23,12 +23,12 @@ const openers: Readonly<Record<string, Opener>> = {
     if (location !== "") throw new Error("STORE_URL must end after memory:, nothing is kept");
     return createMemoryStore({ ...options, events: createTaskEvents({ logger }) });
   },
-  sqlite(location, { logger, ...options }) {
+  sqlite(location, options) {
     if (location.startsWith("//")) {
       throw new Error("STORE_URL must have a path after sqlite:, not a host");
     }
     const path = location || join(options.dataDir, "tasks.db");
-    return openSqliteStore({ ...options, path, events: createTaskEvents({ logger }) });
+    return openSqliteStore({ ...options, path, events: createTaskEvents(options) });
   },
   postgres: openPostgres,
   postgresql: openPostgres,

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors.ts";
-import type { Idempotency } from "./store.ts";
+import { type Idempotency, maxDelayMs } from "./store.ts";
 
 /** The rules that all stores share, and their errors. */
 
@@ -21,6 +21,14 @@ export function taskNotFoundError(id: string): ServiceError {
   return new ServiceError("not_found", `there is no task ${id.slice(0, 100)}`);
 }
 
+/** The record of a task is damaged; `reason` completes "it is …". */
+export class DamagedTaskError extends ServiceError {
+  constructor(id: string, reason: string, cause?: unknown) {
+    const message = `the record of task ${id.slice(0, 100)} is damaged: it is ${reason}`;
+    super("internal", message, { cause, retryable: false });
+  }
+}
+
 export function duplicateTaskError(id: string): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be stored: its id is taken`);
 }
@@ -38,6 +46,11 @@ export function assertKnownVersion(version: number, known: number): void {
   throw new Error(
     `its schema version is ${version}, and this release knows versions up to ${known}`,
   );
+}
+
+/** Returns how long a task that is queued at `now` waits for `runAfter`, milliseconds. */
+export function delayOf(runAfter: Date, now: Date): number {
+  return Math.min(Math.max(runAfter.getTime() - now.getTime(), 0), maxDelayMs);
 }
 
 export function storeClosedError(name: string): ServiceError {

@@ -1,19 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State } from "../task.ts";
-import { claimDocument, parseTask, toPage, updateDocument } from "./documents.ts";
-import { assertQueueNotFull, defaultMaxQueued, storeClosedError } from "./rules.ts";
-import { openDatabase } from "./sqlite/database.ts";
+import type { BaseLogger } from "pino";
+import { createClock } from "./clock.ts";
+import { createDamageReport } from "./damage-report.ts";
+import { claimDocument, type ListedTask, parseTask, toPage, updateDocument } from "./documents.ts";
+import { assertQueueNotFull, defaultMaxQueued, delayOf, storeClosedError } from "./rules.ts";
+import { endImpossibleDelays, openDatabase, suspectRows } from "./sqlite/database.ts";
+import { createFileCheck } from "./sqlite/file-check.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
+import { createSpaceProbe } from "./sqlite/space-probe.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { type ClaimState, createTaskTable } from "./sqlite/task-table.ts";
 import { createWalSync } from "./sqlite/wal-sync.ts";
-import type { StoreOptions, TaskStore } from "./store.ts";
+import { maxDelayMs, type StoreOptions, type TaskStore } from "./store.ts";
 
 export interface SqliteStoreOptions extends StoreOptions {
   /** The file; created with its folder if missing. */
   path: string;
+  /** Default: no log. */
+  logger?: Pick<BaseLogger, "info" | "error">;
 }
 
 /** What a write returns, and the change that it made. */
@@ -26,21 +33,33 @@ interface Written<T> {
  * Opens a durable store in one file, for one process at a time. Writes that arrive together share one
  * transaction and one sync of the disk. Reads see writes that are not on the disk yet, and do not wait.
  *
+ * If the file is removed, moved or replaced, writes reject with `unavailable`, and reads still find what the
+ * open file has. The newest 10,000 records are checked for damage when it is opened.
+ *
  * @throws ServiceError `unavailable` if the file cannot be used; the message says why.
  */
 export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
-  const { path, maxQueued = defaultMaxQueued, now = () => new Date() } = options;
+  const { path, maxQueued = defaultMaxQueued, logger } = options;
   const { events = createTaskEvents() } = options;
+  const { now, steadyMs } = createClock(options);
   const db = openDatabase(path);
+  db.prepare(endImpossibleDelays).run(steadyMs() + maxDelayMs);
+  const damage = createDamageReport(logger);
+  const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
+  for (const row of suspects) damage.unlessDamaged(row, () => parseTask(row));
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const keys = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
-  const commits = createGroupCommit(db, wal.flush, tasks.mark);
+  const check = createFileCheck(db, path, logger);
+  const space = createSpaceProbe(path);
+  const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
+  let pinging: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
 
   async function finish(): Promise<void> {
     await commits.finish();
+    await space.close();
     await wal.close();
     db.close();
   }
@@ -62,33 +81,61 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     }
   }
 
+  function claimStateAfter(state: State, runAfter: Date | undefined): ClaimState {
+    if (state !== "queued") return { claimable: 0, dueAtMs: null, lease: null };
+    const dueAtMs = runAfter === undefined ? null : steadyMs() + delayOf(runAfter, now());
+    return { claimable: dueAtMs === null ? 1 : 0, dueAtMs, lease: null };
+  }
+
+  /** Returns the claimed row, its task changed; takes rows that are damaged out of the queue. */
+  function claimOldest(nowMs: number, hosts: readonly string[]) {
+    for (;;) {
+      const row = tasks.oldestClaimable(nowMs, hosts);
+      if (row === undefined) return undefined;
+      const changed = damage.unlessDamaged(row, () => claimDocument(row, now()));
+      if (changed !== undefined) return { row, ...changed };
+      tasks.save(row, { ...row, claimable: 0, dueAtMs: null });
+    }
+  }
+
+  /** The space first: on a full disk the write of each probe would use up what is freed. */
+  async function ping(): Promise<void> {
+    if (closed !== undefined) throw storeClosedError("sqlite");
+    check();
+    await space.check();
+    await write(() => {
+      statements.probe.run();
+      return { result: undefined };
+    });
+  }
+
   return {
     events,
 
     async create({ ...task }, idempotency) {
+      const { id, state, url } = task;
       const document = JSON.stringify(task);
       const key = idempotency && { ...idempotency };
       const response = await write(() => {
-        const nowMs = now().getTime();
+        const nowMs = steadyMs();
         const earlier = key && keys.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
-        const { id, state, url } = task;
         tasks.insert(id, { state, host: hostOf(url), document });
         if (key !== undefined) keys.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
-      return parseTask(response);
+      return parseTask({ id, document: response });
     },
 
     get: (id) =>
       read(() => {
         const document = tasks.document(id);
-        return document === undefined ? undefined : parseTask(document);
+        return document === undefined ? undefined : parseTask({ id, document });
       }),
 
     list: ({ limit, state, before }) =>
-      read(() => toPage(tasks.page(limit + 1, state, before), limit)),
+      read(() => toPage(tasks.page(limit + 1, state, before), limit, damage)),
 
     async update(id, change, updateOptions = {}) {
       const changes = structuredClone(change);
@@ -110,18 +157,19 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       write(() => {
         const row = tasks.require(id);
         tasks.remove(row);
-        return { result: parseTask(row.document), event: deletedEvent(id) };
+        const result = damage.unlessDamaged(row, () => parseTask(row));
+        return { result, event: deletedEvent(id) };
       }),
 
     async claim({ leaseMs, exceptHosts = [] }) {
       const hosts = [...exceptHosts];
       return write(() => {
-        const at = now();
-        const row = tasks.oldestClaimable(at.getTime(), hosts);
-        if (row === undefined) return { result: undefined };
-        const { task, stored } = claimDocument(row, at);
+        const nowMs = steadyMs();
+        const claimed = claimOldest(nowMs, hosts);
+        if (claimed === undefined) return { result: undefined };
+        const { row, task, stored } = claimed;
         const lease = randomUUID();
-        const dueAtMs = at.getTime() + leaseMs;
+        const dueAtMs = nowMs + leaseMs;
         tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
         const { document, stalledCount } = stored;
         return { result: { task, lease, stalledCount }, event: changeEvent(task, document) };
@@ -132,22 +180,16 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       write(() => {
         const row = tasks.find(id);
         if (row?.lease !== lease) return { result: false };
-        tasks.extendLease(row, now().getTime() + leaseMs);
+        tasks.extendLease(row, steadyMs() + leaseMs);
         return { result: true };
       }),
 
+    /** Calls at the same time share one probe. */
     ping: () =>
-      write(() => {
-        statements.probe.run();
-        return { result: undefined };
-      }),
+      (pinging ??= ping().finally(() => {
+        pinging = undefined;
+      })),
 
     close: () => (closed ??= finish()),
   };
-}
-
-function claimStateAfter(state: State, runAfter: Date | undefined): ClaimState {
-  if (state !== "queued") return { claimable: 0, dueAtMs: null, lease: null };
-  const dueAtMs = runAfter?.getTime() ?? null;
-  return { claimable: dueAtMs === null ? 1 : 0, dueAtMs, lease: null };
 }

@@ -1,6 +1,7 @@
 import type { TaskEventPublisher, TaskEvents } from "../task-events.ts";
 import type { State, Task } from "../task.ts";
 import type { TaskChange } from "../task-changes.ts";
+import type { ClockOptions } from "./clock.ts";
 
 /**
  * Contract of a task store. It can be implemented from this text alone; the suite in
@@ -14,6 +15,11 @@ import type { TaskChange } from "../task-changes.ts";
  *   a durable store has put the change where `SIGKILL` and power loss do not reach it.
  * - **Copies.** Tasks go in and come out by value: changing an object that was passed in or returned
  *   changes nothing that is stored.
+ * - **Time.** Leases, delays and the life of idempotency keys are durations: setting the clock of a running
+ *   process neither ends nor extends them.
+ * - **Damage.** A stored record that is no task, because somebody or a failing disk changed it, is left out of
+ *   pages and claims, and logged once with its id and `seq`. `get` and `update` of it reject with a
+ *   `DamagedTaskError`; `delete` removes it.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
  *   nothing.
@@ -41,12 +47,15 @@ export interface TaskStore {
 
   get(id: string): Promise<Task | undefined>;
 
-  /** Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them. */
+  /**
+   * Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them; fewer
+   * if records are damaged.
+   */
   list(query: ListQuery): Promise<TaskPage>;
 
   /**
    * Applies `change` and returns the changed task. A change of state ends the lease; one to `queued`
-   * makes the task claimable from `options.runAfter` on (default: at once).
+   * makes the task claimable from `options.runAfter` on (default: at once; at most `maxDelayMs` from now).
    *
    * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
    * the task now, or if `options.from` is given and does not contain the task's state, which the message
@@ -54,8 +63,8 @@ export interface TaskStore {
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
-  /** Removes the task, whatever its state, and returns what was removed. */
-  delete(id: string): Promise<Task>;
+  /** Removes the task, whatever its state. Returns what was removed; undefined if its record was damaged. */
+  delete(id: string): Promise<Task | undefined>;
 
   /**
    * Claims the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
@@ -78,7 +87,7 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
-  /** Resolves if the store can take a write now, else rejects with `unavailable`. */
+  /** Resolves if the store can take a task now, else rejects with `unavailable`. */
   ping(): Promise<void>;
 
   /** Lets accepted writes finish, then frees everything; safe to call twice. */
@@ -86,11 +95,9 @@ export interface TaskStore {
 }
 
 /** What the stores of one process have in common. */
-export interface StoreOptions {
+export interface StoreOptions extends ClockOptions {
   /** Tasks that may be queued; default 100,000. */
   maxQueued?: number;
-  /** Default: the system's clock. */
-  now?: () => Date;
   /** Where the store publishes its changes; default: a new feed. */
   events?: TaskEventPublisher;
 }
@@ -142,6 +149,9 @@ export interface Claim {
   /** How long the lease lasts without a heartbeat, if the store uses a length of its own. */
   leaseMs?: number;
 }
+
+/** Longest delay of a retry. */
+export const maxDelayMs = 24 * 60 * 60 * 1000;
 
 /** How long an idempotency key is kept. */
 export const idempotencyTtlMs = 24 * 60 * 60 * 1000;

@@ -1,7 +1,9 @@
 import { describe } from "vitest";
 import { describeClaims } from "./task-store/claims.ts";
+import { describeClock } from "./task-store/clock.ts";
 import { describeClosing } from "./task-store/closing.ts";
 import { describeCopies } from "./task-store/copies.ts";
+import { describeDamage } from "./task-store/damage.ts";
 import { describeEvents } from "./task-store/events.ts";
 import { describeStalled } from "./task-store/stalled.ts";
 import { describeIdempotency } from "./task-store/idempotency.ts";
@@ -22,9 +24,11 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeClaims(open);
     describeLeases(open);
     describeStalled(open);
+    describeClock(open);
     describeQueueLimit(open);
     describeIdempotency(open);
     describeEvents(open);
+    describeDamage(open);
     describeClosing(open);
   });
 }

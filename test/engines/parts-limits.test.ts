@@ -1,4 +1,13 @@
-import { readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import fs, {
+  mkdir,
+  open as openFile,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
@@ -79,7 +88,7 @@ describe("a file system that fails", () => {
       const { server, folder, open, fetch } = await startPartsHarness();
       server.serve("/medium", medium);
       const parts = await open();
-      await symlink("/dev/full", join(folder, "file"));
+      redirectNextOpen("/dev/full");
       await expect(fetch(parts)).rejects.toMatchObject({
         code: "disk_full",
         message: `cannot write ${folder}/file: file system error ENOSPC`,
@@ -94,13 +103,13 @@ describe("a file system that fails", () => {
     await writeFile(join(folder, "plain"), "");
     await expect(open({ folder: join(folder, "plain") })).rejects.toMatchObject({
       code: "unavailable",
-      cause: { code: "ENOTDIR" },
+      message: `${join(folder, "plain")} must be a folder, and is none`,
     });
     const parts = await open();
-    await symlink("/nowhere/at/all", join(folder, "file"));
+    await mkdir(join(folder, "file"));
     await expect(fetch(parts)).rejects.toMatchObject({
       code: "unavailable",
-      cause: { code: "ENOENT" },
+      cause: { code: "EISDIR" },
     });
     await expect.poll(() => server.requests[0]?.isOver).toBe(true);
   });
@@ -187,3 +196,14 @@ it("flushes every 16 MiB, at most every 2 s, and records it in the journal", asy
   await expect.poll(journal).toContain(`{"type":"synced","part":"one","bytes":${17 * MiB}}`);
   expect((await stat(join(folder, "two"))).size).toBe(17 * MiB);
 });
+
+/** Makes the next call of `open` open the file at `path` for writing instead. */
+function redirectNextOpen(path: string): void {
+  const spy = vi.spyOn(fs, "open").mockImplementationOnce(() => openFile(path, "w"));
+  const restore = () => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  };
+  onTestFinished(restore);
+  syncBuiltinESMExports();
+}

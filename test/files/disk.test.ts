@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
@@ -81,6 +82,88 @@ describe("files on the disk", () => {
     expect(await files.open(id)).toBeUndefined();
     await files.saveResult(id, path);
     expect(await files.ids()).toEqual([id]);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("symbolic links in the folders", () => {
+  const unavailable = (message: string | RegExp) => ({
+    name: "ServiceError",
+    code: "unavailable",
+    message: expect.stringMatching(message),
+  });
+
+  /** A folder with a secret file, and a file store whose folders exist. */
+  function plant() {
+    const outside = makeFolder();
+    const secret = join(outside, "secret");
+    writeFileSync(secret, "secret");
+    const folder = makeFolder();
+    for (const name of ["files", "parts"]) mkdirSync(join(folder, name));
+    const id = randomUUIDv7();
+    const files = openDiskFiles({ folder });
+    const [result, work] = [join(folder, "files", id), join(folder, "parts", id)];
+    const isUntouched = () => {
+      expect(readdirSync(outside)).toEqual(["secret"]);
+      expect(readFileSync(secret, "utf8")).toBe("secret");
+    };
+    return { outside, secret, id, files, result, work, isUntouched };
+  }
+
+  it("are not opened as a result", async () => {
+    const { secret, id, files, result } = plant();
+    symlinkSync(secret, result);
+    await expect(files.open(id)).rejects.toMatchObject(
+      unavailable(/^cannot open the file of task .*: a symbolic link is in its place$/),
+    );
+  });
+
+  it("are not used as a work folder", async () => {
+    const { outside, id, files, work, isUntouched } = plant();
+    symlinkSync(outside, work);
+    await expect(files.openWorkFolder(id)).rejects.toMatchObject(
+      unavailable(/parts.* must be a folder, and is a symbolic link$/),
+    );
+    isUntouched();
+  });
+
+  it("are not saved as a result", async () => {
+    const { secret, id, files, isUntouched } = plant();
+    const path = join(await files.openWorkFolder(id), "result");
+    symlinkSync(secret, path);
+    await expect(files.saveResult(id, path)).rejects.toMatchObject(
+      unavailable(/result must be a file, and is a symbolic link$/),
+    );
+    expect(await files.open(id)).toBeUndefined();
+    isUntouched();
+  });
+
+  it("are replaced by a result, and not written through", async () => {
+    const { secret, id, files, result, isUntouched } = plant();
+    symlinkSync(secret, result);
+    const path = join(await files.openWorkFolder(id), "result");
+    writeFileSync(path, "content");
+    await files.saveResult(id, path);
+    expect(readFileSync(result, "utf8")).toBe("content");
+    isUntouched();
+  });
+
+  it("are removed themselves, and not what they lead to", async () => {
+    const { outside, secret, id, files, result, work, isUntouched } = plant();
+    symlinkSync(secret, result);
+    symlinkSync(outside, work);
+    expect(await files.ids()).toEqual([id]);
+    await files.remove(id);
+    expect(await files.ids()).toEqual([]);
+    symlinkSync(outside, join(await files.openWorkFolder(id), "link"));
+    await files.removeWorkFolder(id);
+    expect(await files.ids()).toEqual([]);
+    isUntouched();
+  });
+
+  it("and pipes are not waited for", async () => {
+    const { id, files, result } = plant();
+    execFileSync("mkfifo", [result]);
+    await expect(files.open(id)).rejects.toMatchObject(unavailable(/must be a file, and is none$/));
   });
 });
 

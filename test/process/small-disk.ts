@@ -19,14 +19,21 @@ export interface SmallDisk {
  * raises the error of a full disk for each new event.
  */
 export async function openSmallDisk(): Promise<SmallDisk> {
+  const folder = mountSmallDisk("32m");
+  return folder === undefined ? openWithTrigger() : openOnMount(folder);
+}
+
+/** Mounts a disk of this size for one test; returns undefined without the right to mount. */
+export function mountSmallDisk(size: string): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), "unreel-small-disk-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", folder]);
-  return mount.status === 0 ? openOnMount(folder) : openWithTrigger();
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
+  if (status !== 0) return undefined;
+  onTestFinished(() => void execFileSync("umount", [folder]));
+  return folder;
 }
 
 async function openOnMount(folder: string): Promise<SmallDisk> {
-  onTestFinished(() => void execFileSync("umount", [folder]));
   // Started after the mount is registered for cleanup, and so stopped before the unmount.
   const server = await startOwnPostgres();
   const nobody = 65_534;
@@ -36,20 +43,23 @@ async function openOnMount(folder: string): Promise<SmallDisk> {
   const ballast = join(folder, "ballast");
   return {
     url: server.url("small"),
-    async fill() {
-      for (let bytes = 1 << 20; bytes >= 1 << 12;) {
-        try {
-          writeFileSync(ballast, Buffer.alloc(bytes), { flag: "a" });
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-          bytes /= 2;
-        }
-      }
-    },
+    fill: async () => fillDisk(ballast),
     async freeSpace() {
       rmSync(ballast);
     },
   };
+}
+
+/** Appends to the file until there is no space for a page. */
+export function fillDisk(file: string): void {
+  for (let bytes = 1 << 20; bytes >= 1 << 12;) {
+    try {
+      writeFileSync(file, Buffer.alloc(bytes), { flag: "a" });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      bytes /= 2;
+    }
+  }
 }
 
 async function openWithTrigger(): Promise<SmallDisk> {

@@ -22,7 +22,6 @@ function start(bytesBefore = 0, fails: (count: number) => boolean = () => false)
       if (fails(count)) throw new Error("no");
       saved.push({ ...progress, madeProgress, atMs: Date.now() - startMs });
     },
-    now: () => new Date(),
   });
   return { report, saved };
 }
@@ -158,7 +157,6 @@ test("close waits for the save in progress; nothing is saved afterwards", async 
       await gate.promise;
       saved.push(downloaded_bytes ?? 0);
     },
-    now: () => new Date(),
   });
   report.report(at(1));
   report.report(at(2));

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
@@ -48,6 +49,35 @@ test("a task is deleted when its time has come, while the service runs", async (
   clock.advance(1001);
   await vi.waitUntil(async () => (await store.get(id)) === undefined);
   await vi.waitUntil(() => files.results().length === 0);
+});
+
+test.each([
+  ["forward", 2 * day],
+  ["back", -2 * day],
+])("a clock set two days %s deletes nothing before its time", async (_way, jumpS) => {
+  const clock = createClock();
+  const inner = createMemoryStore(clock);
+  let lists = 0;
+  const store: TaskStore = {
+    ...inner,
+    list(query) {
+      lists += 1;
+      return inner.list(query);
+    },
+  };
+  const { runner, add, until } = createRunnerHarness({ ...clock, store, retentionS: 1 });
+  runner.start();
+  const early = await add();
+  await until(early.id, "succeeded");
+  clock.jump(jumpS * 1000);
+  const late = await add();
+  await until(late.id, "succeeded");
+  clock.advance(999);
+  // Two whole passes through three states.
+  const seen = lists;
+  await vi.waitUntil(() => lists > seen + 6);
+  expect(await store.get(early.id)).toBeDefined();
+  expect(await store.get(late.id)).toBeDefined();
 });
 
 test("without a retention nothing is deleted, however old", async () => {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll } from "vitest";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { openDatabase } from "../postgres/database.ts";
-import { openClockedStore } from "./postgres/clocked-store.ts";
+import type { OpenStore } from "../contracts/task-store/harness.ts";
+import { createTestLog } from "./log.ts";
+import { type ClockedStoreOptions, openClockedStore } from "./postgres/clocked-store.ts";
 import { query } from "./postgres/query.ts";
 
 let url: string;
@@ -10,13 +12,27 @@ beforeAll(async () => {
   url = await openDatabase(afterAll);
 });
 
-const open = async (now: () => Date, maxQueued = 10_000) => {
+let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
+
+const open: OpenStore = async (now, maxQueued, elapsedMs) => {
   await query(url, emptyTables);
-  return openClockedStore({ url, now, maxQueued });
+  clocks = { now, elapsedMs };
+  return openClockedStore({ url, maxQueued, ...clocks });
 };
 
 // The store looks for dead workers every three seconds.
-describeTaskStore("the Postgres store", Object.assign(open, { slackMs: 3_000 }));
+open.slackMs = 3_000;
+
+open.replaceDocuments = async (store, documents) => {
+  await store.close();
+  for (const [id, document] of documents) {
+    await query(url, "UPDATE unreel.tasks SET document = $1 WHERE id = $2", [document, id]);
+  }
+  const { log, logger } = createTestLog();
+  return { store: await openClockedStore({ url, logger, ...clocks }), log };
+};
+
+describeTaskStore("the Postgres store", open);
 
 /** Removes what the previous store has left; new tables for each test would take twice as long. */
 const emptyTables = `

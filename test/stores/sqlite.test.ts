@@ -1,22 +1,42 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
-import { idempotencyTtlMs } from "../../src/stores/store.ts";
+import { idempotencyTtlMs, maxDelayMs } from "../../src/stores/store.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import {
   createClock,
   idsOf,
   minuteMs,
+  type OpenStore,
   openStoreHarness,
   times,
 } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "./folder.ts";
+import { createTestLog } from "./log.ts";
 
-describeTaskStore("the SQLite store", (now, maxQueued = 10_000) =>
-  openSqliteStore({ path: join(makeFolder(), "tasks.db"), now, maxQueued }),
-);
+let opened = "";
+const open: OpenStore = (now, maxQueued, elapsedMs) => {
+  opened = join(makeFolder(), "tasks.db");
+  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs });
+};
+
+open.replaceDocuments = async (store, documents) => {
+  await store.close();
+  replaceDocuments(opened, documents);
+  const { log, logger } = createTestLog();
+  return { store: openSqliteStore({ path: opened, logger }), log };
+};
+
+describeTaskStore("the SQLite store", open);
+
+function replaceDocuments(file: string, documents: Map<string, string>): void {
+  using db = new DatabaseSync(file);
+  const update = db.prepare("UPDATE tasks SET document = ? WHERE id = ?");
+  for (const [id, document] of documents) update.run(document, id);
+}
 
 describe("a SQLite store that is closed and opened again", () => {
   test("has its tasks, their order and their queue", async () => {
@@ -49,6 +69,51 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     clock.advance(minuteMs);
     expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
+  });
+
+  test("ends a delay that was stored while the clock was two days ahead", async () => {
+    const { reopen, path, now, clock } = startFile();
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
+    const waiting = await before.add();
+    await before.claim();
+    const runAfter = new Date(now().getTime() + minuteMs);
+    await before.store.update(waiting.id, { state: "queued" }, { runAfter });
+    await before.store.close();
+
+    clock.jump(-2 * maxDelayMs);
+    expect((await reopen().claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
+  });
+
+  test("logs the damaged records, before they are listed", async () => {
+    const { path, now } = startFile();
+    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
+    const [bad, empty] = [await before.add(), await before.add(), await before.add()];
+    await before.store.close();
+    replaceDocuments(
+      path,
+      new Map([
+        [bad.id, "{"],
+        [empty.id, "{}"],
+      ]),
+    );
+
+    const { log, logger } = createTestLog();
+    await openSqliteStore({ path, now, logger }).close();
+    const msg = "damaged task: it is not listed and does not run; DELETE /tasks/{id} removes it";
+    expect(log).toEqual([
+      {
+        task: empty.id,
+        seq: 2,
+        reason: `the record of task ${empty.id} is damaged: it is not a task`,
+        msg,
+      },
+      {
+        task: bad.id,
+        seq: 1,
+        reason: `the record of task ${bad.id} is damaged: it is not JSON`,
+        msg,
+      },
+    ]);
   });
 
   test("lets claims take at once what the previous process was running, oldest first", async () => {

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
-import { taskNotFoundError } from "../../stores/rules.ts";
+import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
@@ -72,10 +72,9 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
     },
     async (request, reply) => {
       const { id } = request.params;
-      const task = await store.get(id);
       // Before the record, as a file without a record would stay. The files of a task in another state are
       // removed by the runner.
-      if (task?.state === "succeeded") await files.remove(id);
+      if (await mayHaveResult(store, id)) await files.remove(id);
       await store.delete(id);
       return reply.code(204).send(null);
     },
@@ -83,3 +82,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
+
+async function mayHaveResult(store: TaskStore, id: string): Promise<boolean> {
+  try {
+    return (await store.get(id))?.state === "succeeded";
+  } catch (error) {
+    if (error instanceof DamagedTaskError) return true;
+    throw error;
+  }
+}

@@ -1,4 +1,5 @@
 import { claimDocument } from "../documents.ts";
+import type { DamageReport } from "../damage-report.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
@@ -9,6 +10,7 @@ export interface ClaimOptions {
   database: Database;
   jobs: JobQueue;
   now: () => Date;
+  damage: DamageReport;
 }
 
 /** A claim and the number of its event. */
@@ -38,18 +40,20 @@ export async function claimNextAndCommit(
   }
 }
 
-/** Claims the job's task; removes the job if its task is gone or has another job. */
+/** Claims the job's task; removes the job if its task is gone, has another job or is damaged. */
 async function claimAndCommit(
-  { jobs, now }: ClaimOptions,
+  { jobs, now, damage }: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
 ): Promise<Claimed | "stray"> {
   const row = await lockRowNoWait(sql, taskId);
-  if (row?.job !== job) {
+  const isCurrent = row?.job === job;
+  const changed = isCurrent && damage.unlessDamaged(row, () => claimDocument(row, now()));
+  if (!isCurrent || !changed) {
     await jobs.remove(sql, job);
     return "stray";
   }
-  const { task, stored } = claimDocument(row, now());
+  const { task, stored } = changed;
   const number = await saveRowAndCommit(sql, row, { ...stored, lease, job });
   return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
 }

@@ -10,8 +10,8 @@ export interface JobRequest {
   id: string;
   seq: number;
   host: string;
-  /** Default: at once. */
-  runAfter?: Date | undefined;
+  /** How long it waits, by the database's clock; default 0. */
+  delayMs?: number | undefined;
 }
 
 /** A job that a worker has fetched. */
@@ -117,8 +117,8 @@ export async function openJobQueue({
 }
 
 /** The oldest task has the highest priority, also after a retry. */
-function toJob({ job, id, seq, host, runAfter }: JobRequest): JobInsert {
-  const startAfter = runAfter && { startAfter: runAfter };
+function toJob({ job, id, seq, host, delayMs = 0 }: JobRequest): JobInsert {
+  const startAfter = delayMs > 0 && { startAfter: `${delayMs} milliseconds` };
   return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, ...startAfter };
 }
 

@@ -68,13 +68,6 @@ export async function migrate(database: Database): Promise<void> {
   });
 }
 
-/** Makes a write that changes nothing. */
-export async function probe(sql: Sql): Promise<void> {
-  await sql.query("UPDATE unreel.migrations SET version = version WHERE version = $1", [
-    migrations.length,
-  ]);
-}
-
 async function requireServer(sql: Sql): Promise<void> {
   const [row] = await sql.query<{ number: number; name: string }>(
     `SELECT current_setting('server_version_num')::int AS number,

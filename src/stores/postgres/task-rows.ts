@@ -1,18 +1,17 @@
 import { changeEvent, deletedEvent, type TaskEvent } from "../../task-events.ts";
-import type { StoredTask } from "../documents.ts";
+import type { ListedTask, StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
 
 /** The columns that an update writes. */
-export interface RowUpdate extends StoredTask {
+export interface RowUpdate extends Omit<StoredTask, "id"> {
   /** Id of the task's job; a task that is queued or claimed has one. */
   job: string | null;
 }
 
-export interface TaskRow extends RowUpdate {
+export interface TaskRow extends RowUpdate, StoredTask {
   seq: number;
-  id: string;
   host: string;
 }
 
@@ -32,14 +31,14 @@ export async function holds(sql: Sql, id: string, lease: string): Promise<boolea
   return rows.length > 0;
 }
 
-/** Returns `seq` and `document` of at most `limit` rows, newest first. */
+/** Returns at most `limit` rows, newest first. */
 export async function readPage(
   sql: Sql,
   { limit, state, before }: ListQuery,
-): Promise<Pick<TaskRow, "seq" | "document">[]> {
+): Promise<ListedTask[]> {
   const conditions = [`seq < $2`, ...(state === undefined ? [] : ["state = $3"])];
   const rows = await sql.query<StoredRow>(
-    `SELECT seq, document FROM unreel.tasks WHERE ${conditions.join(" AND ")}
+    `SELECT seq, id, document FROM unreel.tasks WHERE ${conditions.join(" AND ")}
      ORDER BY seq DESC LIMIT $1`,
     [limit, before ?? Number.MAX_SAFE_INTEGER, ...(state === undefined ? [] : [state])],
   );

@@ -41,6 +41,17 @@ const checkpointPages = 8192;
 export const endLeases =
   "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
 
+/**
+ * A delay is at most `maxDelayMs`: one that ends later than that from now was stored by a clock that was ahead.
+ */
+export const endImpossibleDelays =
+  "UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?";
+
+/** Rows among the newest 10,000 that are no JSON object with an id: 50 ms, where all of a million take 4 s. */
+export const suspectRows = `SELECT seq, id, document
+  FROM (SELECT seq, id, document FROM tasks ORDER BY seq DESC LIMIT 10000)
+  WHERE CASE WHEN json_valid(document) THEN document ->> '$.id' IS NULL ELSE 1 END`;
+
 /** Called before the first write, so that another program's database stays unchanged. */
 function assertOurs(db: DatabaseSync): void {
   const id = readPragma(db, "application_id");

@@ -28,15 +28,24 @@ interface Committed {
   reject(error: unknown): void;
 }
 
+export interface GroupCommitHooks {
+  /**
+   * Called before writes; returns a function that resets state kept outside the database, which is called if
+   * these writes are rolled back.
+   */
+  mark?: () => () => void;
+  /** Called before each transaction; if it throws, all writes of the transaction reject with its error. */
+  check?: () => void;
+}
+
 /**
  * Commits the writes of one turn of the event loop in one transaction, and syncs the disk (`flush`) once
- * for all transactions committed during the previous sync. `mark` is called before writes and returns a
- * function that resets state kept outside the database; it is called if these writes are rolled back.
+ * for all transactions committed during the previous sync.
  */
 export function createGroupCommit(
   db: DatabaseSync,
   flush: () => Promise<void>,
-  mark = () => () => {},
+  { mark = () => () => {}, check = () => {} }: GroupCommitHooks = {},
 ): GroupCommit {
   let waiting: Job[] = [];
   let committed: Committed[] = [];
@@ -79,6 +88,7 @@ export function createGroupCommit(
   function commitAll(jobs: readonly Job[], perform: (job: Job) => () => void): unknown {
     const restore = mark();
     try {
+      check();
       begin.run();
       const settlements = jobs.map((job) => ({ settle: perform(job), reject: job.reject }));
       commit.run();

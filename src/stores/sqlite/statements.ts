@@ -3,7 +3,7 @@ import { migrations } from "./migrations.ts";
 
 /** The columns of a `TaskRow`. */
 const taskRow =
-  "seq, state, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
+  "seq, id, state, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
 
 /** Every statement that runs on an open store. Each one finds its rows through an index. */
 export const statements = {
@@ -18,8 +18,8 @@ export const statements = {
 
   countQueued: "SELECT count(*) AS queued FROM tasks WHERE state = 'queued'",
 
-  page: "SELECT seq, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-  pageOfState: `SELECT seq, document FROM tasks WHERE state = ? AND seq < ?
+  page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+  pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?
     ORDER BY seq DESC LIMIT ?`,
 
   promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?

@@ -1,12 +1,12 @@
 import type { State } from "../../task.ts";
 import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
-import type { StoredTask } from "../documents.ts";
+import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Statements } from "./statements.ts";
 
 /** What decides whether a claim may take a task. */
 export interface ClaimState {
   claimable: 0 | 1;
-  /** When the task becomes claimable, Unix milliseconds; null if it is so now or never. */
+  /** When the task becomes claimable, by the store's steady clock; null if it is so now or never. */
   dueAtMs: number | null;
   lease: string | null;
 }
@@ -59,16 +59,12 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** Newest first; with `before` only those of a lower `seq`. */
-    page(
-      limit: number,
-      state: State | undefined,
-      before = Number.MAX_SAFE_INTEGER,
-    ): Pick<TaskRow, "seq" | "document">[] {
+    page(limit: number, state: State | undefined, before = Number.MAX_SAFE_INTEGER): ListedTask[] {
       const rows =
         state === undefined
           ? sql.page.all(before, limit)
           : sql.pageOfState.all(state, before, limit);
-      return rows as Pick<TaskRow, "seq" | "document">[];
+      return rows as unknown as ListedTask[];
     },
 
     /** @throws ServiceError `conflict` if the id is taken. */
@@ -83,7 +79,14 @@ export function createTaskTable(sql: Statements) {
 
     save(
       row: TaskRow,
-      { state, document, claimable, dueAtMs, lease, stalledCount }: StoredTask & ClaimState,
+      {
+        state,
+        document,
+        claimable,
+        dueAtMs,
+        lease,
+        stalledCount,
+      }: Omit<StoredTask, "id"> & ClaimState,
     ): void {
       sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
       queued += Number(state === "queued") - Number(row.state === "queued");

@@ -5,9 +5,17 @@ import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 import type { TaskEvent } from "../../../src/task-events.ts";
 
 export interface OpenStore {
-  (now: () => Date, maxQueued?: number): TaskStore | Promise<TaskStore>;
+  (now: () => Date, maxQueued: number, elapsedMs: () => number): TaskStore | Promise<TaskStore>;
+  /** Replaces stored documents without the store, the last that was opened, and opens it again. */
+  replaceDocuments?: (store: TaskStore, documents: Map<string, string>) => Promise<ReplacedStore>;
   /** How late the store may notice that a lease of a minute has expired; default 0. */
   slackMs?: number;
+}
+
+export interface ReplacedStore {
+  store: TaskStore;
+  /** The lines that it logs. */
+  log: object[];
 }
 
 export interface StoreHarness {
@@ -23,7 +31,11 @@ export interface StoreHarness {
 
 export interface Clock {
   now: () => Date;
+  elapsedMs: () => number;
+  /** Lets time pass. */
   advance: (ms: number) => void;
+  /** Sets `now` forward or back by this much. */
+  jump: (ms: number) => void;
 }
 
 export const minuteMs = 60_000;
@@ -31,7 +43,7 @@ export const minuteMs = 60_000;
 /** Opens a store for one test, closed after it, and creates its clock. */
 export async function openStoreHarness(open: OpenStore, maxQueued = 10_000): Promise<StoreHarness> {
   const clock = createClock();
-  const store = await open(clock.now, maxQueued);
+  const store = await open(clock.now, maxQueued, clock.elapsedMs);
   onTestFinished(() => store.close());
   return {
     store,
@@ -48,11 +60,16 @@ export async function openStoreHarness(open: OpenStore, maxQueued = 10_000): Pro
 }
 
 export function createClock(startMs = Date.UTC(2030, 0, 1)): Clock {
-  let nowMs = startMs;
+  let elapsedMs = 0;
+  let setMs = startMs;
   return {
-    now: () => new Date(nowMs),
+    now: () => new Date(setMs + elapsedMs),
+    elapsedMs: () => elapsedMs,
     advance(ms) {
-      nowMs += ms;
+      elapsedMs += ms;
+    },
+    jump(ms) {
+      setMs += ms;
     },
   };
 }

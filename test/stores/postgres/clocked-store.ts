@@ -1,20 +1,25 @@
 import { TestClock } from "pg-boss";
-import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import { createClock } from "../../../src/stores/clock.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 
 export interface ClockedStoreOptions {
   url: string;
   now: () => Date;
   maxQueued?: number;
+  elapsedMs?: () => number;
+  logger?: NonNullable<PostgresStoreOptions["logger"]>;
 }
 
 /**
- * Opens a store with leases of a minute whose job queue uses `now` too: if time has passed since the last
+ * Opens a store with leases of a minute whose job queue uses the same time, counted by `elapsedMs` if that is
+ * given: if time has passed since the last
  * call, the background work of the queue is done before the call.
  */
 export async function openClockedStore(options: ClockedStoreOptions): Promise<TaskStore> {
-  const { url, now } = options;
-  const clock = new TestClock(now());
+  const { url } = options;
+  const { steadyMs } = createClock(options);
+  const clock = new TestClock(new Date(steadyMs()));
   const address = new URL(url);
   // Other connections use the server's clock.
   address.searchParams.set("options", "-c pgboss.test_clock=on");
@@ -22,13 +27,13 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
   let turning: Promise<void> | undefined;
 
   async function turn(): Promise<void> {
-    await clock.setTime(now());
+    await clock.setTime(new Date(steadyMs()));
     await clock.tick(0);
     turning = undefined;
   }
 
   async function onTime<A extends unknown[], T>(call: (...args: A) => Promise<T>, ...args: A) {
-    if (turning === undefined && clock.now() === now().getTime()) return call(...args);
+    if (turning === undefined && clock.now() === steadyMs()) return call(...args);
     const given = structuredClone(args);
     await (turning ??= turn());
     return call(...given);

@@ -4,11 +4,12 @@ import { Client, type QueryResultRow } from "pg";
 export async function query<Row extends QueryResultRow>(
   url: string,
   statement: string,
+  values: unknown[] = [],
 ): Promise<Row[]> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query<Row>(statement)).rows;
+    return (await client.query<Row>(statement, values)).rows;
   } finally {
     await client.end();
   }

@@ -84,16 +84,14 @@ test("a failed COMMIT rejects and rolls back the whole transaction; the next one
 test("state outside the database is reset when writes are rolled back", async () => {
   const { db, insert, rows } = start();
   let count = 0;
-  const commits = createGroupCommit(
-    db,
-    async () => {},
-    () => {
+  const commits = createGroupCommit(db, async () => {}, {
+    mark() {
       const before = count;
       return () => {
         count = before;
       };
     },
-  );
+  });
   const add = (n: number, fault?: string) =>
     commits.run(() => {
       count += 1;
@@ -109,6 +107,24 @@ test("state outside the database is reset when writes are rolled back", async ()
   });
   await Promise.allSettled([large, add(5)]);
   expect([count, rows()]).toEqual([2, [1, 3]]);
+});
+
+test("a failed check rejects all writes of the transaction before they run; the next ones work", async () => {
+  const { db, insert, rows } = start();
+  let failures = 1;
+  const check = () => {
+    if (failures > 0) throw new RangeError("no file");
+  };
+  const commits = createGroupCommit(db, async () => {}, { check });
+  const outcomes = await Promise.allSettled([
+    commits.run(() => insert(1)),
+    commits.run(() => insert(2)),
+  ]);
+  const rejected = { status: "rejected", reason: { message: "no file" } };
+  expect(outcomes).toMatchObject([rejected, rejected]);
+  failures = 0;
+  expect(await commits.run(() => insert(3))).toBe(3);
+  expect(rows()).toEqual([3]);
 });
 
 test("finish runs what was accepted, at once and only once", async () => {

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, readdir, readFile, rm } from "node:fs/promises";
+import { type FileHandle, lstat, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError, isMissing } from "../../../files/disk-error.ts";
+import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { type JournalRecord, type JournalState, parseJournal } from "./journal-records.ts";
 import { syncFile } from "./sync-file.ts";
 import { writeAll } from "./write-all.ts";
@@ -33,13 +34,14 @@ export interface Journal {
  */
 export async function openJournal(folder: string, identity: string): Promise<Journal> {
   try {
+    assertKind(folder, await lstat(folder), "folder");
     const path = join(folder, "journal.ndjson");
     const boot = await readBootId();
     const known = parseJournal(await readOrEmpty(path));
     const isKnown = known?.identity === identity;
     if (!isKnown) await emptyFolder(folder);
     const state = isKnown ? known : { identity, boot, parts: new Map(), length: 0 };
-    const file = await open(path, isKnown ? "r+" : "w");
+    const file = await open(path, isKnown ? noFollow.update : noFollow.overwrite);
     try {
       await file.truncate(state.length);
       const journal = createJournal(file, path, state, boot);
@@ -108,7 +110,7 @@ async function readBootId(): Promise<string> {
 
 async function readOrEmpty(path: string): Promise<Buffer> {
   try {
-    return await readFile(path);
+    return await readFile(path, { flag: noFollow.read });
   } catch (error) {
     if (isMissing(error)) return Buffer.alloc(0);
     throw error;

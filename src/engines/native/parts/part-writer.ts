@@ -1,5 +1,6 @@
 import { open } from "node:fs/promises";
 import { diskError } from "../../../files/disk-error.ts";
+import { noFollow } from "../../../files/no-follow.ts";
 import { writeAll } from "./write-all.ts";
 
 /** Writes a stream to a file while it arrives. */
@@ -36,7 +37,8 @@ export async function openPartWriter(
   start: number,
   { onWritten, onDone }: PartWriterHooks,
 ): Promise<PartWriter> {
-  const file = await open(path, start === 0 ? "w" : "r+").catch((error: unknown) => {
+  const flags = start === 0 ? noFollow.overwrite : noFollow.update;
+  const file = await open(path, flags).catch((error: unknown) => {
     throw diskError(`open ${path}`, error);
   });
   let position = start;

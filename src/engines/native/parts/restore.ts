@@ -1,4 +1,4 @@
-import { stat, truncate } from "node:fs/promises";
+import { lstat, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { createStoredPart, type StoredPart } from "./stored-part.ts";
@@ -25,7 +25,10 @@ export async function restoreParts(
 async function restore(part: StoredPart, recorded: PartState, isSameBoot: boolean): Promise<void> {
   const { path } = part;
   try {
-    const { size } = await stat(path);
+    const found = await lstat(path);
+    // Not a part: somebody has put a link in its place, which is not followed.
+    if (!found.isFile()) return await rm(path, { recursive: true });
+    const { size } = found;
     const trusted = isSameBoot ? size : Math.min(size, recorded.synced);
     if (trusted < size) await truncate(path, trusted);
     part.range = recorded.range;

@@ -1,0 +1,26 @@
+import { constants, type Stats } from "node:fs";
+import { ServiceError } from "../errors.ts";
+
+/** Windows has neither O_NOFOLLOW nor O_NONBLOCK: undefined, which adds no flag. */
+const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+
+/**
+ * Flags of `open` that refuse a symbolic link (ELOOP) and do not wait for the other end of a pipe. The names
+ * are those of the flags that they replace: `r`, `r+` and `w`.
+ */
+export const noFollow = {
+  read: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+  update: O_RDWR | O_NOFOLLOW,
+  overwrite: O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
+} as const;
+
+/**
+ * Checks what `lstat` has found at `path`.
+ *
+ * @throws ServiceError `unavailable` if it is a symbolic link, or anything else than `kind`.
+ */
+export function assertKind(path: string, found: Stats, kind: "file" | "folder"): void {
+  if (kind === "file" ? found.isFile() : found.isDirectory()) return;
+  const other = found.isSymbolicLink() ? "a symbolic link" : "none";
+  throw new ServiceError("unavailable", `${path} must be a ${kind}, and is ${other}`);
+}
