@@ -63,7 +63,7 @@ export const Config = Type.Object({
   ALLOW_NETWORKS: Type.String({
     default: "",
     description:
-      "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`",
+      "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`; IPv4 counts as such in every IPv6 form",
   }),
   FETCHES_PER_HOST: Type.Integer({
     default: 4,

@@ -3,6 +3,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { ServiceError } from "../errors.ts";
 import { parseNetworks, specialClassOf } from "./addresses.ts";
+import { embeddedIPv4 } from "./embedded-ipv4.ts";
 import { shorten } from "./http-url.ts";
 import { isLocalName } from "./local-names.ts";
 import { systemErrorCode } from "./upstream-error.ts";
@@ -11,7 +12,11 @@ import { systemErrorCode } from "./upstream-error.ts";
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 export interface AddressGuardOptions {
-  /** Networks in CIDR notation that may be fetched although they are not public; default none. */
+  /**
+   * Networks in CIDR notation that may be fetched although they are not public; default none. What counts
+   * of an IPv6 address that embeds an IPv4 address is the latter: an IPv4 network allows it, an IPv6
+   * network (`::/0`) only if the IPv4 address is public.
+   */
   allowNetworks?: readonly string[];
   /** Default: the system's resolver, with the addresses in its order. */
   lookup?: Lookup | undefined;
@@ -43,8 +48,16 @@ export function createAddressGuard({
 }: AddressGuardOptions): AddressGuard {
   const allowed = parseNetworks(allowNetworks);
 
+  function isAllowed(address: string): boolean {
+    const embedded = embeddedIPv4(address);
+    if (embedded.length === 0) return allowed.has(address);
+    return embedded.every(
+      (each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined),
+    );
+  }
+
   function findProblem(host: string, address: string): ServiceError | undefined {
-    const name = allowed.has(address) ? undefined : specialClassOf(address);
+    const name = isAllowed(address) ? undefined : specialClassOf(address);
     if (name === undefined) return undefined;
     const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
     return blockedError(host, what);
