@@ -142,6 +142,13 @@ export const Config = Type.Object({
     maximum: 600_000,
     description: "longest wait for the next byte of a download, milliseconds",
   }),
+  MIN_SPEED_BPS: Type.Integer({
+    default: KiB,
+    minimum: 0,
+    maximum: GiB,
+    description:
+      "least speed of each transfer of a download, bytes per second averaged over 60 s; 0: any",
+  }),
   MAX_FILE_BYTES: Type.Integer({
     default: 10 * GiB,
     minimum: 1,

@@ -87,6 +87,7 @@ function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableSta
     allowNetworks: config.ALLOW_NETWORKS,
     concurrentFragments: config.CONCURRENT_FRAGMENTS,
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
+    minSpeedBps: config.MIN_SPEED_BPS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
   opened.defer(() => engine.close());
