@@ -23,9 +23,9 @@ export interface TimeSlices {
   run<T>(steps: Steps<T>, signal: AbortSignal): Promise<T>;
 }
 
-/** `sliceMs`: default 5. */
+/** Starts the first slice. `sliceMs`: default 5. */
 export function createTimeSlices(sliceMs = 5): TimeSlices {
-  let sliceEnd = 0;
+  let sliceEnd = performance.now() + sliceMs;
   const waiting: (() => void)[] = [];
 
   /** Lets the computation that has waited longest continue. */
