@@ -19,6 +19,8 @@ interface ResponseBodyOptions {
 
 /** Bytes that are queued for the reader before the socket is paused. */
 const maxQueuedBytes = 256 * 1024;
+/** The same for chunks, which a server may make as short as a byte: an array's `shift` takes linear time. */
+const maxQueuedChunks = 256;
 
 /**
  * Creates the body of an `HttpResponse`: iterable once, limited to `maxBytes`, closed when the iteration
@@ -38,6 +40,7 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
     wake();
   });
 
+  const isFull = () => queuedBytes >= maxQueuedBytes || queue.length >= maxQueuedChunks;
   const close = () => {
     queue = [];
     queuedBytes = 0;
@@ -53,7 +56,7 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
   };
   decoded.on("data", (chunk: Uint8Array) => {
     add(chunk);
-    if (queuedBytes >= maxQueuedBytes) decoded.pause();
+    if (isFull()) decoded.pause();
   });
   finished(decoded, { writable: false }, (error) => {
     end = { error };
@@ -78,7 +81,7 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
       return undefined;
     }
     queuedBytes -= chunk.length;
-    if (queuedBytes < maxQueuedBytes && decoded.isPaused()) decoded.resume();
+    if (!isFull() && decoded.isPaused()) decoded.resume();
     meter.add(chunk.length);
     bytes += chunk.length;
     if (bytes <= maxBytes) return chunk;
