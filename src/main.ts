@@ -52,6 +52,7 @@ async function openServices(
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
+    readBytes: 16 * 1024,
   });
   opened.defer(() => client.close());
   const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
