@@ -63,7 +63,7 @@ export const Config = Type.Object({
   ALLOW_NETWORKS: Type.String({
     default: "",
     description:
-      "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`",
+      "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`; IPv4 counts as such in every IPv6 form",
   }),
   FETCHES_PER_HOST: Type.Integer({
     default: 4,
@@ -141,6 +141,13 @@ export const Config = Type.Object({
     minimum: 1,
     maximum: 600_000,
     description: "longest wait for the next byte of a download, milliseconds",
+  }),
+  MIN_SPEED_BPS: Type.Integer({
+    default: KiB,
+    minimum: 0,
+    maximum: GiB,
+    description:
+      "least speed of each transfer of a download, bytes per second averaged over 60 s; 0: any",
   }),
   MAX_FILE_BYTES: Type.Integer({
     default: 10 * GiB,

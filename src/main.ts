@@ -54,6 +54,7 @@ async function openServices(
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
+    readBytes: 16 * 1024,
   });
   opened.defer(() => client.close());
   const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
@@ -89,6 +90,7 @@ function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableSta
     allowNetworks: config.ALLOW_NETWORKS,
     concurrentFragments: config.CONCURRENT_FRAGMENTS,
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
+    minSpeedBps: config.MIN_SPEED_BPS,
     minFreeBytes: config.MIN_FREE_BYTES,
   });
   opened.defer(() => engine.close());

@@ -37,6 +37,8 @@ export interface EngineDeps {
   concurrentFragments: number;
   /** Longest wait for the next byte. */
   idleTimeoutMs: number;
+  /** Least speed of a transfer, bytes per second averaged over 60 s; 0: any. */
+  minSpeedBps: number;
   /** Disk space to keep free. */
   minFreeBytes: number;
 }

@@ -10,6 +10,7 @@ const defaults: EngineDeps = {
   allowNetworks: "",
   concurrentFragments: 6,
   idleTimeoutMs: 30_000,
+  minSpeedBps: 0,
   minFreeBytes: 0,
 };
 

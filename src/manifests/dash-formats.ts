@@ -1,4 +1,5 @@
 import type { Format } from "../page-info.ts";
+import type { Steps } from "../parsers/steps.ts";
 import { parsePixels } from "../parsers/count.ts";
 import { extensionOfMediaType } from "../parsers/media-type.ts";
 import { framesPerSecond, kilobits } from "./attributes.ts";
@@ -19,15 +20,16 @@ export interface DashFormat {
 }
 
 /** Lists the formats and subtitles of an MPD fetched from `url`. */
-export function listDashFormats(
+export function* listDashFormats(
   mpd: MpdElement,
   url: URL,
-): { listed: DashFormat[]; subtitles: Manifest["subtitles"] } {
+): Steps<{ listed: DashFormat[]; subtitles: Manifest["subtitles"] }> {
   const formatId = createFormatIds("-");
   const subtitles = createSubtitles();
   const listed: DashFormat[] = [];
   const continuedBy = createPeriodMerge();
   for (const representation of representationsOf(mpd, url)) {
+    yield;
     const { kind, id, language, period } = representation;
     if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
     if (kind !== "video" && kind !== "audio") continue;

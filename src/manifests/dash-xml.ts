@@ -1,5 +1,6 @@
 import { Parser } from "htmlparser2";
-import { checkLength, invalidManifestError } from "./manifest.ts";
+import type { Steps } from "../parsers/steps.ts";
+import { checkLength, invalidManifestError, stepLength } from "./manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement {
@@ -41,6 +42,8 @@ export interface Mpd {
 const maxDepth = 64;
 const maxElements = 10_000;
 const maxTextLength = 8_192;
+/** More than a URL may have, so that too long ones are still refused. */
+const maxAttributeLength = 2 * maxTextLength;
 
 /**
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
@@ -49,7 +52,7 @@ const maxTextLength = 8_192;
  *
  * @throws ServiceError as `openMpd`
  */
-export function parseMpd(text: string, url: URL): Mpd {
+export function* parseMpd(text: string, url: URL): Steps<Mpd> {
   checkLength(text, url);
   const tree = createTree();
   let isRefused = false;
@@ -72,7 +75,10 @@ export function parseMpd(text: string, url: URL): Mpd {
     },
     { xmlMode: true },
   );
-  parser.write(text);
+  for (let at = 0; at < text.length; at += stepLength) {
+    parser.write(text.slice(at, at + stepLength));
+    yield;
+  }
   const { root, isCut } = tree.mpd;
   if (root !== null && !isRefused) return { root, isCut };
   throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
@@ -123,7 +129,8 @@ function createTree() {
       if (target === null || target === undefined) return;
       if ("attributes" in target) {
         const { attributes } = target;
-        if (usedAttributes.has(name) && !attributes.has(name)) attributes.set(name, value);
+        if (usedAttributes.has(name) && !attributes.has(name))
+          attributes.set(name, value.slice(0, maxAttributeLength));
       } else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) {
         target.fields[name] = value;
       }

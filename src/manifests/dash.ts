@@ -1,5 +1,6 @@
 import { ServiceError } from "../errors.ts";
 import { shorten, urlForMessage } from "../net/http-url.ts";
+import { finish, type Steps } from "../parsers/steps.ts";
 import { listDashFormats } from "./dash-formats.ts";
 import { presentationDuration, timePeriods } from "./dash-periods.ts";
 import { segmentsOf } from "./dash-segments.ts";
@@ -34,9 +35,18 @@ export interface OpenMpd {
  * levels, or `text` has more than 4 Mi characters.
  */
 export function openMpd(text: string, url: URL): OpenMpd {
-  const mpd = parseMpd(text, url);
+  return finish(openMpdInSteps(text, url));
+}
+
+/** Returns what `openMpd` lists, in steps. */
+export function* readMpd(text: string, url: URL): Steps<Manifest> {
+  return (yield* openMpdInSteps(text, url)).listing;
+}
+
+function* openMpdInSteps(text: string, url: URL): Steps<OpenMpd> {
+  const mpd = yield* parseMpd(text, url);
   const { root } = mpd;
-  const { listed, subtitles } = listDashFormats(root, url);
+  const { listed, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isLive = root.attributes.get("type") === "dynamic";
   const duration = presentationDuration(root, isLive);

@@ -5,7 +5,9 @@ import type { Format } from "../page-info.ts";
  * Manifest readers pass `-`, because their ids must not look like that. Ids have at most 255 characters.
  */
 export function createFormatIds(separator: "~" | "-" = "~"): (wanted: string) => string {
-  const taken = new Map<string, number>();
+  const taken = new Set<string>();
+  /** The next number to try, by stem. */
+  const next = new Map<string, number>();
   return (wanted) => {
     const wish = wanted
       .replaceAll(/[\p{Cc}\s]+/gu, " ")
@@ -13,11 +15,11 @@ export function createFormatIds(separator: "~" | "-" = "~"): (wanted: string) =>
       .toWellFormed();
     const stem = wish.slice(0, 240).toWellFormed();
     let id = wish;
-    for (let n = taken.get(wish) ?? 1; taken.has(id); n += 1) {
+    for (let n = next.get(stem) ?? 1; taken.has(id); n += 1) {
       id = `${stem}${separator}${n}`;
-      taken.set(wish, n + 1);
+      next.set(stem, n + 1);
     }
-    taken.set(id, 1);
+    taken.add(id);
     return id;
   };
 }

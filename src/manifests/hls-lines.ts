@@ -1,4 +1,5 @@
-import { checkLength, invalidManifestError } from "./manifest.ts";
+import type { Steps } from "../parsers/steps.ts";
+import { checkLength, invalidManifestError, stepLength } from "./manifest.ts";
 
 /** @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters. */
 export function checkPlaylist(text: string, url: URL): void {
@@ -13,6 +14,24 @@ const multivariantTag = /^[ \t]*#EXT-X-(?:STREAM-INF|I-FRAME-STREAM-INF|MEDIA|SE
 /** Whether it is a multivariant playlist (RFC 8216 §4.3.4), which lists other playlists. */
 export function isMultivariant(text: string): boolean {
   return multivariantTag.test(text);
+}
+
+/** Returns what `isMultivariant` returns, in steps. */
+export function* findMultivariantTag(text: string): Steps<boolean> {
+  for (const lines of splitLines(text)) {
+    if (isMultivariant(lines)) return true;
+    yield;
+  }
+  return false;
+}
+
+/** Yields the text in pieces of whole lines: about `stepLength` characters, or one longer line. */
+export function* splitLines(text: string): Generator<string> {
+  for (let start = 0; start < text.length;) {
+    const end = text.indexOf("\n", start + stepLength) + 1 || text.length;
+    yield text.slice(start, end);
+    start = end;
+  }
 }
 
 /** One line of a playlist: a tag with the text after its colon, or (`tag: null`) a URI. */

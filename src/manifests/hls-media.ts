@@ -1,6 +1,7 @@
 import { roundSeconds } from "./attributes.ts";
 import { isLicensedKey } from "./hls-key.ts";
-import { readLines } from "./hls-lines.ts";
+import type { Steps } from "../parsers/steps.ts";
+import { readLines, splitLines } from "./hls-lines.ts";
 import type { Manifest } from "./manifest.ts";
 
 /**
@@ -8,21 +9,24 @@ import type { Manifest } from "./manifest.ts";
  * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
  * playlist without media tags has no format.
  */
-export function readMediaPlaylist(text: string, url: URL): Manifest {
+export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let seconds = 0;
   let isMedia = false;
   let hasEnded = false;
   let has_drm = false;
-  for (const { tag, value } of readLines(text)) {
-    if (tag === "#EXTINF") {
-      isMedia = true;
-      const durationS = Number.parseFloat(value);
-      if (durationS > 0) seconds += durationS;
-    } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
-    else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
-    else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
-    else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
-    else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
+  for (const lines of splitLines(text)) {
+    for (const { tag, value } of readLines(lines)) {
+      if (tag === "#EXTINF") {
+        isMedia = true;
+        const durationS = Number.parseFloat(value);
+        if (durationS > 0) seconds += durationS;
+      } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
+      else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
+      else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
+      else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
+      else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
+    }
+    yield;
   }
   return {
     formats: isMedia

@@ -1,6 +1,7 @@
 import type { Format } from "../page-info.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { parsePixels } from "../parsers/count.ts";
+import { finish, type Steps } from "../parsers/steps.ts";
 import { parseLine } from "../parsers/text.ts";
 import { framesPerSecond, kilobits, languageTag } from "./attributes.ts";
 import { type Codecs, splitCodecs } from "./codecs.ts";
@@ -8,10 +9,12 @@ import { createFormatIds } from "./format-ids.ts";
 import {
   type Attributes,
   checkPlaylist,
+  type PlaylistLine,
   createVariables,
-  isMultivariant,
   readAttributes,
+  findMultivariantTag,
   readLines,
+  splitLines,
 } from "./hls-lines.ts";
 import { readMediaPlaylist, unknownHlsFormat } from "./hls-media.ts";
 import { isLicensedKey } from "./hls-key.ts";
@@ -31,8 +34,15 @@ import { createSubtitles } from "./subtitles.ts";
  * byte order mark) and has at most 4 Mi characters.
  */
 export function readHls(text: string, url: URL): Manifest {
+  return finish(readHlsInSteps(text, url));
+}
+
+/** Returns what `readHls` returns, in steps. */
+export function* readHlsInSteps(text: string, url: URL): Steps<Manifest> {
   checkPlaylist(text, url);
-  return isMultivariant(text) ? readMultivariant(text, url) : readMediaPlaylist(text, url);
+  yield;
+  const readAs = (yield* findMultivariantTag(text)) ? readMultivariant : readMediaPlaylist;
+  return yield* readAs(text, url);
 }
 
 interface Variant {
@@ -62,8 +72,8 @@ interface MultivariantPlaylist {
   has_drm: boolean;
 }
 
-function readMultivariant(text: string, url: URL): Manifest {
-  const playlist = parseMultivariant(text, url);
+function* readMultivariant(text: string, url: URL): Steps<Manifest> {
+  const playlist = yield* parseMultivariant(text, url);
   const formatId = createFormatIds("-");
   const groups = audioGroups(playlist);
   const common = { manifest_url: url.href, has_drm: playlist.has_drm };
@@ -82,14 +92,22 @@ function readMultivariant(text: string, url: URL): Manifest {
   return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
 }
 
-function parseMultivariant(text: string, url: URL): MultivariantPlaylist {
+function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
   const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
   let pending: Attributes | null = null;
   let seen = 0;
-  for (const { tag, value } of readLines(text)) {
-    if (tag === null && pending === null) continue;
-    if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) break;
+  for (const lines of splitLines(text)) {
+    for (const line of readLines(lines)) {
+      if (line.tag === null && pending === null) continue;
+      if (seen >= 2 * maxFormats || playlist.variants.length >= maxFormats) return playlist;
+      readLine(line);
+    }
+    yield;
+  }
+  return playlist;
+
+  function readLine({ tag, value }: PlaylistLine): void {
     if (tag === "#EXT-X-DEFINE") variables.define(value);
     else if (tag === "#EXT-X-STREAM-INF") {
       pending = readAttributes(variables.substitute(value));
@@ -110,7 +128,6 @@ function parseMultivariant(text: string, url: URL): MultivariantPlaylist {
       pending = null;
     }
   }
-  return playlist;
 }
 
 type FormatPart = Omit<Format, "manifest_url" | "has_drm">;

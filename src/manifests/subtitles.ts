@@ -1,13 +1,21 @@
 import type { PageInfo, Subtitle } from "../page-info.ts";
 import { maxFormats } from "./manifest.ts";
 
-/** Collects subtitles by language (`und` if unknown), each URL once per language, at most 2,000. */
+/** Limit of all URLs together, characters. */
+const maxUrlsLength = 1024 * 1024;
+
+/**
+ * Collects subtitles by language (`und` if unknown), each URL once per language, at most 2,000 with 1 Mi
+ * characters of URLs.
+ */
 export function createSubtitles() {
   const byLanguage = new Map<string, Map<string, Subtitle>>();
   let size = 0;
+  let urlsLength = 0;
   return {
     add(language: string | null, subtitle: Subtitle): void {
-      if (size >= maxFormats) return;
+      urlsLength += subtitle.url.length;
+      if (size >= maxFormats || urlsLength > maxUrlsLength) return;
       size += 1;
       const tag = language ?? "und";
       const known = byLanguage.get(tag) ?? new Map<string, Subtitle>();

@@ -3,6 +3,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { ServiceError } from "../errors.ts";
 import { parseNetworks, specialClassOf } from "./addresses.ts";
+import { embeddedIPv4 } from "./embedded-ipv4.ts";
 import { shorten } from "./http-url.ts";
 import { isLocalName } from "./local-names.ts";
 import { systemErrorCode } from "./upstream-error.ts";
@@ -11,7 +12,11 @@ import { systemErrorCode } from "./upstream-error.ts";
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 export interface AddressGuardOptions {
-  /** Networks in CIDR notation that may be fetched although they are not public; default none. */
+  /**
+   * Networks in CIDR notation that may be fetched although they are not public; default none. What counts
+   * of an IPv6 address that embeds an IPv4 address is the latter: an IPv4 network allows it, an IPv6
+   * network (`::/0`) only if the IPv4 address is public.
+   */
   allowNetworks?: readonly string[];
   /** Default: the system's resolver, with the addresses in its order. */
   lookup?: Lookup | undefined;
@@ -28,7 +33,8 @@ export interface AddressGuard {
    * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a
    * lookup; else their addresses decide, as for other names.
    *
-   * @throws ServiceError `address_blocked`, `upstream_unreachable` (no address), `upstream_timeout`
+   * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not
+   * exist or has no address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
    */
   resolve(hostname: string): Promise<readonly LookupAddress[]>;
   /** Returns an `address_blocked` error unless `address`, one of `hostname`, is public or allowed. */
@@ -43,8 +49,16 @@ export function createAddressGuard({
 }: AddressGuardOptions): AddressGuard {
   const allowed = parseNetworks(allowNetworks);
 
+  function isAllowed(address: string): boolean {
+    const embedded = embeddedIPv4(address);
+    if (embedded.length === 0) return allowed.has(address);
+    return embedded.every(
+      (each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined),
+    );
+  }
+
   function findProblem(host: string, address: string): ServiceError | undefined {
-    const name = allowed.has(address) ? undefined : specialClassOf(address);
+    const name = isAllowed(address) ? undefined : specialClassOf(address);
     if (name === undefined) return undefined;
     const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
     return blockedError(host, what);
@@ -78,12 +92,25 @@ async function findAddresses(lookup: Lookup, host: string, timeoutMs: number) {
     if (addresses.length > 0) return addresses.map(({ address }) => address);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    throw lookupError(host, systemErrorCode(error) ?? "the lookup failed", error);
+    const code = systemErrorCode(error);
+    throw lookupError(host, code ?? "the lookup failed", code !== "ENOTFOUND", error);
   } finally {
     clearTimeout(timer);
   }
-  throw lookupError(host, "it has no address");
+  throw lookupError(host, "it has no address", false);
 }
+
+/**
+ * Whether a request failed because its host's name could not be resolved. The system has retried then: a
+ * retry at once would only wait again.
+ */
+export function isLookupFailure(error: unknown): boolean {
+  if (!(error instanceof ServiceError)) return false;
+  return error.cause instanceof LookupFailure || isLookupFailure(error.cause);
+}
+
+/** The cause of every error of a lookup. */
+class LookupFailure extends Error {}
 
 function blockedError(host: string, what: string): ServiceError {
   return new ServiceError(
@@ -93,12 +120,13 @@ function blockedError(host: string, what: string): ServiceError {
   );
 }
 
-function lookupError(host: string, why: string, cause?: unknown): ServiceError {
+function lookupError(host: string, why: string, retryable: boolean, reason?: unknown) {
   const message = `could not resolve ${shorten(host, 100)}: ${why}`;
-  return new ServiceError("upstream_unreachable", message, { cause });
+  const cause = new LookupFailure(why, { cause: reason });
+  return new ServiceError("upstream_unreachable", message, { cause, retryable });
 }
 
 function lookupTimeoutError(host: string, timeoutMs: number): ServiceError {
   const message = `DNS lookup of ${shorten(host, 100)} took over ${timeoutMs} ms`;
-  return new ServiceError("upstream_timeout", message);
+  return new ServiceError("upstream_timeout", message, { cause: new LookupFailure(message) });
 }

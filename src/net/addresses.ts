@@ -70,7 +70,7 @@ function familyOf(address: string): "ipv4" | "ipv6" | undefined {
 }
 
 /** Returns `fe80::1` for `fe80::1%eth0` (RFC 4007 §11): BlockList matches no address with a zone. */
-function withoutZone(address: string): string {
+export function withoutZone(address: string): string {
   const zone = address.indexOf("%");
   return zone === -1 ? address : address.slice(0, zone);
 }

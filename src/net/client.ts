@@ -13,12 +13,14 @@ export interface HttpClient {
    * with a ServiceError:
    * - `invalid_url`: not http or https, with credentials, or over 8 KiB
    * - `address_blocked`: a hop's address is neither public nor in ALLOW_NETWORKS
-   * - `upstream_unreachable`: DNS, TCP or TLS failed, or the connection was lost
+   * - `upstream_unreachable`: DNS, TCP or TLS failed, or the connection was lost; not retryable for a
+   *   name that does not exist
    * - `upstream_status`: not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx, with
    *   `retryAfterS` if the response states it
    * - `upstream_invalid`: a fault of protocol or content coding, too many redirects, a redirect to an
    *   invalid URL, or more than `maxBytes`
-   * - `upstream_timeout`: no bytes for the idle time, or the total time is over
+   * - `upstream_timeout`: no bytes for the idle time, fewer than the least speed demands, or the total
+   *   time is over
    * - `unavailable`: the client is closed
    */
   get(url: URL, options: GetOptions): Promise<HttpResponse>;

@@ -9,6 +9,7 @@ import { discard, type Exchange, exchange } from "./exchange.ts";
 import { createGuardedConnector } from "./guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
 import { findUrlProblem, urlForMessage } from "./http-url.ts";
+import type { MinSpeed } from "./min-speed.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { requestFields } from "./request-fields.ts";
@@ -27,13 +28,28 @@ export interface HttpClientOptions {
   /** Concurrent requests per host and port (`URL.host`); default 4. */
   perHost?: number;
   /**
-   * Longest wait for a lookup, a connection, a response's header, or the next bytes; accurate to about
-   * a second; default 10 s.
+   * Longest wait for a lookup (at most 8 s), a connection, a response's header, or the next bytes;
+   * accurate to about a second; default 10 s.
    */
   idleTimeoutMs?: number;
   /** Longest time from the call of `get` to the end of the body; Infinity: no limit. Default 15 s. */
   totalTimeoutMs?: number;
+  /**
+   * Least speed of a body, bytes per second averaged over `speedWindowMs`, not counting the time that the
+   * reader takes; a slower one fails with `upstream_timeout`. Default 0: any.
+   */
+  minSpeedBps?: number;
+  /** Default 60 s. */
+  speedWindowMs?: number;
+  /**
+   * Most bytes that are read from a socket at a time. Default 256 KiB, usually more than its receive buffer
+   * contains: fast. Fewer take less of the event loop at a time if they are many tiny chunks.
+   */
+  readBytes?: number;
 }
+
+/** Longest wait for a lookup: the system's resolver may take its 5 s to turn to a second server. */
+const maxLookupMs = 8_000;
 
 /** Redirects that one `get` follows. */
 const maxRedirects = 5;
@@ -47,12 +63,13 @@ const maxRedirects = 5;
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
+  const { minSpeedBps = 0, speedWindowMs = 60_000 } = options;
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
-    lookupTimeoutMs: idleTimeoutMs,
+    lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup,
   });
-  const buffers = createReadBufferPool();
+  const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
   const agent = new Agent({
     connect: createGuardedConnector(guard, idleTimeoutMs, buffers),
     allowH2: false,
@@ -61,6 +78,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     maxHeaderSize: maxHeaderBytes,
   });
   const deps = { agent, slots: createHostSlots(perHost) };
+  const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
 
   return {
     async get(start, request) {
@@ -76,7 +94,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         for (;;) {
           const received = await exchange(url, fields, deadline, deps);
           if (!isRedirect(received.status)) {
-            return await openResponse(received, request, deadline, idleTimeoutMs, buffers);
+            return await openResponse(received, request, deadline, limits, buffers);
           }
           await discard(received.body);
           if (redirects === maxRedirects) throw tooManyRedirectsError(url);
@@ -107,7 +125,7 @@ async function openResponse(
   { url, status, headers, body }: Exchange,
   { maxBytes, identity, range }: GetOptions,
   deadline: Deadline,
-  idleTimeoutMs: number,
+  { idleTimeoutMs, minSpeed }: { idleTimeoutMs: number; minSpeed: MinSpeed },
   buffers: ReadBufferPool,
 ): Promise<HttpResponse> {
   const what = describeGet(url);
@@ -121,6 +139,7 @@ async function openResponse(
       raw: body,
       decoding: decode(body, decoders, maxBytes, what),
       maxBytes,
+      minSpeed,
       deadline,
       what,
       toError: (error) =>

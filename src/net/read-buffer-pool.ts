@@ -11,17 +11,15 @@ export interface ReadBufferPool {
   release(chunk: Uint8Array): void;
 }
 
-/** Usually more than a socket's receive buffer contains. */
-const blockBytes = 256 * 1024;
 const maxSpare = 16;
-/** Shorter reads are copied, so that a queued chunk does not keep a far larger block in memory. */
-const minLentBytes = blockBytes / 4;
 
 /**
  * Creates an empty pool. Without it, each read allocates 64 KiB outside of V8's heap, and fast transfers
  * spend most of their time on garbage collection.
  */
-export function createReadBufferPool(): ReadBufferPool {
+export function createReadBufferPool(blockBytes: number): ReadBufferPool {
+  /** Shorter reads are copied, so that a queued chunk does not keep a far larger block in memory. */
+  const minLentBytes = blockBytes / 4;
   const spare: Uint8Array[] = [];
   /** Blocks that readers have, by their memory, with the bytes that were read into them. */
   const lent = new WeakMap<ArrayBufferLike, { block: Uint8Array; bytes: number }>();

@@ -1,12 +1,14 @@
 import { finished, type Readable } from "node:stream";
 import type { Decoding } from "./content-coding.ts";
 import type { Deadline } from "./deadline.ts";
+import { createSpeedMeter, type MinSpeed } from "./min-speed.ts";
 import { invalidResponseError } from "./upstream-error.ts";
 
 interface ResponseBodyOptions {
   raw: Readable;
   decoding: Decoding;
   maxBytes: number;
+  minSpeed: MinSpeed;
   /** Is ended together with the body. */
   deadline: Deadline;
   /** Names the request in messages. */
@@ -17,6 +19,8 @@ interface ResponseBodyOptions {
 
 /** Bytes that are queued for the reader before the socket is paused. */
 const maxQueuedBytes = 256 * 1024;
+/** The same for chunks, which a server may make as short as a byte: an array's `shift` takes linear time. */
+const maxQueuedChunks = 256;
 
 /**
  * Creates the body of an `HttpResponse`: iterable once, limited to `maxBytes`, closed when the iteration
@@ -24,14 +28,19 @@ const maxQueuedBytes = 256 * 1024;
  * stream's own iterator would drop the bytes that it still has queued.
  */
 export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<Uint8Array> {
-  const { raw, decoding, maxBytes, deadline, what, toError } = options;
+  const { raw, decoding, maxBytes, minSpeed, deadline, what, toError } = options;
   const { decoded } = decoding;
   let queue: Uint8Array[] = [];
   let queuedBytes = 0;
   let bytes = 0;
   let end: { error: unknown } | undefined;
   let wake = () => {};
+  const meter = createSpeedMeter(minSpeed, what, (error) => {
+    end = { error };
+    wake();
+  });
 
+  const isFull = () => queuedBytes >= maxQueuedBytes || queue.length >= maxQueuedChunks;
   const close = () => {
     queue = [];
     queuedBytes = 0;
@@ -47,7 +56,7 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
   };
   decoded.on("data", (chunk: Uint8Array) => {
     add(chunk);
-    if (queuedBytes >= maxQueuedBytes) decoded.pause();
+    if (isFull()) decoded.pause();
   });
   finished(decoded, { writable: false }, (error) => {
     end = { error };
@@ -61,7 +70,9 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
     if (queue.length === 0 && end === undefined) {
       const { promise, resolve } = Promise.withResolvers<void>();
       wake = resolve;
+      meter.start();
       await promise;
+      meter.stop();
     }
     deadline.signal.throwIfAborted();
     const chunk = queue.shift();
@@ -70,7 +81,8 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
       return undefined;
     }
     queuedBytes -= chunk.length;
-    if (queuedBytes < maxQueuedBytes && decoded.isPaused()) decoded.resume();
+    if (!isFull() && decoded.isPaused()) decoded.resume();
+    meter.add(chunk.length);
     bytes += chunk.length;
     if (bytes <= maxBytes) return chunk;
     throw invalidResponseError(what, `the response is larger than the limit of ${maxBytes} bytes`);

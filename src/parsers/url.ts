@@ -27,6 +27,14 @@ export function isSamePage(a: URL, b: URL): boolean {
   return pageKey(a) === pageKey(b);
 }
 
+/** Returns a text that is the same for all URLs of one page (`isSamePage`). */
+export function pageKey({ host, pathname, search }: URL): string {
+  let end = pathname.length;
+  // A pattern such as /\/+$/ takes quadratic time.
+  while (pathname[end - 1] === "/") end -= 1;
+  return `${host.replace(/^www\./, "")}${pathname.slice(0, end)}${search}`;
+}
+
 const frontPath = /^\/(?:[a-z]{2}(?:[-_][a-z]{2})?\/?)?(?:(?:index|home|default)\.\w{2,5})?$/i;
 
 /** Whether this is a site's front page, also of one language (`/en/`). */
@@ -43,8 +51,4 @@ export function nameInPath(url: string): string | null {
   } catch {
     return stem;
   }
-}
-
-function pageKey(url: URL): string {
-  return `${url.host.replace(/^www\./, "")}${url.pathname.replace(/\/+$/, "")}${url.search}`;
 }

@@ -1,12 +1,13 @@
-import type { HttpClient, HttpResponse } from "../net/client.ts";
+import type { HttpClient } from "../net/client.ts";
 import { PageInfo } from "../page-info.ts";
+import { createTimeSlices, type Steps, type TimeSlices } from "../parsers/steps.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { type Content, readContent } from "./page/content.ts";
-import { extractMetadata } from "./page/extract-metadata.ts";
+import { extractMetadata, type PageMetadata } from "./page/extract-metadata.ts";
 import { bestFormats } from "./page/formats.ts";
 import { createLinkFetcher, type FormatListing, type LinkFetcher } from "./page/link-fetcher.ts";
 import type { Markup } from "./page/markup/markup.ts";
-import { type Fields, mergeMetadata } from "./page/merge.ts";
+import { type Fields, mergeMetadata, type Merged } from "./page/merge.ts";
 import type { Metadata } from "./page/metadata.ts";
 import { linksOf } from "./page/vocabularies/html-metadata.ts";
 import type { Resolver } from "./resolver.ts";
@@ -32,18 +33,21 @@ const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
  * page nor medium. If a request that the page leads to fails, its fields stay as the page states them.
+ * All calls together take the event loop for a few milliseconds at a time, whatever the pages are.
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
   const { client, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
+  const slices = createTimeSlices();
   return {
     name,
     output: PageInfo,
     async resolve(url, { signal }) {
       const fetchedAt = now();
       const response = await client.get(url, { signal, maxBytes: pageMaxBytes, accept });
-      const content = await readContent(response);
-      const linkFetcher = createLinkFetcher(client, signal, linkTimeoutMs);
-      const description = await describe(content, response, linkFetcher, fetchedAt);
+      const content = await readContent(response, slices, signal);
+      const linkFetcher = createLinkFetcher({ client, slices, signal, timeoutMs: linkTimeoutMs });
+      const deps = { linkFetcher, slices, signal, now: fetchedAt };
+      const description = await describe(content, response.url, deps);
       // Copied: substrings would keep the whole page in memory as long as the record.
       return structuredClone({
         url: url.href,
@@ -58,11 +62,17 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
 
 type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 
+interface DescribeDeps {
+  linkFetcher: LinkFetcher;
+  slices: TimeSlices;
+  signal: AbortSignal;
+  now: Date;
+}
+
 async function describe(
   content: Content,
-  { url }: HttpResponse,
-  linkFetcher: LinkFetcher,
-  now: Date,
+  url: URL,
+  { linkFetcher, slices, signal, now }: DescribeDeps,
 ): Promise<Description> {
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);
@@ -71,17 +81,32 @@ async function describe(
     const listing = { ...content.manifest, formats, hasManifest: true };
     return addListing({ ...fields, media_type }, listing);
   }
-  const metadata =
-    content.kind === "page"
-      ? extractMetadata(content.markup, url, now)
-      : { media: content.metadata };
-  const draft = mergeMetadata(metadata, url);
+  const { metadata, draft } = await slices.run(createDraft(content, url, now), signal);
   const [oembed, listing] = await Promise.all([
     content.kind === "page" ? fetchOembed(content.markup, draft.fields, url, linkFetcher) : null,
     linkFetcher.listFormats(draft.media),
   ]);
   const { fields } = oembed === null ? draft : mergeMetadata({ ...metadata, oembed }, url);
   return addListing(fields, listing);
+}
+
+interface Draft {
+  metadata: PageMetadata;
+  draft: Merged;
+}
+
+/** Extracts and merges what the response itself states. */
+function* createDraft(
+  content: Exclude<Content, { kind: "manifest" }>,
+  url: URL,
+  now: Date,
+): Steps<Draft> {
+  const metadata =
+    content.kind === "page"
+      ? yield* extractMetadata(content.markup, url, now)
+      : { media: content.metadata };
+  yield;
+  return { metadata, draft: mergeMetadata(metadata, url) };
 }
 
 /** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */

@@ -25,6 +25,7 @@ describe("fetched parts", () => {
       client,
       concurrentFragments: 2,
       minFreeBytes: 0,
+      minSpeedBps: 0,
       signal: stopping.signal,
       onProgress: ({ stage }) => stage === "processing" && stopping.abort("the service stops"),
     });

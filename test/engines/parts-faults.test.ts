@@ -194,6 +194,42 @@ it("resumes after a stall", async () => {
   expect(rangesOf(harness)).toEqual([undefined, "bytes=150000-"]);
 });
 
+it("leaves a server that is too slow to a later run, and keeps its bytes", async () => {
+  const harness = await startPartsHarness({ minSpeedBps: 1_000_000, speedWindowMs: 200 });
+  harness.server.serve("/medium", medium, first(1, { stallAfter: 50_000 }));
+  const parts = await harness.open();
+  await expect(harness.fetch(parts)).rejects.toMatchObject({
+    code: "upstream_timeout",
+    retryable: true,
+  });
+  expect(harness.server.requests).toHaveLength(1);
+  await harness.fetch(parts);
+  expect(rangesOf(harness)).toEqual([undefined, "bytes=50000-"]);
+});
+
+it("counts bytes below the least speed as no progress", async () => {
+  const harness = await startPartsHarness();
+  harness.server.serve("/medium", medium, { delayMs: 50, cutAfter: 10 });
+  const parts = await harness.open({ minSpeedBps: 100_000 });
+  await expect(harness.fetch(parts)).rejects.toMatchObject({ code: "upstream_unreachable" });
+  expect(harness.server.requests).toHaveLength(4);
+});
+
+it("looks a name that cannot be resolved up once", async () => {
+  let lookups = 0;
+  const lookup = async () => {
+    lookups += 1;
+    throw Object.assign(new Error("no name server"), { code: "EAI_AGAIN" });
+  };
+  const harness = await startPartsHarness({ lookup });
+  const url = harness.server.url("/medium", "some.test");
+  await expect(harness.fetch(await harness.open(), { url })).rejects.toMatchObject({
+    code: "upstream_unreachable",
+    message: "could not resolve some.test: EAI_AGAIN",
+  });
+  expect(lookups).toBe(1);
+});
+
 it("refuses a content coding, which could not be resumed", async () => {
   const harness = await startPartsHarness();
   harness.server.serve("/medium", medium, { gzip: true });

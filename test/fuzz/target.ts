@@ -1,4 +1,7 @@
 import * as fc from "fast-check";
+import { measureStall, type Outcome } from "./stall.ts";
+
+export type { Outcome } from "./stall.ts";
 
 /** A named property that must hold for every input. */
 export interface FuzzTarget {
@@ -24,12 +27,10 @@ export interface TargetOptions<Input, Prepared, Output> {
   run: (prepared: Prepared) => Output | Promise<Output>;
   /** Throws if the outcome is wrong; not measured. */
   check: (outcome: Outcome<Output>) => void;
-  /** Factor of the stall limit, for code that runs in a thread of its own; default 1. */
+  /** Factor of the stall limit: above 1 for code that runs in a thread of its own; default 1. */
   stallFactor?: number;
   close?: () => Promise<void>;
 }
-
-export type Outcome<Output> = { value: Output } | { error: unknown };
 
 /** A slow input is run again: the stall may have been a garbage collection. */
 const attempts = 3;
@@ -63,39 +64,4 @@ export function defineTarget<Input, Prepared, Output>(
       });
     },
   };
-}
-
-/**
- * Returns the most CPU time of this thread between two event loop iterations while `task` ran; unlike
- * wall time it does not depend on other processes.
- */
-async function measureStall<Output>(
-  task: () => Promise<Output>,
-): Promise<{ outcome: Outcome<Output>; stallMs: number }> {
-  let longest = 0;
-  let before = cpuMs();
-  const measure = () => {
-    const now = cpuMs();
-    longest = Math.max(longest, now - before);
-    before = now;
-  };
-  let immediate = setImmediate(function again() {
-    measure();
-    immediate = setImmediate(again);
-  });
-  try {
-    const outcome = await task().then(
-      (value) => ({ value }),
-      (error: unknown) => ({ error }),
-    );
-    measure();
-    return { outcome, stallMs: longest };
-  } finally {
-    clearImmediate(immediate);
-  }
-}
-
-function cpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
 }

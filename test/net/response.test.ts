@@ -227,10 +227,26 @@ it("calls a closed port and a name without an address unreachable", async () => 
   await expect(get(localClient({ lookup }), new URL("http://gone.test/"))).rejects.toMatchObject({
     code: "upstream_unreachable",
     message: "could not resolve gone.test: ENOTFOUND",
+    retryable: false,
   });
   await expect(
     get(localClient({ lookup: async () => [] }), new URL("http://empty.test/")),
-  ).rejects.toThrow("could not resolve empty.test: it has no address");
+  ).rejects.toMatchObject({
+    code: "upstream_unreachable",
+    message: "could not resolve empty.test: it has no address",
+    retryable: false,
+  });
+});
+
+it("calls a name that cannot be resolved at present unreachable, and worth a retry", async () => {
+  const lookup = async () => {
+    throw Object.assign(new Error("no name server"), { code: "EAI_AGAIN" });
+  };
+  await expect(get(localClient({ lookup }), new URL("http://some.test/"))).rejects.toMatchObject({
+    code: "upstream_unreachable",
+    message: "could not resolve some.test: EAI_AGAIN",
+    retryable: true,
+  });
 });
 
 it("is unavailable after it was closed, once or twice", async () => {

@@ -112,6 +112,11 @@ describe("with 127.0.0.0/8 allowed", () => {
     expect(lookups).toEqual(["video.test"]);
   });
 
+  it("fetches from there by an IPv4-mapped address", async () => {
+    const upstream = await startUpstream((_request, response) => response.end("page"));
+    expect(await read(localClient(), upstream.url("/", "[::ffff:127.0.0.1]"))).toBe("page");
+  });
+
   it("decides on localhost by its addresses", async () => {
     const upstream = await startUpstream((_request, response) => response.end("page"));
     const only4 = localClient({ lookup: lookupReturning(["127.0.0.1"]).lookup });
@@ -125,7 +130,7 @@ describe("with 127.0.0.0/8 allowed", () => {
   it("still refuses what is in no allowed network", async () => {
     const connects = watchConnects();
     const client = localClient({ allowNetworks: "127.0.0.0/8, fd00::/8" });
-    for (const host of ["10.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254"]) {
+    for (const host of ["10.0.0.1", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254"]) {
       await expect(get(client, new URL(`http://${host}/`))).rejects.toMatchObject({
         code: "address_blocked",
       });

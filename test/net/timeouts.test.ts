@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { bodyOf, get, localClient, read } from "./client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
 
@@ -36,6 +36,23 @@ describe("the idle time", () => {
     });
   });
 
+  it("gives a lookup at most 8 s", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const started = Promise.withResolvers<void>();
+    const lookup = () => {
+      started.resolve();
+      return new Promise<never>(() => {});
+    };
+    const client = localClient({ idleTimeoutMs: 600_000, lookup });
+    const response = get(client, new URL("http://video.test/"));
+    await started.promise;
+    vi.advanceTimersByTime(8_000);
+    await expect(response).rejects.toMatchObject({
+      message: "DNS lookup of video.test took over 8000 ms",
+    });
+  });
+
   it("ends a TLS handshake without a response", async () => {
     const upstream = await startRawUpstream(() => {});
     const url = new URL(`https://127.0.0.1:${upstream.port}/`);
@@ -56,6 +73,56 @@ describe("the idle time", () => {
       bytes += chunk.length;
     }
     expect(bytes).toBe(500_000);
+  });
+});
+
+describe("the least speed", () => {
+  const minSpeed = { minSpeedBps: 10_000, speedWindowMs: 300 };
+
+  it("ends a dripping body, with the rule and the value", async () => {
+    const upstream = await startDrip("HTTP/1.1 200 OK\r\n\r\n", "a");
+    await expect(read(localClient(minSpeed), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_timeout",
+      retryable: true,
+      message: expect.stringMatching(
+        /: the response must have at least 10000 bytes\/s over 0.3 s \(MIN_SPEED_BPS\), it has \d+(\.\d+)?$/,
+      ),
+    });
+    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+  });
+
+  it("ends a body that becomes slow", async () => {
+    const start = `HTTP/1.1 200 OK\r\n\r\n${"a".repeat(50_000)}`;
+    const upstream = await startDrip(start, "a");
+    await expect(read(localClient(minSpeed), upstream.url("/"))).rejects.toMatchObject({
+      code: "upstream_timeout",
+    });
+  });
+
+  it("is 0 unless set: a dripping body may take its time", async () => {
+    const upstream = await startDrip("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n", "a");
+    expect(await read(localClient({ speedWindowMs: 50 }), upstream.url("/"))).toHaveLength(30);
+  });
+
+  it("does not count the time that the reader takes", async () => {
+    const upstream = await startUpstream((_request, response) =>
+      response.end(Buffer.alloc(20_000)),
+    );
+    const client = localClient({ minSpeedBps: 100_000, speedWindowMs: 100 });
+    const { body } = await get(client, upstream.url("/"));
+    let bytes = 0;
+    for await (const chunk of body) {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      bytes += chunk.length;
+    }
+    expect(bytes).toBe(20_000);
+  });
+
+  it("leaves a body alone that is faster", async () => {
+    const drop = "a".repeat(2_000);
+    const upstream = await startDrip("HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", drop);
+    const client = localClient({ minSpeedBps: 1_000, speedWindowMs: 100 });
+    expect(await read(client, upstream.url("/"))).toHaveLength(60_000);
   });
 });
 

@@ -14,7 +14,7 @@ import { planDownload } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
-  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes"> & { client: HttpClient };
+  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & { client: HttpClient };
 
 /** Implements `Engine.download` in the calling thread. */
 export async function download(
@@ -30,7 +30,7 @@ export async function download(
 }
 
 async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
-  const { client, concurrentFragments, minFreeBytes, onProgress } = context;
+  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress } = context;
   const { folder, audioOnly, maxBytes, maxLiveS } = job;
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
@@ -44,6 +44,7 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     client,
     identity: plan.identity,
     maxBytes,
+    minSpeedBps,
     checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
   });
   const progress = createProgressTracker(plan, parts, onProgress);

@@ -23,7 +23,8 @@ export interface PartStore {
    * calls for the same name run one after the other.
    *
    * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
-   * of up to 30 s. Gives up at the 4th failure in a row without a new byte.
+   * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
+   * too slow or its name cannot be resolved.
    *
    * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
    * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
@@ -46,6 +47,8 @@ export interface PartStoreOptions {
   checkFreeSpace: (bytes: number) => Promise<void>;
   /** Wait after the first failure; doubles with each further one. Default 500. */
   backoffMs?: number;
+  /** Between two failures, fewer new bytes per second are no progress; default 0. */
+  minSpeedBps?: number;
 }
 
 /**
@@ -55,7 +58,7 @@ export interface PartStoreOptions {
  * @throws ServiceError `disk_full`, `unavailable`
  */
 export async function openPartStore(options: PartStoreOptions): Promise<PartStore> {
-  const { folder, identity, client, backoffMs = 500 } = options;
+  const { folder, identity, client, backoffMs = 500, minSpeedBps = 0 } = options;
   const journal = await openJournal(folder, identity);
   const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
     await journal.close();
@@ -65,7 +68,7 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
   const mutex = createKeyedMutex();
   const storedBytes = stored.values().reduce((sum, { size }) => sum + size, 0);
   const quota = createQuota(options.maxBytes, options.checkFreeSpace, storedBytes);
-  const deps = { client, backoffMs, journal, checkpoints, quota };
+  const deps = { client, backoffMs, minSpeedBps, journal, checkpoints, quota };
   let closing: Promise<void> | undefined;
 
   function partNamed(name: string): StoredPart {

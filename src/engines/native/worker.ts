@@ -16,6 +16,7 @@ const client = createHttpClient({
   allowNetworks: data.allowNetworks,
   perHost: data.concurrentFragments,
   idleTimeoutMs: data.idleTimeoutMs,
+  minSpeedBps: data.minSpeedBps,
   totalTimeoutMs: Number.POSITIVE_INFINITY,
 });
 let running = new AbortController();

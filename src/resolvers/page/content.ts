@@ -1,10 +1,11 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import { openMpd } from "../../manifests/dash.ts";
-import { readHls } from "../../manifests/hls.ts";
+import { readMpd } from "../../manifests/dash.ts";
+import { readHlsInSteps } from "../../manifests/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
+import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
 import { decodePage } from "./markup/charset.ts";
@@ -23,9 +24,14 @@ const sniffBytes = 1024;
  * Reads a response: a page or a manifest to its end, of a media file only the header. Its kind is that
  * of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes.
  *
- * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body
+ * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body;
+ * `signal.reason`
  */
-export async function readContent(response: HttpResponse): Promise<Content> {
+export async function readContent(
+  response: HttpResponse,
+  slices: TimeSlices,
+  signal: AbortSignal,
+): Promise<Content> {
   const contentType = response.headers.get("content-type") ?? null;
   const body = response.body[Symbol.asyncIterator]();
   try {
@@ -33,23 +39,32 @@ export async function readContent(response: HttpResponse): Promise<Content> {
     const mustSniff = stated.kind === "unknown" && stated.mime_type === null;
     const head = mustSniff ? await readHead(body) : [];
     const type = mustSniff ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
-    return await readAs(type, response, contentType, concat(head, body));
+    const resource = { url: response.url, type, contentType, headers: response.headers };
+    return await readAs(resource, concat(head, body), slices, signal);
   } finally {
     await body.return?.();
   }
 }
 
+interface Resource extends Pick<HttpResponse, "url" | "headers"> {
+  type: MediaType;
+  contentType: string | null;
+}
+
 async function readAs(
-  type: MediaType,
-  { url, headers }: HttpResponse,
-  contentType: string | null,
+  { url, headers, type, contentType }: Resource,
   body: AsyncIterable<Uint8Array>,
+  slices: TimeSlices,
+  signal: AbortSignal,
 ): Promise<Content> {
   const { kind } = type;
-  if (kind === "page") return { kind, markup: await readMarkup(decodePage(body, contentType)) };
-  if (kind === "hls") return { kind: "manifest", manifest: readHls(await readText(body), url) };
-  if (kind === "dash") {
-    return { kind: "manifest", manifest: openMpd(await readText(body), url).listing };
+  if (kind === "page") {
+    return { kind, markup: await readMarkup(decodePage(body, contentType), slices, signal) };
+  }
+  if (kind === "hls" || kind === "dash") {
+    const text = await readText(body);
+    const steps = kind === "hls" ? readHlsInSteps(text, url) : readMpd(text, url);
+    return { kind: "manifest", manifest: await slices.run(steps, signal) };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };

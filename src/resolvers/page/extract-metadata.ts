@@ -1,5 +1,6 @@
 import type { Vocabulary } from "../../page-info.ts";
-import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import type { Steps } from "../../parsers/steps.ts";
+import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { Markup } from "./markup/markup.ts";
 import { indexMetas } from "./markup/metas.ts";
 import type { Metadata } from "./metadata.ts";
@@ -34,22 +35,31 @@ export type MetadataSource = keyof typeof vocabularyOf;
 export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 
 /** Extracts what each source states. `url` is the page's final URL. */
-export function extractMetadata(markup: Markup, url: URL, now: Date): PageMetadata {
+export function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetadata> {
   const base = tryParseUrl(markup.base, url) ?? url;
   const metas = indexMetas(markup);
+  yield;
   const og = extractOpenGraph(metas, base);
+  yield;
   const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
   const html = extractHtml(markup, metas, base, isVideo);
+  yield;
   const twitter = extractTwitter(metas, base);
+  yield;
   const identity = identify(url, html, og, twitter, metas.all("og:type"));
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
+  const things: Thing[] = [];
+  for (const source of markup.jsonLd) {
+    yield;
+    for (const thing of yield* parseJsonLd(source)) things.push(thing);
+  }
   return {
     html,
     og,
     twitter,
-    ...extractGraph("json-ld", markup.jsonLd.flatMap(parseJsonLd), identity, base, now),
-    ...extractGraph("microdata", markup.items, identity, base, now),
+    ...(yield* extractGraph("json-ld", things, identity, base, now)),
+    ...(yield* extractGraph("microdata", markup.items, identity, base, now)),
   };
 }
 
@@ -64,7 +74,7 @@ function identify(
   const pageUrls = [...parseUrls(stated, url), url];
   const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
   return {
-    urls: [...pageUrls, ...players],
+    keys: new Set([...pageUrls, ...players].map(pageKey)),
     titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
     isArticle: types.some((type) => type.trim().toLowerCase() === "article"),
     isFrontPage: isFrontPage(pageUrls[0] ?? url),
@@ -72,16 +82,17 @@ function identify(
   };
 }
 
-function extractGraph(
+function* extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
   identity: PageIdentity,
   base: URL,
   now: Date,
-): PageMetadata {
-  const { medium, isPart, pages } = chooseMedium(things, identity, base);
+): Steps<PageMetadata> {
+  const { medium, isPart, pages } = yield* chooseMedium(things, identity, base);
   const metadata: PageMetadata = {};
   metadata[`${vocabulary} page`] = extractPage(pages, base);
+  yield;
   const key: MetadataSource = isPart ? `${vocabulary} part` : vocabulary;
   if (medium !== null) metadata[key] = extractMedium(medium, base, now);
   return metadata;

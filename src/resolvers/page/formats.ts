@@ -35,15 +35,18 @@ export function createFormat(medium: Medium): Format {
   };
 }
 
+/** Limit of a record's formats. */
+const maxFormats = 2_000;
+
 /** Limit of all URLs in a record's formats together, characters. */
 const maxUrlLength = 2 * 1024 * 1024;
 
 /**
- * Sorts best first; equal ones keep the page's order. Drops the worst if all URLs together exceed
- * 2 Mi characters: each format repeats its manifest's URL, which may be long.
+ * Sorts best first; equal ones keep the page's order. Keeps the best 2,000, and drops the worst if all URLs
+ * together exceed 2 Mi characters: each format repeats its manifest's URL, which may be long.
  */
 export function bestFormats(formats: readonly Format[]): Format[] {
-  const sorted = formats.toSorted(byQuality);
+  const sorted = formats.toSorted(byQuality).slice(0, maxFormats);
   let length = 0;
   const end = sorted.findIndex(({ url, manifest_url }) => {
     length += url.length + (manifest_url?.length ?? 0);

@@ -1,11 +1,12 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import { openMpd } from "../../manifests/dash.ts";
+import { readMpd } from "../../manifests/dash.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
-import { readHls } from "../../manifests/hls.ts";
+import { readHlsInSteps } from "../../manifests/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
+import type { Steps, TimeSlices } from "../../parsers/steps.ts";
 import { bestFormats, createFormat } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Medium } from "./resources.ts";
@@ -32,12 +33,17 @@ const maxManifests = 3;
 const maxManifestBytes = 4 * 1024 * 1024;
 const maxOembedBytes = 512 * 1024;
 
-/** Creates a fetcher whose methods reject only when `signal` is aborted. `timeoutMs` is per request. */
-export function createLinkFetcher(
-  client: HttpClient,
-  signal: AbortSignal,
-  timeoutMs: number,
-): LinkFetcher {
+export interface LinkFetcherOptions {
+  client: HttpClient;
+  slices: TimeSlices;
+  signal: AbortSignal;
+  /** Of each request. */
+  timeoutMs: number;
+}
+
+/** Creates a fetcher whose methods reject only when `signal` is aborted. */
+export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
+  const { client, slices, signal, timeoutMs } = options;
   return {
     async fetchOembed(url) {
       const metadata = await attempt(async (requestSignal) => {
@@ -53,7 +59,7 @@ export function createLinkFetcher(
         async (medium) =>
           [medium, await attempt((requestSignal) => readManifest(medium, requestSignal))] as const,
       );
-      return createListing(media, new Map(await Promise.all(results)));
+      return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
     },
   };
 
@@ -62,9 +68,8 @@ export function createLinkFetcher(
     requestSignal: AbortSignal,
   ): Promise<Manifest> {
     const fetched = await fetchText(url, maxManifestBytes, requestSignal);
-    return protocol === "m3u8"
-      ? readHls(fetched.text, fetched.url)
-      : openMpd(fetched.text, fetched.url).listing;
+    const read = protocol === "m3u8" ? readHlsInSteps : readMpd;
+    return slices.run(read(fetched.text, fetched.url), signal);
   }
 
   async function fetchText(url: URL, maxBytes: number, requestSignal: AbortSignal) {
@@ -94,10 +99,10 @@ export function createLinkFetcher(
   }
 }
 
-function createListing(
+function* createListing(
   media: readonly Medium[],
   results: ReadonlyMap<Medium, Manifest | ServiceError>,
-): FormatListing {
+): Steps<FormatListing> {
   const manifests = [...results.values()].filter(
     (result): result is Manifest => !(result instanceof ServiceError),
   );
@@ -107,6 +112,7 @@ function createListing(
     if (!(result instanceof ServiceError)) return result.formats;
     return result.code === "upstream_invalid" ? [] : [createFormat(medium)];
   });
+  yield;
   const uniqueId = createFormatIds();
   return {
     formats: bestFormats(formats).map((format) => ({

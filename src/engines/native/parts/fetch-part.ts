@@ -12,6 +12,7 @@ import { endPart, invalidate, sizeOf, type StoredPart } from "./stored-part.ts";
 export interface FetchPartDeps extends ReceiverDeps {
   client: HttpClient;
   backoffMs: number;
+  minSpeedBps: number;
 }
 
 /** Implements `PartStore.fetch` for one part at a time. */
@@ -23,7 +24,7 @@ export async function fetchPart(
 ): Promise<FetchedPart> {
   const { signal } = options;
   const { client, journal, checkpoints, quota } = deps;
-  const retryPolicy = createRetryPolicy(deps.backoffMs, signal);
+  const retryPolicy = createRetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
   const receive = createReceiver(stored, part, options, deps);
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) invalidate(stored);

@@ -1,13 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ServiceError } from "../../../errors.ts";
+import { isLookupFailure } from "../../../net/address-guard.ts";
 
 /** Retries of one fetch within a run. */
 export interface RetryPolicy {
   /**
    * Waits after a failure; `size`: bytes fetched so far.
    *
-   * @throws `error` itself if it is not retryable, if the server asks for a wait of more than 30 s, and at
-   * the 4th failure in a row without a new byte; `signal.reason`
+   * @throws `error` itself if it is not retryable, if a host name could not be resolved, if the wait should
+   * be longer than 30 s, and at the 4th failure in a row without progress; `signal.reason`
    */
   backOff(error: unknown, size: number): Promise<void>;
   /** Counts a failure like `backOff`, without a wait. */
@@ -17,14 +18,24 @@ export interface RetryPolicy {
 const maxFailures = 3;
 const maxWaitS = 30;
 
-/** The first wait is `backoffMs`; it doubles with each failure in a row. */
-export function createRetryPolicy(backoffMs: number, signal: AbortSignal): RetryPolicy {
+/**
+ * The first wait is `backoffMs`; it doubles with each failure in a row. Progress are new bytes, since the
+ * failure before at `minSpeedBps` on average.
+ */
+export function createRetryPolicy(
+  backoffMs: number,
+  signal: AbortSignal,
+  minSpeedBps = 0,
+): RetryPolicy {
   let maxSize = 0;
   let failures = 0;
+  let startedAt = performance.now();
 
   function recordFailure(error: unknown, size: number): void {
-    if (size > maxSize) failures = 0;
+    const seconds = (performance.now() - startedAt) / 1000;
+    if (size > maxSize && size - maxSize >= minSpeedBps * seconds) failures = 0;
     maxSize = Math.max(maxSize, size);
+    startedAt = performance.now();
     failures += 1;
     if (failures > maxFailures) throw error;
   }
@@ -37,6 +48,7 @@ export function createRetryPolicy(backoffMs: number, signal: AbortSignal): Retry
       recordFailure(error, size);
       const waitMs = Math.max(backoffMs * 2 ** (failures - 1), retryAfterS * 1000);
       await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      startedAt = performance.now();
     },
   };
 }
@@ -52,6 +64,7 @@ function isRetryable(error: unknown): error is ServiceError {
     error instanceof ServiceError &&
     error.retryable &&
     retryableCodes.has(error.code) &&
+    !isLookupFailure(error) &&
     (error.retryAfterS ?? 0) <= maxWaitS
   );
 }

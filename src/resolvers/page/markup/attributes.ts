@@ -4,12 +4,14 @@ export type Attributes = ReadonlyMap<string, string>;
 
 /** The further attributes of a tag are ignored. */
 const maxAttributes = 100;
+/** Longer values are cut, UTF-16 code units: longer than any text or URL of a record. */
+const maxValueLength = 32 * 1024;
 /** Groups: name; value in ", in ' or unquoted. The alternatives start differently: no backtracking. */
 const attribute = /([^\s"'<>/=][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>][^\s>]*)))?/g;
 
 /**
  * Returns the attributes in a tag's source: names in lower case, entities decoded once, of duplicates
- * the first, at most 100.
+ * the first, at most 100. Values are cut to 32 Ki characters as written.
  */
 export function parseAttributes(source: string): Attributes {
   const attributes = new Map<string, string>();
@@ -17,7 +19,7 @@ export function parseAttributes(source: string): Attributes {
   for (let match = attribute.exec(source); match !== null; match = attribute.exec(source)) {
     const key = match[1]?.toLowerCase() ?? "";
     const value = match[2] ?? match[3] ?? match[4] ?? "";
-    if (!attributes.has(key)) attributes.set(key, decodeAttribute(value));
+    if (!attributes.has(key)) attributes.set(key, decodeAttribute(value.slice(0, maxValueLength)));
     if (attributes.size === maxAttributes) break;
   }
   return attributes;

@@ -1,3 +1,6 @@
+import type { Steps } from "../../../parsers/steps.ts";
+import { isLetter, isMicrodataName, isNameEnd, isSpace } from "./characters.ts";
+
 /** Receives what an `HtmlScanner` finds, in page order; names are in lower case. */
 export interface HtmlSink {
   /** Elements whose tags are always reported. */
@@ -27,6 +30,8 @@ export interface StartTag {
 const maxTagLength = 256 * 1024;
 /** Shorter chunks are joined first: scanning many tiny ones would be slow. UTF-16 code units. */
 const minScanLength = 64 * 1024;
+/** How much is scanned between two pauses, in whole constructs; UTF-16 code units. */
+const stepLength = 8 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
 const rawTextElements = new Set(rawText.split(" "));
 
@@ -69,24 +74,29 @@ export class HtmlScanner {
     this.#sink = sink;
   }
 
-  write(chunk: string): void {
+  *write(chunk: string): Steps<void> {
     this.#waiting.push(chunk);
     this.#waitingLength += chunk.length;
-    if (this.#waitingLength >= minScanLength) this.#scan(false);
+    if (this.#waitingLength >= minScanLength) yield* this.#scan(false);
   }
 
-  end(): void {
-    this.#scan(true);
+  *end(): Steps<void> {
+    yield* this.#scan(true);
   }
 
   /** Scans what has been written; a construct that the buffer's end cuts off stays in it. */
-  #scan(isLast: boolean): void {
+  *#scan(isLast: boolean): Steps<void> {
     const chunk = this.#waiting.length === 1 ? (this.#waiting[0] ?? "") : this.#waiting.join("");
     this.#buffer = this.#at < this.#buffer.length ? this.#buffer.slice(this.#at) + chunk : chunk;
     this.#at = 0;
     this.#waiting = [];
     this.#waitingLength = 0;
-    while (this.#at < this.#buffer.length && this.#step(isLast));
+    let stepEnd = stepLength;
+    while (this.#at < this.#buffer.length && this.#step(isLast)) {
+      if (this.#at < stepEnd) continue;
+      yield;
+      stepEnd = this.#at + stepLength;
+    }
   }
 
   /** Scans one construct. Returns false if that needs more input. */
@@ -226,25 +236,4 @@ export class HtmlScanner {
     this.#tagState = state;
     return -1;
   }
-}
-
-/** Whether `itemprop` or `itemscope` stands at `i`, where the caller has seen an i. */
-function isMicrodataName(source: string, i: number): boolean {
-  if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101)
-    return false;
-  const name = source.slice(i, i + 9).toLowerCase();
-  return name === "itemscope" || name.startsWith("itemprop");
-}
-
-function isLetter(code: number): boolean {
-  const lower = code | 32;
-  return lower >= 97 && lower <= 122;
-}
-
-function isSpace(code: number): boolean {
-  return code === 32 || (code >= 9 && code <= 13);
-}
-
-function isNameEnd(code: number): boolean {
-  return code === GREATER || code === SLASH || isSpace(code);
 }

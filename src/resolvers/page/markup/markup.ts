@@ -1,4 +1,5 @@
 import { decodeHTML } from "entities";
+import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
 import { HtmlScanner, type HtmlSink, type StartTag } from "./html.ts";
 import { MicrodataReader } from "./microdata.ts";
@@ -30,19 +31,24 @@ export interface Player {
 const maxMetas = 2_000;
 const maxLinks = 500;
 const maxJsonLdBlocks = 100;
-const maxJsonLdLength = 1024 * 1024;
+/** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
+const maxJsonLdLength = 256 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
 
 const elements = new Set("html base title meta link script video audio source track".split(" "));
 
-/** Reads a page to its end. Rejects only with the errors of `chunks`. */
-export async function readMarkup(chunks: AsyncIterable<string>): Promise<Markup> {
+/** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
+export async function readMarkup(
+  chunks: AsyncIterable<string>,
+  slices: TimeSlices,
+  signal: AbortSignal,
+): Promise<Markup> {
   const collector = new MarkupCollector();
   const scanner = new HtmlScanner(collector);
-  for await (const chunk of chunks) scanner.write(chunk);
-  scanner.end();
+  for await (const chunk of chunks) await slices.run(scanner.write(chunk), signal);
+  await slices.run(scanner.end(), signal);
   return collector.end();
 }
 

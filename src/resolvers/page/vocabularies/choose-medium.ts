@@ -1,4 +1,5 @@
-import { isSamePage, parseUrls } from "../../../parsers/url.ts";
+import type { Steps } from "../../../parsers/steps.ts";
+import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -19,8 +20,8 @@ const maxCandidates = 3;
 
 /** What the page's other vocabularies state about it, to compare media with. */
 export interface PageIdentity {
-  /** URLs of the page and of its players. */
-  urls: readonly URL[];
+  /** Keys (`pageKey`) of the URLs of the page and of its players. */
+  keys: ReadonlySet<string>;
   titles: readonly string[];
   isArticle: boolean;
   isFrontPage: boolean;
@@ -52,38 +53,51 @@ interface Found {
  * with the page's URL or title, else the first unless there are many. Chooses none if the page only
  * lists media, or is its site's front page and no vocabulary calls it video or audio.
  */
-export function chooseMedium(roots: readonly Thing[], page: PageIdentity, base: URL): MediumChoice {
-  const found = walk(roots);
+export function* chooseMedium(
+  roots: readonly Thing[],
+  page: PageIdentity,
+  base: URL,
+): Steps<MediumChoice> {
+  const found = yield* walk(roots);
   const pages = found.filter(
     ({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)),
   );
   const chosen =
-    choose(found.filter(isVideo), page, base) ?? choose(found.filter(isAudio), page, base);
+    (yield* choose(found.filter(isVideo), page, base)) ??
+    (yield* choose(found.filter(isAudio), page, base));
   const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
     medium: chosen === null ? null : mostDetailed(chosen, found),
     isPart:
       chosen !== null &&
       (isAudio(chosen) || chosen.isInArticle || (isOnArticle && chosen.property !== "mainentity")),
-    pages: pages
-      .map(({ thing }) => thing)
-      .toSorted((a, b) => pageRank(b, page, base) - pageRank(a, page, base)),
+    pages: yield* rankPages(pages, page, base),
   };
 }
 
-/** Ranks the page's own article first, then other articles, then all other things. */
-function pageRank(thing: Thing, page: PageIdentity, base: URL): number {
-  if (!isArticle(thing)) return 0;
-  return matchesUrl(thing, page, base) ? 2 : 1;
+/** Sorts the page's own article first, then other articles, then all other things. */
+function* rankPages(found: Found[], page: PageIdentity, base: URL): Steps<Thing[]> {
+  const own: Thing[] = [];
+  const articles: Thing[] = [];
+  const others: Thing[] = [];
+  for (const { thing } of found) {
+    yield;
+    if (!isArticle(thing)) others.push(thing);
+    else if (matchesUrl(thing, page, base)) own.push(thing);
+    else articles.push(thing);
+  }
+  return [...own, ...articles, ...others];
 }
 
-function choose(candidates: Found[], page: PageIdentity, base: URL): Found | null {
+function* choose(candidates: Found[], page: PageIdentity, base: URL): Steps<Found | null> {
   const main = candidates.find(({ property }) => property === "mainentity");
   if (main !== undefined) return main;
   if (page.isFrontPage && !page.isMedium) return null;
-  const matching =
-    candidates.find(({ thing }) => matchesUrl(thing, page, base)) ??
-    candidates.find(({ thing }) => matchesTitle(thing, page));
+  for (const candidate of candidates) {
+    if (matchesUrl(candidate.thing, page, base)) return candidate;
+    yield;
+  }
+  const matching = candidates.find(({ thing }) => matchesTitle(thing, page));
   if (matching !== undefined) return matching;
   const direct = candidates.filter(({ isAside }) => !isAside);
   const first = direct[0] ?? null;
@@ -115,9 +129,7 @@ function matchesUrl(thing: Thing, page: PageIdentity, base: URL): boolean {
     ...thingsOf(thing, "mainentityofpage").map(({ id }) => id),
     textOf(thing, "embedurl"),
   ];
-  return parseUrls(stated, base).some((url) =>
-    page.urls.some((pageUrl) => isSamePage(url, pageUrl)),
-  );
+  return parseUrls(stated, base).some((url) => page.keys.has(pageKey(url)));
 }
 
 function matchesTitle(thing: Thing, { titles }: PageIdentity): boolean {
@@ -149,7 +161,7 @@ function isArticle(thing: Thing): boolean {
 }
 
 /** Returns all things of the graph in page order, each once, at most `maxThings`. */
-function walk(roots: readonly Thing[]): Found[] {
+function* walk(roots: readonly Thing[]): Steps<Found[]> {
   const found: Found[] = [];
   const seen = new Set<Thing>();
   const pending = roots
@@ -162,6 +174,7 @@ function walk(roots: readonly Thing[]): Found[] {
     if (seen.has(thing)) continue;
     seen.add(thing);
     found.push(next);
+    yield;
     const isInArticle = next.isInArticle || isArticle(thing);
     const isInList = next.isAside || thing.types.includes("ItemList");
     const children = [...thing.properties.keys()].flatMap((property) => {

@@ -39,10 +39,12 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   };
 }
 
+const maxRelLength = 200;
+
 /** Returns the `<link>` elements with this `rel`, in page order. */
 export function linksOf(markup: Markup, relation: string): Attributes[] {
   return markup.links.filter((link) =>
-    (link.get("rel") ?? "").toLowerCase().split(/\s+/).includes(relation),
+    (link.get("rel") ?? "").slice(0, maxRelLength).toLowerCase().split(/\s+/).includes(relation),
   );
 }
 

@@ -1,9 +1,11 @@
 import { decodeHTML, decodeHTMLStrict } from "entities";
+import type { Steps } from "../../../parsers/steps.ts";
 import { localName, type Thing, type Value } from "../markup/thing.ts";
 
 const maxThings = 2000;
 const maxDepth = 16;
 const maxValues = 500;
+const maxProperties = 500;
 
 /**
  * Returns the things of one JSON-LD block (JSON-LD 1.1); [] if it cannot be parsed. Arrays, `@graph`,
@@ -11,9 +13,11 @@ const maxValues = 500;
  * resolved. Contexts are ignored: all terms are taken as schema.org's. Wrapping comments and common
  * syntax errors are accepted.
  */
-export function parseJsonLd(source: string): Thing[] {
+export function* parseJsonLd(source: string): Steps<Thing[]> {
   const state: State = { remainingThings: maxThings, byId: new Map(), references: [] };
-  const roots = toValues(parseLeniently(source), 0, state);
+  const parsed = yield* parseLeniently(source);
+  yield;
+  const roots = toValues(parsed, 0, state);
   for (const { values, index, id } of state.references) {
     const target = state.byId.get(id);
     if (target !== undefined) values[index] = target;
@@ -29,8 +33,9 @@ const repairs: ((source: string) => string)[] = [
   (source) => withoutSyntaxErrors(decodeHTML(withoutWrapper(source))),
 ];
 
-function parseLeniently(source: string): unknown {
+function* parseLeniently(source: string): Steps<unknown> {
   for (const repair of repairs) {
+    yield;
     try {
       return JSON.parse(repair(source));
     } catch (error) {
@@ -78,7 +83,7 @@ function toValues(node: unknown, depth: number, state: State): Value[] {
   if (Array.isArray(node)) {
     return node.slice(0, maxValues).flatMap((each) => toValues(each, depth + 1, state));
   }
-  const object = new Map<string, unknown>(Object.entries(node));
+  const object = new Map<string, unknown>(Object.entries(node).slice(0, maxProperties));
   for (const keyword of ["@value", "@list", "@set"]) {
     if (object.has(keyword)) return toValues(object.get(keyword), depth + 1, state);
   }

@@ -77,6 +77,9 @@ function media(kind: "video" | "audio", metas: Metas, base: URL): Resource[] {
   });
 }
 
+/** Further ones are ignored; more than a record lists. */
+const maxStructures = 200;
+
 interface Structure {
   root: string | null;
   secure: string | null;
@@ -95,6 +98,7 @@ function structures(kind: "image" | "video" | "audio", metas: Metas): Structure[
     let current = found.at(-1);
     const isTaken = key !== null && (current?.[key] ?? content) !== content;
     if (current === undefined || isTaken) {
+      if (found.length === maxStructures) break;
       current = { root: null, secure: null, properties: new Map() };
       found.push(current);
     }

@@ -50,8 +50,13 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   };
 }
 
+/** Limits of what is looked at for lists, more than a record has. */
+const maxPages = 50;
+const maxImages = 50;
+
 /** Extracts what schema.org's page types state about the page; of each field, the first page that has it. */
 export function extractPage(pages: readonly Thing[], base: URL): Metadata {
+  const listed = pages.slice(0, maxPages);
   const first = <T>(extract: (page: Thing) => T | null) => firstKnown(pages, extract);
   return {
     webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
@@ -61,8 +66,8 @@ export function extractPage(pages: readonly Thing[], base: URL): Metadata {
     language: first((page) => parseLanguage(textOf(page, "inlanguage"))),
     uploaded_at: first((page) => firstDate(page, "datepublished", "datecreated")),
     uploader: first(authorOf),
-    thumbnails: pages.flatMap((page) => thumbnails(page, base)),
-    tags: parseKeywords(pages.flatMap((page) => textsOf(page, "keywords"))),
+    thumbnails: listed.flatMap((page) => thumbnails(page, base)),
+    tags: parseKeywords(listed.flatMap((page) => textsOf(page, "keywords"))),
   };
 }
 
@@ -86,11 +91,15 @@ function firstDate(thing: Thing, ...properties: string[]): string | null {
 
 /** Returns the first result of `parse` that is not null; null if there is none. */
 function firstKnown<T, R>(values: readonly T[], parse: (value: T) => R | null): R | null {
-  return values.map((value) => parse(value)).find((result) => result !== null) ?? null;
+  for (const value of values) {
+    const result = parse(value);
+    if (result !== null) return result;
+  }
+  return null;
 }
 
 function thumbnails(thing: Thing, base: URL): Thumbnail[] {
-  const values = valuesOf(thing, "thumbnailurl", "thumbnail", "image");
+  const values = valuesOf(thing, "thumbnailurl", "thumbnail", "image").slice(0, maxImages);
   return values.flatMap((value) => {
     const image = typeof value === "string" ? null : value;
     const stated = image === null ? value : (textOf(image, "url", "contenturl") ?? image.id);

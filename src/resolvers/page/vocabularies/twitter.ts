@@ -19,10 +19,13 @@ export function extractTwitter(metas: Metas, base: URL): Metadata {
   };
 }
 
+const maxPlayers = 50;
+
 function players(metas: Metas, base: URL): Resource[] {
   const width = parsePixels(metas.first("twitter:player:width"));
   const height = parsePixels(metas.first("twitter:player:height"));
-  const urls = parseUrls(metas.all("twitter:player", "twitter:player:url"), base);
+  const stated = metas.all("twitter:player", "twitter:player:url").slice(0, maxPlayers);
+  const urls = parseUrls(stated, base);
   return urls.map((url) => createResource(url, "player", { width, height }));
 }
 

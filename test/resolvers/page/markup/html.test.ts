@@ -1,5 +1,6 @@
 import { array, assert, constant, constantFrom, nat, oneof, property } from "fast-check";
 import { describe, expect, it } from "vitest";
+import { finish } from "../../../../src/parsers/steps.ts";
 import { HtmlScanner, type HtmlSink } from "../../../../src/resolvers/page/markup/html.ts";
 
 /** Returns everything that a scanner reports of `chunks`, with runs of text joined. */
@@ -28,8 +29,8 @@ function scan(chunks: readonly string[]): string[] {
     },
   };
   const scanner = new HtmlScanner(sink);
-  for (const chunk of chunks) scanner.write(chunk);
-  scanner.end();
+  for (const chunk of chunks) finish(scanner.write(chunk));
+  finish(scanner.end());
   flush();
   return events;
 }

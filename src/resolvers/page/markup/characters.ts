@@ -1,0 +1,21 @@
+/** Whether `itemprop` or `itemscope` stands at `i`, where the caller has seen an i. */
+export function isMicrodataName(source: string, i: number): boolean {
+  if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101)
+    return false;
+  const name = source.slice(i, i + 9).toLowerCase();
+  return name === "itemscope" || name.startsWith("itemprop");
+}
+
+export function isLetter(code: number): boolean {
+  const lower = code | 32;
+  return lower >= 97 && lower <= 122;
+}
+
+export function isSpace(code: number): boolean {
+  return code === 32 || (code >= 9 && code <= 13);
+}
+
+/** Whether it ends a tag's name: white space, `/` or `>`. */
+export function isNameEnd(code: number): boolean {
+  return code === 62 || code === 47 || isSpace(code);
+}
