@@ -18,6 +18,11 @@ export const Config = Type.Object({
     maximum: 65535,
     description: "port to listen on; 0 picks a free one",
   }),
+  ALLOWED_HOSTS: Type.String({
+    default: "",
+    description:
+      "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
+  }),
   LOG_LEVEL: {
     ...oneOf(
       ["fatal", "error", "warn", "info", "debug", "trace", "silent"],

@@ -65,12 +65,17 @@ async function openServices(
   });
   opened.defer(() => store.close());
   const shared = { store, files, resolver, logger };
+  const server = {
+    drainSignal,
+    allowedHosts: config.ALLOWED_HOSTS,
+  };
   const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
   const app = await (config.ROLE === "worker"
-    ? buildWorkerApp({ store, logger, drainSignal })
+    ? buildWorkerApp({ store, logger, ...server })
     : buildApp({
         ...shared,
-        drainSignal,
+        ...server,
+        allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,
         infoConcurrency: config.INFO_CONCURRENCY,

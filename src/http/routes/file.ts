@@ -7,7 +7,7 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
-import { matches } from "../etag.ts";
+import { assertIfMatch, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
 import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
@@ -32,6 +32,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => {
     const { id } = request.params;
     const file = await findFile(store, id);
+    assertIfMatch(request.headers["if-match"], etagOf(file));
     if (isUnmodified(request, file)) return sendNotModified(reply, file);
     const { handle, size } = await openFile(files, id, file);
     await handle.close();
@@ -48,19 +49,21 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
         summary: "Download the file of a succeeded task",
         description:
           "A single `Range` gets 206, several ranges get the whole file. Send the `ETag` as " +
-          "`If-Range` to resume a download, or as `If-None-Match` to get 304 if it is unchanged.",
+          "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
+          "`If-None-Match` to get 304 if it is unchanged.",
         tags: ["tasks"],
         response: {
           200: { description: "the whole file", headers: fileHeaders, content: media },
           206: { description: "the requested range", headers: fileHeaders, content: media },
           304: Type.Null({ description: "the file still has the `ETag` of `If-None-Match`" }),
-          ...problems(...taskErrors, "range_not_satisfiable"),
+          ...problems(...taskErrors, "precondition_failed", "range_not_satisfiable"),
         },
       },
     },
     async (request, reply) => {
       const { id } = request.params;
       const file = await findFile(store, id);
+      assertIfMatch(request.headers["if-match"], etagOf(file));
       if (isUnmodified(request, file)) return sendNotModified(reply, file);
       const { handle, size } = await openFile(files, id, file);
       const range = rangeOf(request, file, size);
@@ -132,7 +135,6 @@ function setFileHeaders(reply: FastifyReply, file: TaskFile, size: number): Fast
     "accept-ranges": "bytes",
     etag: etagOf(file),
     "cache-control": "private, no-cache",
-    "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; sandbox",
   });
 }
