@@ -61,6 +61,12 @@ interface ServerOptions {
   logger?: FastifyBaseLogger;
   /** Public host names of the service; default none. */
   allowedHosts?: string | readonly string[];
+  /** How long a response may wait for its client to read, milliseconds; default 60,000. */
+  sendTimeoutMs?: number;
+  /** Connections of one client address, loopback excepted; default 256. */
+  maxConnectionsPerAddress?: number;
+  /** Connections in all; default no limit. */
+  maxConnections?: number;
   /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
   finishMs?: number;
   /**
@@ -132,9 +138,14 @@ export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
 /** What both apps have in common; `stop` ends what the last requests in flight wait for. */
 function createServer(options: ServerOptions, stop: () => void): App {
   const { logger, drainSignal, finishMs = 7_000 } = options;
+  const limits = {
+    sendTimeoutMs: options.sendTimeoutMs ?? 60_000,
+    maxPerAddress: options.maxConnectionsPerAddress ?? 256,
+    maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
+  };
   const app: FastifyInstance = Fastify({
     ...(logger && { loggerInstance: logger }),
-    serverFactory: createHttpServer,
+    serverFactory: (handler) => createHttpServer(handler, limits, logger),
     bodyLimit: 64 * 1024,
     // As long as a request can be: a task id that is too long is unknown, not invalid.
     routerOptions: { maxParamLength: 16 * 1024 },

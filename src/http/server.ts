@@ -1,10 +1,17 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import type { FastifyBaseLogger } from "fastify";
 import { ServiceError } from "../errors.ts";
+import { type ConnectionLimits, limitConnections } from "./connections.ts";
 import { closeWithProblem } from "./last-response.ts";
 
 /** Creates the server of an app: with limits that keep a slow or endless request from taking resources. */
-export function createHttpServer(handler: RequestListener): Server {
+export function createHttpServer(
+  handler: RequestListener,
+  limits: ConnectionLimits,
+  log: FastifyBaseLogger | undefined,
+): Server {
   const server = createServer(serverOptions, handler);
+  limitConnections(server, limits, log);
   // Node would respond without a problem document; the app has its own rule.
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
   server.on("connect", ({ socket }: IncomingMessage) => {

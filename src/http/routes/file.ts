@@ -8,6 +8,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
 import { assertIfMatch, matches } from "../etag.ts";
+import { createFileStreams } from "../file-streams.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
 import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
@@ -25,6 +26,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
+  const streams = createFileStreams();
   const path = "/tasks/:id/file";
   const schema = { params: TaskParams };
 
@@ -72,15 +74,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
         reply.header("content-range", `bytes */${size}`);
         throw unsatisfiableRangeError(request, size);
       }
-      const { start, end } = range ?? { start: 0, end: Math.max(0, size - 1) };
       setFileHeaders(reply, file, size);
       if (range !== undefined) {
-        reply.code(206).header("content-length", end - start + 1);
-        reply.header("content-range", `bytes ${start}-${end}/${size}`);
+        reply.code(206).header("content-length", range.end - range.start + 1);
+        reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
       }
-      // With `end`, the stream ends right after the last byte; without it, it reads once more, and a client
-      // that has everything may disconnect during that read.
-      return reply.send(handle.createReadStream({ start, end, highWaterMark: 256 * 1024 }));
+      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }));
     },
   );
 };
