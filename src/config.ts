@@ -18,6 +18,25 @@ export const Config = Type.Object({
     maximum: 65535,
     description: "port to listen on; 0 picks a free one",
   }),
+  ALLOWED_HOSTS: Type.String({
+    default: "",
+    description:
+      "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
+  }),
+  CONNECTIONS_PER_IP: Type.Integer({
+    default: 256,
+    minimum: 1,
+    maximum: 1_000_000,
+    description:
+      "connections of one client address (IPv6: /64 network), except loopback; a further one replaces the one that has waited longest for its client",
+  }),
+  SEND_TIMEOUT_S: Type.Integer({
+    default: 60,
+    minimum: 1,
+    maximum: 86_400,
+    description:
+      "how long a response may wait for its client to read before it is cut off, seconds",
+  }),
   LOG_LEVEL: {
     ...oneOf(
       ["fatal", "error", "warn", "info", "debug", "trace", "silent"],

@@ -5,6 +5,7 @@ import { type Config, readConfig } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
+import { maxConnectionsOfProcess } from "./http/connections.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
@@ -68,12 +69,20 @@ async function openServices(
   });
   opened.defer(() => store.close());
   const shared = { store, files, resolver, logger };
+  const server = {
+    drainSignal,
+    allowedHosts: config.ALLOWED_HOSTS,
+    sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
+    maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
+    maxConnections: maxConnectionsOfProcess(),
+  };
   const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
   const app = await (config.ROLE === "worker"
-    ? buildWorkerApp({ store, logger, drainSignal })
+    ? buildWorkerApp({ store, logger, ...server })
     : buildApp({
         ...shared,
-        drainSignal,
+        ...server,
+        allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,
         infoConcurrency: config.INFO_CONCURRENCY,

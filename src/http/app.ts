@@ -7,19 +7,22 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { openDiskFiles } from "../files/disk.ts";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../info-cache.ts";
+import { createAddressGuard } from "../net/address-guard.ts";
+import { networkList } from "../net/http-client.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
-import { handleClientError } from "./client-errors.ts";
+import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
-import { createNotFoundHandler, handleError } from "./error-handler.ts";
+import { handleError, refuseExpectations, refuseUnknownPaths } from "./error-handler.ts";
+import { checkHosts } from "./hosts.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
-import { Problem } from "./problem.ts";
+import { Problem, securityHeaders } from "./problem.ts";
 import { logRequests } from "./request-log.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
@@ -28,17 +31,21 @@ import { infoRoutes } from "./routes/info.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
+import { createHttpServer } from "./server.ts";
 import { validatorCompiler } from "./validation.ts";
 
-export interface AppOptions {
+export interface AppOptions extends ServerOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
   /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
   resolver?: Resolver;
-  /** Default: no log. */
-  logger?: FastifyBaseLogger;
+  /**
+   * Networks that pages may be on although they are not public, as the resolver knows them; default none.
+   * A task for a page that is elsewhere is refused if its URL shows that.
+   */
+  allowNetworks?: string | readonly string[];
   /** How long a page's information is cached, seconds; default 300. */
   infoCacheTtlS?: number;
   /** Longest time to read one page, milliseconds; default 15,000. */
@@ -47,6 +54,19 @@ export interface AppOptions {
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+}
+
+interface ServerOptions {
+  /** Default: no log. */
+  logger?: FastifyBaseLogger;
+  /** Public host names of the service; default none. */
+  allowedHosts?: string | readonly string[];
+  /** How long a response may wait for its client to read, milliseconds; default 60,000. */
+  sendTimeoutMs?: number;
+  /** Connections of one client address, loopback excepted; default 256. */
+  maxConnectionsPerAddress?: number;
+  /** Connections in all; default no limit. */
+  maxConnections?: number;
   /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
   finishMs?: number;
   /**
@@ -74,13 +94,17 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     timeoutMs: options.infoTimeoutMs ?? 15_000,
     concurrency: options.infoConcurrency ?? 64,
   });
+  const guard = createAddressGuard({
+    allowNetworks: networkList(options.allowNetworks),
+    lookupTimeoutMs: options.infoTimeoutMs ?? 15_000,
+  });
   const app = createServer(options, () => infoCache.stop());
   const store = options.store ?? openOwnStore(app, options.logger);
-  app.setNotFoundHandler(createNotFoundHandler("; see /docs"));
+  refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
   await registerDocs(app);
-  await app.register(taskRoutes, { store });
+  await app.register(taskRoutes, { store, guard });
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });
   await app.register(fileRoutes, { store, files });
@@ -95,8 +119,6 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   return app;
 }
 
-type ServerOptions = Pick<AppOptions, "logger" | "finishMs" | "drainSignal">;
-
 export interface WorkerAppOptions extends ServerOptions {
   store: TaskStore;
 }
@@ -105,7 +127,7 @@ export interface WorkerAppOptions extends ServerOptions {
 export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   const { store, drainSignal } = options;
   const app = createServer(options, () => {});
-  app.setNotFoundHandler(createNotFoundHandler(": this process only runs tasks"));
+  refuseUnknownPaths(app, ": this process only runs tasks");
   const methods = registerMethods(app);
   await app.register(healthRoutes, { store, drainSignal });
   methods.refuseOthers();
@@ -116,12 +138,20 @@ export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
 /** What both apps have in common; `stop` ends what the last requests in flight wait for. */
 function createServer(options: ServerOptions, stop: () => void): App {
   const { logger, drainSignal, finishMs = 7_000 } = options;
+  const limits = {
+    sendTimeoutMs: options.sendTimeoutMs ?? 60_000,
+    maxPerAddress: options.maxConnectionsPerAddress ?? 256,
+    maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
+  };
   const app: FastifyInstance = Fastify({
     ...(logger && { loggerInstance: logger }),
-    ...serverLimits,
+    serverFactory: (handler) => createHttpServer(handler, limits, logger),
+    bodyLimit: 64 * 1024,
+    // As long as a request can be: a task id that is too long is unknown, not invalid.
+    routerOptions: { maxParamLength: 16 * 1024 },
     return503OnClosing: false,
     logController: new LogController({ disableRequestLogging: true }),
-    clientErrorHandler: handleClientError,
+    clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.setValidatorCompiler(validatorCompiler);
@@ -129,7 +159,13 @@ function createServer(options: ServerOptions, stop: () => void): App {
   ignoreBodies(app);
   app.addSchema(Problem);
   if (logger) logRequests(app);
+  app.addHook("onRequest", (_request, reply, done) => {
+    reply.headers(securityHeaders);
+    done();
+  });
   closeConnectionsOnDrain(app, drainSignal);
+  checkHosts(app, options.allowedHosts ?? []);
+  app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
   return app;
@@ -141,17 +177,3 @@ function openOwnStore(app: App, logger: AppOptions["logger"]): TaskStore {
   app.addHook("onClose", () => store.close());
   return store;
 }
-
-/** Limits that keep a slow or endless request from taking resources from other clients. */
-const serverLimits = {
-  bodyLimit: 64 * 1024,
-  requestTimeout: 30_000,
-  keepAliveTimeout: 72_000,
-  // As long as a request can be: a task id that is too long is unknown, not invalid.
-  routerOptions: { maxParamLength: 16 * 1024 },
-  http: {
-    headersTimeout: 15_000,
-    connectionsCheckingInterval: 5_000,
-    maxHeaderSize: 16 * 1024,
-  },
-};

@@ -1,19 +1,28 @@
 /**
  * Returns the value of `Content-Disposition` with which browsers save a file as `name` (RFC 6266 §4):
  * `filename*` has the whole name (RFC 8187), `filename` an ASCII version for clients that do not know it.
+ * Neither begins with `.` or `-`: the file would be hidden, or taken for an option.
  */
 export function attachment(name: string): string {
-  const safe = name
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "")
-    .replace(/[/\\]/g, "_");
+  const safe = withPlainStart(
+    name
+      .toWellFormed()
+      .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "")
+      .replace(/[/\\]/g, "_"),
+  );
   // curl and others save under this name: letters keep their base letter, without the diacritic.
-  const ascii = safe
-    .normalize("NFD")
-    .replace(/\p{M}/gu, "")
-    .normalize("NFC")
-    .replace(/[^ -~]|["%]/gu, "_");
+  const ascii = withPlainStart(
+    safe
+      .normalize("NFD")
+      .replace(/\p{M}/gu, "")
+      .normalize("NFC")
+      .replace(/[^ -~]|["%]/gu, "_"),
+  );
   return `attachment; filename="${ascii}"; filename*=UTF-8''${escapeAttribute(safe)}`;
+}
+
+function withPlainStart(name: string): string {
+  return name.replace(/^[\s.-]+/, "_");
 }
 
 /** Escapes all but RFC 8187's `attr-char`; `encodeURIComponent` leaves four more characters as they are. */

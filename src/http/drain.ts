@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { shutdownError } from "../errors.ts";
-import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
+import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(
@@ -40,6 +40,7 @@ function refuse(_request: IncomingMessage, response: ServerResponse): void {
   const problem = problemOf(shutdownError());
   response
     .writeHead(problem.status, {
+      ...securityHeaders,
       connection: "close",
       "content-type": problemMediaType,
       "retry-after": `${unavailableRetryAfterS}`,

@@ -1,6 +1,12 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from "fastify";
 import { type ErrorCode, errorCodes, ServiceError } from "../errors.ts";
-import { problemMediaType, problemOf, unavailableRetryAfterS } from "./problem.ts";
+import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
 
 /** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -14,12 +20,35 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   sendProblem(reply, known);
 }
 
-/** Returns the handler of paths without a route; `hint` ends the message. */
-export function createNotFoundHandler(hint: string) {
-  return (request: FastifyRequest, reply: FastifyReply): void => {
-    const [path = ""] = request.url.split("?", 1);
-    sendProblem(reply, new ServiceError("not_found", `no route ${path.slice(0, 200)}${hint}`));
+/**
+ * Makes requests for paths without a route fail with `not_found`, whatever their method and body are;
+ * `hint` ends the message.
+ */
+export function refuseUnknownPaths(app: FastifyInstance, hint: string): void {
+  const errorOf = ({ url }: FastifyRequest): ServiceError => {
+    const [path = ""] = url.split("?", 1);
+    return new ServiceError("not_found", `no route ${path.slice(0, 200)}${hint}`);
   };
+  // Before the body is read.
+  app.addHook("onRequest", (request, _reply, done) => {
+    done(request.is404 ? errorOf(request) : undefined);
+  });
+  // For routes that find nothing.
+  app.setNotFoundHandler((request, reply) => sendProblem(reply, errorOf(request)));
+}
+
+/**
+ * Hook that fails with ServiceError `expectation_failed` if the client expects anything but `100-continue`
+ * (RFC 9110 §10.1.1).
+ */
+export function refuseExpectations(
+  { headers: { expect } }: FastifyRequest,
+  _reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
+  if (expect === undefined || /^100-continue$/i.test(expect)) return done();
+  const rule = `only 100-continue can be expected, got "Expect: ${expect.slice(0, 100)}"`;
+  return done(new ServiceError("expectation_failed", rule));
 }
 
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
@@ -28,7 +57,8 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   if (retryAfterS !== undefined) {
     reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
   }
-  reply.code(problem.status).type(problemMediaType).send(problem);
+  // No hook has run if the path could not be decoded.
+  reply.code(problem.status).headers(securityHeaders).type(problemMediaType).send(problem);
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */

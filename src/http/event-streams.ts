@@ -25,7 +25,7 @@ const heartbeatMs = 15_000;
 /**
  * Creates the streams of `events`. A stream buffers nothing: it keeps the id of the last event sent and
  * reads further ones from the feed as fast as its client does. If the feed no longer reaches back to that
- * id, the client gets a `reset` event. A client that reads nothing between two heartbeats is disconnected.
+ * id, the client gets a `reset` event.
  */
 export function createEventStreams(events: TaskEvents): EventStreams {
   const streams = new Set<EventStream>();
@@ -78,7 +78,6 @@ function createEventStream(
 ): EventStream {
   let lastSentId = after;
   let isFull = !response.write(`retry: ${retryMs}\n\n`);
-  let heartbeatsWhileFull = 0;
   let hasEnded = false;
 
   function write(): void {
@@ -99,14 +98,12 @@ function createEventStream(
 
   response.on("drain", () => {
     isFull = false;
-    heartbeatsWhileFull = 0;
     write();
   });
 
   return {
     write,
     heartbeat() {
-      if (isFull && ++heartbeatsWhileFull === 2) response.destroy();
       // A block without data dispatches no event, but its id is where the client resumes.
       if (!isFull) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },

@@ -29,6 +29,9 @@ export type Problem = Static<typeof Problem>;
 
 export const problemMediaType = "application/problem+json";
 
+/** On every response: it is only what its `Content-Type` says, whatever its bytes look like. */
+export const securityHeaders = { "x-content-type-options": "nosniff" };
+
 /** `Retry-After` of `unavailable` errors that do not bring their own, seconds. */
 export const unavailableRetryAfterS = 5;
 
@@ -46,9 +49,13 @@ export function problemOf(error: ServiceError): Problem {
   };
 }
 
-/** Returns the response schemas, by status, of a route that can fail with these codes. */
+/**
+ * Returns the response schemas, by status, of a route that can fail with these codes, and with
+ * those of every route's check of the host.
+ */
 export function problems(...codes: ErrorCode[]): Record<number, object> {
-  const byStatus = Object.groupBy(codes, (code) => errorCodes[code].status);
+  const all = new Set<ErrorCode>([...codes, "invalid_request", "misdirected_request"]);
+  const byStatus = Object.groupBy(all, (code) => errorCodes[code].status);
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, named]) => [
       status,

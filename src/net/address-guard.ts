@@ -37,6 +37,11 @@ export interface AddressGuard {
    * exist or has no address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
    */
   resolve(hostname: string): Promise<readonly LookupAddress[]>;
+  /**
+   * Returns an `address_blocked` error if `hostname` is blocked as it stands, without a lookup: it is an IP
+   * address, or a local name while `allowNetworks` is empty.
+   */
+  findHostProblem(hostname: string): ServiceError | undefined;
   /** Returns an `address_blocked` error unless `address`, one of `hostname`, is public or allowed. */
   findProblem(hostname: string, address: string): ServiceError | undefined;
 }
@@ -64,15 +69,23 @@ export function createAddressGuard({
     return blockedError(host, what);
   }
 
+  function findHostProblem(hostname: string): ServiceError | undefined {
+    const host = withoutBrackets(hostname);
+    if (isIP(host) !== 0) return findProblem(host, host);
+    return allowed.isEmpty && isLocalName(host)
+      ? blockedError(host, ", a name of local networks")
+      : undefined;
+  }
+
   return {
     findProblem,
+    findHostProblem,
 
     async resolve(hostname) {
-      const host = hostname.replace(/^\[(.*)\]$/, "$1");
+      const blocked = findHostProblem(hostname);
+      if (blocked !== undefined) throw blocked;
+      const host = withoutBrackets(hostname);
       const isLiteral = isIP(host) !== 0;
-      if (!isLiteral && allowed.isEmpty && isLocalName(host)) {
-        throw blockedError(host, ", a name of local networks");
-      }
       const found = isLiteral ? [host] : await findAddresses(lookup, host, lookupTimeoutMs);
       for (const address of found) {
         const problem = findProblem(host, address);
@@ -81,6 +94,10 @@ export function createAddressGuard({
       return found.map((address) => ({ address, family: isIP(address) }));
     },
   };
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
 async function findAddresses(lookup: Lookup, host: string, timeoutMs: number) {

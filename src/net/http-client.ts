@@ -113,7 +113,8 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   };
 }
 
-function networkList(networks: string | readonly string[] = []): string[] {
+/** Returns networks that are given as a list or as one comma-separated text as a list. */
+export function networkList(networks: string | readonly string[] = []): string[] {
   return [networks]
     .flat()
     .flatMap((list) => list.split(","))

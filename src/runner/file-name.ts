@@ -7,7 +7,7 @@ const maxLength = 1_000;
 /**
  * Returns a file name made of `title` that every file system accepts: at most 200 bytes of UTF-8 with the
  * extension; without control characters, marks of the reading direction and the characters that Windows
- * forbids; without dots at the start or end; not the name of a Windows device. Uses `id` if nothing of the
+ * forbids; without dots at the start or end and hyphens at the start; not the name of a Windows device. Uses `id` if nothing of the
  * title is left.
  */
 export function fileName(title: string | null, ext: string, id: string): string {
@@ -27,9 +27,9 @@ function readable(title: string): string {
   return trim(visible.replaceAll(/[/\\:*?"<>|]/g, "_"));
 }
 
-/** Removes white space, dots and joiners at both ends. */
+/** Removes white space, dots and joiners at both ends, and hyphens at the start: programs take them for options. */
 function trim(text: string): string {
-  const start = text.search(/[^\s.\u200C\u200D]/);
+  const start = text.search(/[^\s.\-\u200C\u200D]/);
   let end = text.length;
   while (end > start && /[\s.\u200C\u200D]/.test(text.charAt(end - 1))) end -= 1;
   return start === -1 ? "" : text.slice(start, end);

@@ -41,6 +41,11 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/{id} 404": () => withApp({}, (app) => app.inject("/tasks/x")),
   "get /tasks/{id} 406": () =>
     withApp({}, (app) => app.inject({ url: "/tasks/x", headers: { accept } })),
+  "get /tasks/{id} 412": () =>
+    withApp({}, async (app) => {
+      const url = String((await postTask(app, { url: pageUrl })).headers.location);
+      return app.inject({ url, headers: { "if-match": '"other"' } });
+    }),
   "get /tasks/{id} 500": () => withApp(broken, (app) => app.inject("/tasks/x")),
   "get /tasks/{id} 503": () => withApp(unavailable, (app) => app.inject("/tasks/x")),
   "delete /tasks/{id} 204": () =>
@@ -54,6 +59,11 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
     withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "delete /tasks/{id} 406": () =>
     withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x", headers: { accept } })),
+  "delete /tasks/{id} 412": () =>
+    withApp({}, async (app) => {
+      const url = String((await postTask(app, { url: pageUrl })).headers.location);
+      return app.inject({ method: "DELETE", url, headers: { "if-match": '"other"' } });
+    }),
   "delete /tasks/{id} 500": () =>
     withApp(broken, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "delete /tasks/{id} 503": () =>

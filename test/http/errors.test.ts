@@ -1,3 +1,4 @@
+import { METHODS } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -22,6 +23,8 @@ function problemOf(response: AppResponse) {
   return problem;
 }
 
+const otherMethods = METHODS.filter((method) => method !== "CONNECT") as ("GET" | "HEAD")[];
+
 const longUrl = `https://example.com/${"a".repeat(8200)}`;
 
 describe("an invalid page URL", () => {
@@ -45,6 +48,32 @@ describe("an invalid page URL", () => {
       expect(problem.detail.length).toBeLessThan(500);
       expect(problem.errors).toMatchObject([{ pointer: "/url" }]);
     }
+  });
+});
+
+describe("the URL of a page that is blocked as it stands", () => {
+  it.each([
+    ["http://169.254.169.254/latest/meta-data", "169.254.169.254 (link-local"],
+    ["http://127.0.0.1:8080/", "127.0.0.1 (loopback"],
+    ["http://2130706433/", "127.0.0.1 (loopback"],
+    ["http://[::1]/", "::1 (loopback"],
+    ["http://[::ffff:10.0.0.1]/", "::ffff:a00:1"],
+    ["http://localhost/", "localhost, a name of local networks"],
+    ["http://metadata.google.internal./", "metadata.google.internal."],
+  ])("%s: no task is created", async (url, named) => {
+    const problem = problemOf(await postTask(app, { url }));
+    expect(problem).toMatchObject({ status: 422, code: "address_blocked", retryable: false });
+    expect(problem.detail).toContain(named);
+    expect((await app.inject("/tasks/")).json().tasks).toEqual([]);
+  });
+
+  it("gets a task if its network is allowed, or a lookup decides", async () => {
+    await using open = await buildApp({ allowNetworks: "127.0.0.0/8, ::1/128" });
+    for (const url of ["http://127.0.0.1:8080/", "http://[::1]/", "http://localhost/", pageUrl]) {
+      expect((await postTask(open, { url })).statusCode).toBe(201);
+    }
+    const elsewhere = problemOf(await postTask(open, { url: "http://10.0.0.1/" }));
+    expect(elsewhere).toMatchObject({ code: "address_blocked" });
   });
 });
 
@@ -220,6 +249,15 @@ describe("a request without a route", () => {
     expect(response.headers["allow"]).toBe(allow);
   });
 
+  it.each(otherMethods)("%s of an unknown path is 404, whatever the body", async (method) => {
+    for (const headers of [{}, { "content-type": "nonsense" }, { "content-type": "text/plain" }]) {
+      const payload = method === "GET" || method === "HEAD" ? {} : { payload: "{" };
+      const response = await app.inject({ method, url: "/nothing", headers, ...payload });
+      expect(response.statusCode).toBe(404);
+      if (method !== "HEAD") expect(problemOf(response).code).toBe("not_found");
+    }
+  });
+
   it("OPTIONS lists the allowed methods", async () => {
     const response = await app.inject({ method: "OPTIONS", url: "/tasks/" });
     expect([response.statusCode, response.headers["allow"]]).toEqual([
@@ -232,6 +270,20 @@ describe("a request without a route", () => {
     const response = await app.inject({ method: "HEAD", url: "/tasks/" });
     expect([response.statusCode, response.body]).toEqual([200, ""]);
   });
+});
+
+it.each([
+  "/tasks/",
+  "/tasks",
+  "/nothing",
+  "/%",
+  "/tasks/%zz",
+  "/docs/",
+  "/openapi.json",
+  "/health/live",
+  "/tasks/?limit=0",
+])("the response of %s is not to be sniffed", async (url) => {
+  expect((await app.inject(url)).headers["x-content-type-options"]).toBe("nosniff");
 });
 
 describe("an Accept header", () => {
@@ -276,11 +328,48 @@ describe("bytes that are not a request", () => {
       "400",
       "invalid_request",
     ],
+    ["no Host", "GET /tasks/ HTTP/1.1\r\n\r\n", "400", "invalid_request"],
+    ["an empty Host", "GET /tasks/ HTTP/1.1\r\nhost:\r\n\r\n", "400", "invalid_request"],
+    [
+      "two lines of Host",
+      "GET /tasks/ HTTP/1.1\r\nhost: a\r\nHOST: a\r\n\r\n",
+      "400",
+      "invalid_request",
+    ],
+    [
+      "a target on another host",
+      "GET http://attacker.net/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n",
+      "421",
+      "misdirected_request",
+    ],
+    [
+      "another expectation",
+      "POST /tasks/ HTTP/1.1\r\nhost: a\r\nexpect: 200-ok\r\ncontent-length: 0\r\n\r\n",
+      "417",
+      "expectation_failed",
+    ],
+    ["a tunnel", "CONNECT a.test:80 HTTP/1.1\r\nhost: a.test:80\r\n\r\n", "400", "invalid_request"],
+    ["a path that is no UTF-8", "GET /%ff HTTP/1.1\r\nhost: a\r\n\r\n", "400", "invalid_request"],
   ])("%s get a problem document, and the connection is closed", async (_, bytes, status, code) => {
     const [head = "", body = ""] = (await send(bytes)).split("\r\n\r\n");
     expect(head).toContain(`HTTP/1.1 ${status}`);
+    expect(head.toLowerCase()).toContain("x-content-type-options: nosniff");
     expect(head).toContain("application/problem+json");
     expect(JSON.parse(body)).toMatchObject({ code });
+  });
+
+  it.each([
+    ["HTTP/1.0 without Host", "GET /tasks/ HTTP/1.0\r\n\r\n"],
+    ["a target with its host", "GET http://127.0.0.1/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n"],
+    [
+      "an expectation of 100-continue",
+      "GET /tasks/ HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\n\r\n",
+    ],
+  ])("unlike %s, which is served", async (_, bytes) => {
+    const { port } = app.server.address() as { port: number };
+    const socket = connect(port, "127.0.0.1");
+    socket.write(bytes.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"));
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 (100|200) [^]*"tasks":/);
   });
 
   it("after a request do not replace its response", async () => {

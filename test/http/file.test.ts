@@ -79,6 +79,10 @@ describe("GET /tasks/{id}/file", () => {
     ],
     ["it's (1)*.mp4", "it's (1)*.mp4", "it%27s%20%281%29%2A.mp4"],
     ["\ud800.mp4", "_.mp4", "%EF%BF%BD.mp4"],
+    ["-rf.mp4", "_rf.mp4", "_rf.mp4"],
+    [".-htaccess", "_htaccess", "_htaccess"],
+    ["\u0000-o.mp4", "_o.mp4", "_o.mp4"],
+    ["\u0301-o.mp4", "_o.mp4", "%CC%81-o.mp4"],
   ])("sends the name %j in a form that every client can read", async (name, plain, extended) => {
     const { headers } = await (await addFile({ name })).get();
     expect(headers["content-disposition"]).toBe(
@@ -164,6 +168,20 @@ describe("GET /tasks/{id}/file", () => {
         ]);
     }
     expect((await get({ "if-none-match": '"other"' })).statusCode).toBe(200);
+  });
+
+  it("responds with 412 unless If-Match matches, whatever else is asked", async () => {
+    const { url, get, etag } = await addFile();
+    for (const tag of [etag, `"a", ${etag}`, "*"]) {
+      expect([tag, (await get({ "if-match": tag })).statusCode]).toEqual([tag, 200]);
+    }
+    for (const tag of ['"other"', `W/${etag}`, ""]) {
+      const headers = { "if-match": tag, "if-none-match": etag, range: "bytes=0-1" };
+      const response = await get(headers);
+      expect(response.json()).toMatchObject({ status: 412, code: "precondition_failed" });
+      expect(response.json().detail).toContain(etag);
+      expect((await app.inject({ method: "HEAD", url, headers })).statusCode).toBe(412);
+    }
   });
 
   it("has the same headers and no body for HEAD, which ignores Range", async () => {

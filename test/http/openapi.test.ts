@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { buildApp } from "../../src/http/app.ts";
 import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
+import { hostCalls } from "./host-calls.ts";
 import { taskCalls } from "./task-calls.ts";
 
 interface Document {
@@ -14,11 +15,10 @@ interface DocumentedResponse {
   description: string;
   content?: Record<string, unknown>;
 }
-const calls = { ...otherCalls, ...taskCalls };
-
 const document: Document = await withApp({}, async (app) =>
   (await app.inject("/openapi.json")).json(),
 );
+const calls = { ...hostCalls(document.paths), ...otherCalls, ...taskCalls };
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");
 

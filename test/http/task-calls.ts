@@ -31,6 +31,7 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/{id}/file 200": () => getFile(() => ({})),
   "get /tasks/{id}/file 206": () => getFile(() => ({ range: "bytes=1-2" })),
   "get /tasks/{id}/file 304": () => getFile((etag) => ({ "if-none-match": etag })),
+  "get /tasks/{id}/file 412": () => getFile(() => ({ "if-match": '"other"' })),
   "get /tasks/{id}/file 416": () => getFile(() => ({ range: "bytes=100-" })),
   "get /tasks/{id}/file 400": () => withApp({}, (app) => app.inject("/tasks/%zz/file")),
   "get /tasks/{id}/file 404": () => withApp({}, (app) => app.inject("/tasks/x/file")),

@@ -11,6 +11,9 @@ describe("a file's name", () => {
     ['a/b\\c:d*e?f"g<h>i|j', "a_b_c_d_e_f_g_h_i_j.mp4"],
     ["../../etc/passwd", "_.._etc_passwd.mp4"],
     ["...hidden", "hidden.mp4"],
+    ["--output=/etc/passwd", "output=_etc_passwd.mp4"],
+    [" -. -rf ", "rf.mp4"],
+    ["---", "id.mp4"],
     ["dots at the end. . .", "dots at the end.mp4"],
     ["tab\tnew\nline\u0000nul\u007f", "tab new line nul.mp4"],
     ["evil\u202Egpj.exe\u2066x\u200E\uFEFF", "evilgpj.exex.mp4"],
@@ -45,7 +48,7 @@ describe("a file's name", () => {
       fc.property(fc.string({ unit: "binary", maxLength: 120 }), (title) => {
         const name = fileName(title, "mp4", "id");
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(200);
-        expect(name).toMatch(/^[^./\\:*?"<>|\s\p{Cc}][^/\\:*?"<>|\p{Cc}]*\.mp4$/u);
+        expect(name).toMatch(/^[^./\-\\:*?"<>|\s\p{Cc}][^/\\:*?"<>|\p{Cc}]*\.mp4$/u);
         expect(name.isWellFormed()).toBe(true);
       }),
     );

@@ -4,11 +4,12 @@ import { ServiceError } from "../../errors.ts";
 import type { TaskEvents } from "../../task-events.ts";
 import { requireAccept } from "../accept.ts";
 import { createEventStreams } from "../event-streams.ts";
-import { problems } from "../problem.ts";
+import { problems, securityHeaders } from "../problem.ts";
 
 const mediaType = "text/event-stream";
 
 const streamHeaders = {
+  ...securityHeaders,
   "content-type": mediaType,
   "cache-control": "no-store",
   // Else nginx buffers events.
@@ -66,8 +67,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         const rule = `${maxStreams} event streams are open, which is the limit`;
         throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
       }
-      reply.headers(streamHeaders).hijack();
-      reply.raw.writeHead(200, { ...streamHeaders });
+      reply.hijack();
+      reply.raw.writeHead(200, streamHeaders);
       streams.open(reply.raw, {
         after: request.headers["last-event-id"],
         taskId: request.query.task,

@@ -7,7 +7,8 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
-import { matches } from "../etag.ts";
+import { assertIfMatch, matches } from "../etag.ts";
+import { createFileStreams } from "../file-streams.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
 import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
@@ -25,6 +26,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
+  const streams = createFileStreams();
   const path = "/tasks/:id/file";
   const schema = { params: TaskParams };
 
@@ -32,6 +34,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => {
     const { id } = request.params;
     const file = await findFile(store, id);
+    assertIfMatch(request.headers["if-match"], etagOf(file));
     if (isUnmodified(request, file)) return sendNotModified(reply, file);
     const { handle, size } = await openFile(files, id, file);
     await handle.close();
@@ -48,19 +51,21 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
         summary: "Download the file of a succeeded task",
         description:
           "A single `Range` gets 206, several ranges get the whole file. Send the `ETag` as " +
-          "`If-Range` to resume a download, or as `If-None-Match` to get 304 if it is unchanged.",
+          "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
+          "`If-None-Match` to get 304 if it is unchanged.",
         tags: ["tasks"],
         response: {
           200: { description: "the whole file", headers: fileHeaders, content: media },
           206: { description: "the requested range", headers: fileHeaders, content: media },
           304: Type.Null({ description: "the file still has the `ETag` of `If-None-Match`" }),
-          ...problems(...taskErrors, "range_not_satisfiable"),
+          ...problems(...taskErrors, "precondition_failed", "range_not_satisfiable"),
         },
       },
     },
     async (request, reply) => {
       const { id } = request.params;
       const file = await findFile(store, id);
+      assertIfMatch(request.headers["if-match"], etagOf(file));
       if (isUnmodified(request, file)) return sendNotModified(reply, file);
       const { handle, size } = await openFile(files, id, file);
       const range = rangeOf(request, file, size);
@@ -69,15 +74,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
         reply.header("content-range", `bytes */${size}`);
         throw unsatisfiableRangeError(request, size);
       }
-      const { start, end } = range ?? { start: 0, end: Math.max(0, size - 1) };
       setFileHeaders(reply, file, size);
       if (range !== undefined) {
-        reply.code(206).header("content-length", end - start + 1);
-        reply.header("content-range", `bytes ${start}-${end}/${size}`);
+        reply.code(206).header("content-length", range.end - range.start + 1);
+        reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
       }
-      // With `end`, the stream ends right after the last byte; without it, it reads once more, and a client
-      // that has everything may disconnect during that read.
-      return reply.send(handle.createReadStream({ start, end, highWaterMark: 256 * 1024 }));
+      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }));
     },
   );
 };
@@ -132,7 +134,6 @@ function setFileHeaders(reply: FastifyReply, file: TaskFile, size: number): Fast
     "accept-ranges": "bytes",
     etag: etagOf(file),
     "cache-control": "private, no-cache",
-    "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; sandbox",
   });
 }

@@ -13,7 +13,10 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
   const schema = {
     tags: ["tasks"],
     params: TaskParams,
-    response: { 200: TaskRef, ...problems(...taskErrors, "not_acceptable", "conflict") },
+    response: {
+      200: TaskRef,
+      ...problems(...taskErrors, "cross_site", "not_acceptable", "conflict"),
+    },
   };
 
   app.post(

@@ -5,7 +5,7 @@ import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { etagOf, matches } from "../etag.ts";
+import { assertIfMatch, etagOf, matches } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
@@ -40,7 +40,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
         response: {
           200: { ...TaskRef, headers: { etag: { type: "string" } } },
           304: Type.Null({ description: "the task still has the `ETag` of `If-None-Match`" }),
-          ...problems(...taskErrors, "not_acceptable"),
+          ...problems(...taskErrors, "not_acceptable", "precondition_failed"),
         },
       },
     },
@@ -48,6 +48,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
       const task = await store.get(request.params.id);
       if (task !== undefined) {
         const etag = etagOf(task);
+        assertIfMatch(request.headers["if-match"], etag);
         reply.header("etag", etag);
         return matches(request.headers["if-none-match"], etag) ? reply.code(304).send(null) : task;
       }
@@ -66,15 +67,18 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
         params: TaskParams,
         response: {
           204: Type.Null({ description: "the task is deleted" }),
-          ...problems(...taskErrors, "not_acceptable"),
+          ...problems(...taskErrors, "cross_site", "not_acceptable", "precondition_failed"),
         },
       },
     },
     async (request, reply) => {
       const { id } = request.params;
+      const task = await findReadable(store, id);
+      if (task !== "damaged" && task !== undefined)
+        assertIfMatch(request.headers["if-match"], etagOf(task));
       // Before the record, as a file without a record would stay. The files of a task in another state are
       // removed by the runner.
-      if (await mayHaveResult(store, id)) await files.remove(id);
+      if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
       await store.delete(id);
       return reply.code(204).send(null);
     },
@@ -83,11 +87,12 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };
 
-async function mayHaveResult(store: TaskStore, id: string): Promise<boolean> {
+/** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */
+async function findReadable(store: TaskStore, id: string): Promise<Task | "damaged" | undefined> {
   try {
-    return (await store.get(id))?.state === "succeeded";
+    return await store.get(id);
   } catch (error) {
-    if (error instanceof DamagedTaskError) return true;
+    if (error instanceof DamagedTaskError) return "damaged";
     throw error;
   }
 }

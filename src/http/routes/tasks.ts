@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
+import type { AddressGuard } from "../../net/address-guard.ts";
 import { nullable, oneOf } from "../../schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { states, TaskOptions } from "../../task.ts";
@@ -41,9 +42,15 @@ export const NewTaskHeaders = Type.Object({
   ),
 });
 
-export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
+interface TaskRoutesOptions {
+  store: TaskStore;
+  /** Tells which pages are refused at once. */
+  guard: AddressGuard;
+}
+
+export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app,
-  { store },
+  { store, guard },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
@@ -97,10 +104,12 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
           ...problems(
             "invalid_request",
             "invalid_url",
+            "cross_site",
             "not_acceptable",
             "payload_too_large",
             "unsupported_media_type",
             "idempotency_mismatch",
+            "address_blocked",
             "internal",
             "unavailable",
           ),
@@ -108,11 +117,14 @@ export const taskRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async
       },
     },
     (request, reply) => {
-      const url = parsePageUrl(request.body.url, "body").href;
+      const url = parsePageUrl(request.body.url, "body");
+      const blocked = guard.findHostProblem(url.hostname);
+      if (blocked !== undefined) throw blocked;
       const options = knownOptions(request.body.options);
       const key = request.headers["idempotency-key"];
-      const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url, options) };
-      return store.create(newTask(url, options, new Date()), idempotency).then((task) => {
+      const idempotency =
+        key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
+      return store.create(newTask(url.href, options, new Date()), idempotency).then((task) => {
         reply.code(201).header("location", `/tasks/${task.id}`);
         return task;
       });

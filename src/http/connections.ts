@@ -1,0 +1,164 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyBaseLogger } from "fastify";
+import { pendingResponse } from "./pending-response.ts";
+
+export interface ConnectionLimits {
+  /** How long a response may wait for its client to read, milliseconds; accurate to a second. */
+  sendTimeoutMs: number;
+  /** Connections of one client at a time: of an IPv4 address or an IPv6 network of 64 bits. */
+  maxPerAddress: number;
+  /** Connections in all. */
+  maxConnections: number;
+}
+
+/**
+ * Returns how many connections the process should accept: six tenths of the files that it may have open,
+ * as responses and downloads need some too; Infinity if the system sets no limit.
+ */
+export function maxConnectionsOfProcess(): number {
+  // Else the report looks names up.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { userLimits } = process.report.getReport() as {
+    userLimits?: { open_files: { soft: number | "unlimited" } };
+  };
+  const { soft = "unlimited" } = userLimits?.open_files ?? {};
+  return soft === "unlimited" ? Number.POSITIVE_INFINITY : Math.floor(soft * 0.6);
+}
+
+interface Connection {
+  readonly socket: Socket;
+  /** Undefined for loopback. */
+  readonly client: string | undefined;
+  /** When the connection last did not wait for its client, milliseconds of the monotonic clock. */
+  since: number;
+  /** Changes with every byte that the client takes, or sends while there is nothing to take. */
+  progress: number;
+}
+
+const checkMs = 1_000;
+
+/**
+ * Limits what clients can hold. A connection whose unsent bytes have not become fewer for
+ * `sendTimeoutMs` is reset. A connection over a limit takes the place of the one that has waited longest
+ * for its client: for a request, or for the client to read. If all others are being served, it is closed
+ * at once. Loopback has no limit of its own: a reverse proxy there has the connections of all clients.
+ */
+export function limitConnections(
+  server: Server,
+  { sendTimeoutMs, maxPerAddress, maxConnections }: ConnectionLimits,
+  log: FastifyBaseLogger | undefined,
+): void {
+  const connections = new Set<Connection>();
+  const byClient = new Map<string, Set<Connection>>();
+  let isFull = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  function add(connection: Connection): void {
+    connections.add(connection);
+    const { client } = connection;
+    if (client === undefined) return;
+    const others = byClient.get(client);
+    if (others === undefined) byClient.set(client, new Set([connection]));
+    else others.add(connection);
+  }
+
+  function remove(connection: Connection): void {
+    connections.delete(connection);
+    const others = byClient.get(connection.client ?? "");
+    others?.delete(connection);
+    if (others?.size === 0) byClient.delete(connection.client ?? "");
+  }
+
+  function close(connection: Connection): void {
+    remove(connection);
+    const { socket } = connection;
+    // A reset also frees what the system has buffered.
+    if (socket.writableLength > 0) socket.resetAndDestroy();
+    else socket.destroy();
+  }
+
+  /** Returns whether there is room for one more in `group`, if need be by closing one. */
+  function makeRoom(group: ReadonlySet<Connection>, limit: number): boolean {
+    if (group.size < limit) return true;
+    isFull = true;
+    const longest = findLongestWaiting(group);
+    if (longest === undefined) return false;
+    close(longest);
+    return true;
+  }
+
+  server.on("connection", (socket: Socket) => {
+    const client = clientOf(socket.remoteAddress);
+    const others = byClient.get(client ?? "") ?? new Set();
+    if (!makeRoom(others, maxPerAddress) || !makeRoom(connections, maxConnections)) {
+      return void socket.destroy();
+    }
+    const connection = { socket, client, since: performance.now(), progress: 0 };
+    add(connection);
+    return void socket.once("close", () => remove(connection));
+  });
+
+  function check(): void {
+    const now = performance.now();
+    let stalled = 0;
+    for (const connection of connections) {
+      observe(connection, now);
+      if (connection.socket.writableLength === 0 || now - connection.since < sendTimeoutMs)
+        continue;
+      close(connection);
+      stalled += 1;
+    }
+    if (stalled > 0) log?.info({ stalled }, "responses cut off: their clients read nothing");
+    if (isFull) log?.warn({ open: connections.size }, "connection limit reached");
+    isFull = false;
+  }
+
+  server.on("listening", () => {
+    timer = setInterval(check, checkMs).unref();
+  });
+  server.on("close", () => clearInterval(timer));
+}
+
+function findLongestWaiting(group: ReadonlySet<Connection>): Connection | undefined {
+  const now = performance.now();
+  let longest: Connection | undefined;
+  for (const connection of group) {
+    observe(connection, now);
+    if (connection.since < (longest?.since ?? now)) longest = connection;
+  }
+  return longest;
+}
+
+/** Notes whether the connection has got further since it was last observed. */
+function observe(connection: Connection, now: number): void {
+  const { socket } = connection;
+  const progress = socket.writableLength > 0 ? bytesSent(socket) : socket.bytesRead;
+  if (progress === connection.progress && waitsForClient(socket)) return;
+  connection.progress = progress;
+  connection.since = now;
+}
+
+/** Returns the bytes that the system has taken, also of a write that is under way. */
+function bytesSent(socket: Socket): number {
+  // Undocumented; the time-outs of Node's own sockets read it too.
+  const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize: number } | null };
+  return socket.bytesWritten - socket.writableLength - (handle?.writeQueueSize ?? 0);
+}
+
+/** Returns whether bytes are unsent, or no whole request is there to be served. */
+function waitsForClient(socket: Socket): boolean {
+  return socket.writableLength > 0 || pendingResponse(socket)?.req.complete !== true;
+}
+
+/** Returns what clients are told apart by; undefined for loopback, or if the client has gone already. */
+function clientOf(remoteAddress: string | undefined): string | undefined {
+  const address = remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "").replace(/%.*/, "");
+  if (address === undefined || address === "::1" || address.startsWith("127.")) return undefined;
+  if (!address.includes(":")) return address;
+  const [start = "", end] = address.split("::");
+  const groups = start.split(":");
+  const rest = end === undefined ? [] : end.split(":");
+  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => "0");
+  return [...groups, ...zeros, ...rest].slice(0, 4).join(":");
+}

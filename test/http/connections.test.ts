@@ -1,0 +1,166 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+
+const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+
+/** An app whose clients seem to connect from `addresses`, in turn; default: from where they are. */
+async function listen(options: AppOptions = {}, addresses: string[] = []): Promise<App> {
+  const app = await buildApp(options);
+  onTestFinished(() => app.close());
+  let count = 0;
+  app.server.prependListener("connection", (socket) => {
+    const value = addresses[count % addresses.length];
+    count += 1;
+    if (value !== undefined) Object.defineProperty(socket, "remoteAddress", { value });
+  });
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  return app;
+}
+
+async function open(app: App): Promise<Socket> {
+  const { port } = app.server.address() as { port: number };
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  return socket;
+}
+
+async function ask(app: App, socket?: Socket): Promise<string> {
+  const client = socket ?? (await open(app));
+  client.write("GET /health/live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+  return text(client);
+}
+
+function countOpen({ server }: App): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  return promise;
+}
+
+describe("a broken body", () => {
+  it.each<[fault: string, rest: string, status: number, target?: string]>([
+    ["a chunk size that is none", "transfer-encoding: chunked\r\n\r\nZZ\r\n", 400],
+    ["a chunk size out of range", "transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400],
+    [
+      "an endless chunk extension",
+      `transfer-encoding: chunked\r\n\r\n2;${"a".repeat(70_000)}`,
+      400,
+    ],
+    [
+      "endless trailers",
+      `transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx: ${"a".repeat(65_536)}`,
+      431,
+    ],
+    ["an unknown transfer coding", "transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400],
+    ["a route without a body", "transfer-encoding: chunked\r\n\r\nZZ\r\n", 400, "GET /health/live"],
+  ])("with %s is refused, and the connection closed", async (_, rest, status, target) => {
+    const app = await listen();
+    const socket = await open(app);
+    socket.write(head.replace("POST /tasks/", target ?? "POST /tasks/") + rest);
+    const response = await text(socket);
+    expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(response).toContain("application/problem+json");
+    await expect.poll(() => countOpen(app)).toBe(0);
+  });
+
+  it("that does not arrive in time gets 408, and does not become a task", async () => {
+    const app = await listen();
+    Object.assign(app.server, { requestTimeout: 500, headersTimeout: 500 });
+    const socket = await open(app);
+    socket.write(`${head}content-length: 40\r\n\r\n{"url":`);
+    const [response] = await once(socket, "data");
+    expect(String(response)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/);
+    socket.write('"https://example.com/watch/42/late"}');
+    await expect.poll(() => countOpen(app), { timeout: 5_000 }).toBe(0);
+    expect((await app.inject("/tasks/")).json()).toEqual({ tasks: [], next: null });
+  });
+
+  it.each([
+    ["closes", (socket: Socket) => void socket.end()],
+    ["resets", (socket: Socket) => void socket.resetAndDestroy()],
+  ])("leaves nothing if the client %s the connection", async (_, leave) => {
+    const app = await listen();
+    const socket = await open(app);
+    socket.write(`${head}content-length: 500\r\n\r\n{`);
+    await expect.poll(() => countOpen(app)).toBe(1);
+    leave(socket);
+    await expect.poll(() => countOpen(app)).toBe(0);
+  });
+
+  it("after a stream of events ends the stream as well", async () => {
+    const app = await listen();
+    const socket = await open(app);
+    socket.write("GET /tasks/events HTTP/1.1\r\nhost: a\r\n\r\n\0\0garbage\r\n\r\n");
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /);
+    await expect.poll(() => countOpen(app)).toBe(0);
+  });
+});
+
+describe("clients of one address", () => {
+  const limits = { maxConnectionsPerAddress: 3 };
+
+  it("lose the connection that has waited longest for them when they open too many", async () => {
+    const app = await listen(limits, ["203.0.113.9"]);
+    const first = await open(app);
+    const second = await open(app);
+    const streams = await open(app);
+    streams.write("GET /tasks/events HTTP/1.1\r\nhost: a\r\n\r\n");
+    await once(streams, "data");
+    const firstClosed = once(first, "close");
+    expect(await ask(app)).toMatch(/^HTTP\/1\.1 200 /);
+    await firstClosed;
+    expect([second.readyState, streams.readyState]).toEqual(["open", "open"]);
+  });
+
+  it("are refused while all their connections are being served", async () => {
+    const app = await listen(limits, ["203.0.113.9"]);
+    for (let i = 0; i < 3; i += 1) {
+      const stream = await open(app);
+      stream.write("GET /tasks/events HTTP/1.1\r\nhost: a\r\n\r\n");
+      await once(stream, "data");
+    }
+    expect(await text(await open(app)).catch(() => "")).toBe("");
+    expect(await countOpen(app)).toBe(3);
+  });
+
+  it.each([
+    ["addresses", ["203.0.113.1", "203.0.113.2"]],
+    ["IPv6 networks", ["2001:db8:0:1::1", "2001:db8:0:2::1"]],
+  ])("do not count against those of other %s", async (_, addresses) => {
+    const app = await listen(limits, addresses);
+    const sockets = [];
+    for (let i = 0; i < 6; i += 1) sockets.push(await open(app));
+    await expect.poll(() => countOpen(app)).toBe(6);
+    await open(app);
+    await once(sockets[0]!, "close");
+  });
+
+  it("are told apart by network if they have IPv6, and by address if it embeds IPv4", async () => {
+    const app = await listen(limits, ["2001:db8::1", "2001:db8:0:0:5::2", "2001:db8::3:4"]);
+    const first = await open(app);
+    for (let i = 0; i < 3; i += 1) await open(app);
+    await once(first, "close");
+    const mapped = await listen(limits, ["::ffff:203.0.113.9", "203.0.113.9"]);
+    const oldest = await open(mapped);
+    for (let i = 0; i < 3; i += 1) await open(mapped);
+    await once(oldest, "close");
+  });
+
+  it("on loopback are not limited: a reverse proxy has the connections of all", async () => {
+    const app = await listen(limits);
+    for (let i = 0; i < 20; i += 1) await open(app);
+    await expect.poll(() => countOpen(app)).toBe(20);
+  });
+});
+
+it("closes the longest waiting of all connections when there are too many", async () => {
+  const app = await listen({ maxConnections: 10 });
+  for (let i = 0; i < 30; i += 1) {
+    (await open(app)).write(`${head}content-length: 500\r\n\r\n{`);
+    if (i % 5 === 0) expect(await ask(app)).toMatch(/^HTTP\/1\.1 200 /);
+  }
+  expect(await countOpen(app)).toBeLessThanOrEqual(10);
+});

@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { platform } from "node:process";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { resource } from "../media/resources.ts";
+import { startSite } from "../media/site.ts";
+import { openTaskClient } from "./download-client.ts";
+import { paddedFilm } from "./padded-film.ts";
+import { program, type ServiceProcess, startService } from "./service.ts";
+
+const MiB = 1024 * 1024;
+
+async function start(env: Record<string, string>, command?: string[]): Promise<ServiceProcess> {
+  const service = await startService({ STORE_URL: "memory:", ...env }, command);
+  onTestFinished(async () => void (await service.end("SIGKILL")));
+  return service;
+}
+
+/** Opens a connection, sends `bytes` on it and reads nothing more than Node does by itself. */
+async function send({ url }: ServiceProcess, bytes: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await Promise.race([once(socket, "connect"), once(socket, "close")]);
+  socket.write(bytes);
+  return socket;
+}
+
+/** Resolves with the status of a request on a connection of its own. */
+async function askHealth({ url }: ServiceProcess): Promise<number | undefined> {
+  const call = request(`${url}/health/live`, { agent: false });
+  call.end();
+  const [response] = await once(call, "response");
+  response.resume();
+  return response.statusCode;
+}
+
+function descriptors({ process: { pid } }: ServiceProcess): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+function residentBytes({ process: { pid } }: ServiceProcess): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) * 1024;
+}
+
+/** Starts a service with a file of 16 MiB; resolves with the file's path as well. */
+async function startWithFile(env: Record<string, string>) {
+  const dataDir = mkdtempSync(join(tmpdir(), "unreel-hostile-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const site = await startSite(
+    new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]),
+  );
+  onTestFinished(() => site.close());
+  const service = await start({
+    DATA_DIR: dataDir,
+    ALLOW_NETWORKS: "127.0.0.1/32",
+    MIN_FREE_BYTES: "0",
+    ...env,
+  });
+  const client = await openTaskClient(service.url);
+  const { id } = await client.post(site.url("film.mp4"));
+  const { file } = await client.ended(id);
+  client.close();
+  return { service, path: String(file?.url) };
+}
+
+const post = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+const chunked = `${post}transfer-encoding: chunked\r\n\r\n`;
+const brokenBodies = [
+  `${post}content-length: 500\r\n\r\n{`,
+  `${chunked}ZZ\r\n`,
+  `${chunked}fffffffffffffffff\r\n`,
+  `${chunked}2\n{}\n0\n\n`,
+  `${chunked}2;${"a".repeat(20_000)}\r\n{}\r\n0\r\n\r\n`,
+  `${chunked}2\r\n{}\r\n0\r\nx: ${"a".repeat(20_000)}`,
+  `${post}transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+  "GET /health/live HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
+];
+
+describe.skipIf(platform !== "linux")("the service holds nothing for clients", () => {
+  it(
+    "that never read a file: few bytes each, and after the send time-out none",
+    { timeout: 60_000 },
+    async () => {
+      const { service, path } = await startWithFile({ SEND_TIMEOUT_S: "3" });
+      const memory = residentBytes(service);
+      const before = descriptors(service);
+      for (let i = 0; i < 100; i += 1) {
+        await send(service, `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+        if (i % 50 === 0) expect(await askHealth(service)).toBe(200);
+      }
+      expect(residentBytes(service) - memory).toBeLessThan(50 * MiB);
+      await expect.poll(() => descriptors(service), { timeout: 20_000 }).toBeLessThan(before + 10);
+      const whole = await fetch(service.url + path);
+      expect((await whole.arrayBuffer()).byteLength).toBeGreaterThan(16 * MiB);
+    },
+  );
+
+  it("that send broken bodies, also if it may have only 300 descriptors", async () => {
+    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, process.execPath, program];
+    const service = await start({ RESOLVER: "stub", CONCURRENCY: "0" }, limited);
+    const before = descriptors(service);
+    const held: Socket[] = [];
+    for (let i = 0; i < 60; i += 1) {
+      // A third hangs up in the body, a third closes its side of the connection, a third waits.
+      const sockets = await Promise.all(brokenBodies.map((body) => send(service, body)));
+      for (const socket of sockets) {
+        if (i % 3 === 0) socket.destroy();
+        else if (i % 3 === 1) socket.end();
+        else held.push(socket);
+      }
+      expect(await askHealth(service)).toBe(200);
+    }
+    // All but those whose body may still come.
+    await expect.poll(() => descriptors(service), { timeout: 5_000 }).toBeLessThan(before + 30);
+    for (const socket of held) socket.destroy();
+    await expect.poll(() => descriptors(service)).toBeLessThan(before + 5);
+  });
+
+  it("that never finish a body, if it may have only 300 descriptors: new clients come first", async () => {
+    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, process.execPath, program];
+    const service = await start({ RESOLVER: "stub", CONCURRENCY: "0" }, limited);
+    for (let i = 0; i < 400; i += 1) {
+      await send(service, `${post}content-length: 500\r\n\r\n{`);
+      if (i % 20 === 0) expect(await askHealth(service)).toBe(200);
+    }
+    expect(await askHealth(service)).toBe(200);
+  });
+});
