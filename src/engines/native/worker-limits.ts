@@ -1,0 +1,109 @@
+import { readFileSync } from "node:fs";
+import { ServiceError } from "../../errors.ts";
+import type { FileWork } from "./messages.ts";
+
+export interface WorkerLimits {
+  /** JavaScript heap, MiB; V8 ends a process that needs more. */
+  heapMiB: number;
+  /** Resident memory, buffers included, MiB; checked on Linux only. */
+  residentMiB: number;
+  /** Longest time that the event loop may be blocked. */
+  silenceMs: number;
+}
+
+export interface LimitWatch {
+  /** The worker has sent a message. */
+  onMessage(): void;
+  /** It begins work on complete files, or has ended it (`null`). */
+  onWork(work: FileWork | null): void;
+  stop(): void;
+}
+
+const intervalMs = 100;
+
+/** Time for work on files: this much, and more by their size. */
+const workMs = 10_000;
+const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
+  read: { name: "reading the file", bytesPerMs: 20_000 },
+  merge: { name: "merging the tracks", bytesPerMs: 5_000 },
+};
+
+/**
+ * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
+ * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
+ * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
+ * suspended exceeds nothing.
+ */
+export function watchLimits(
+  pid: number | undefined,
+  limits: WorkerLimits,
+  onExceeded: (error: ServiceError) => void,
+): LimitWatch {
+  let lastMs = performance.now();
+  let silentMs = 0;
+  let work: FileWork | null = null;
+  let workedMs = 0;
+
+  function check(): ServiceError | undefined {
+    const nowMs = performance.now();
+    const passedMs = Math.min(nowMs - lastMs, 5 * intervalMs);
+    lastMs = nowMs;
+    silentMs += passedMs;
+    workedMs += passedMs;
+    const residentMiB = residentMiBOf(pid);
+    if (residentMiB > limits.residentMiB) return memoryError(limits.residentMiB, residentMiB);
+    if (work !== null && workedMs > limitMsOf(work)) return workError(work);
+    return silentMs > limits.silenceMs ? silenceError(limits.silenceMs) : undefined;
+  }
+
+  const timer = setInterval(() => {
+    const error = check();
+    if (error === undefined) return;
+    clearInterval(timer);
+    onExceeded(error);
+  }, intervalMs);
+  return {
+    onMessage() {
+      silentMs = 0;
+    },
+    onWork(next) {
+      work = next;
+      workedMs = 0;
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Also for a process that V8 has ended. */
+export function memoryError(limitMiB: number, residentMiB?: number, cause?: Error): ServiceError {
+  const value = residentMiB === undefined ? "" : `; it had ${Math.round(residentMiB)} MiB`;
+  const message = `the download crashed: it needed more than its limit of ${limitMiB} MiB of memory${value}`;
+  return new ServiceError("internal", message, { retryable: false, cause });
+}
+
+function limitMsOf({ kind, bytes }: FileWork): number {
+  return workMs + Math.ceil(bytes / works[kind].bytesPerMs);
+}
+
+function workError(work: FileWork): ServiceError {
+  const limitS = Math.round(limitMsOf(work) / 1000);
+  const message = `the media cannot be processed: ${works[work.kind].name} took over ${limitS} s, the limit for ${work.bytes} bytes`;
+  return new ServiceError("upstream_invalid", message, { retryable: false });
+}
+
+function silenceError(silenceMs: number): ServiceError {
+  const message = `the media cannot be processed: a single step took over ${silenceMs / 1000} s, the limit`;
+  return new ServiceError("upstream_invalid", message, { retryable: false });
+}
+
+const pageBytes = 4096;
+
+/** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
+function residentMiBOf(pid: number | undefined): number {
+  try {
+    const [, pages = "0"] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
+    return (Number(pages) * pageBytes) / 1024 ** 2;
+  } catch {
+    return 0;
+  }
+}
