@@ -14,7 +14,14 @@ const defaults: EngineDeps = {
   minFreeBytes: 0,
 };
 
-const defaultLimits: WorkerLimits = { heapMiB: 512, residentMiB: 1024, silenceMs: 20_000 };
+/** An ordinary download has 100 to 200 MiB. */
+const defaultLimits: WorkerLimits = {
+  heapMiB: 512,
+  residentMiB: 768,
+  totalMiB: 640,
+  shareMiB: 256,
+  silenceMs: 20_000,
+};
 
 /**
  * Downloads progressive files, HLS and DASH without other programs. Each download has its own worker process

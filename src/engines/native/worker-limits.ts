@@ -5,8 +5,12 @@ import type { FileWork } from "./messages.ts";
 export interface WorkerLimits {
   /** JavaScript heap, MiB; V8 ends a process that needs more. */
   heapMiB: number;
-  /** Resident memory, buffers included, MiB; checked on Linux only. */
+  /** Resident memory, buffers included, MiB; this and the next two are checked on Linux only. */
   residentMiB: number;
+  /** Resident memory of all workers together, MiB: above it the largest one is ended … */
+  totalMiB: number;
+  /** … if it has more than this, MiB; ordinary downloads have less. */
+  shareMiB: number;
   /** Longest time that the event loop may be blocked. */
   silenceMs: number;
 }
@@ -32,11 +36,12 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing.
+ * suspended exceeds nothing. `usage` has the resident memory of each worker, MiB, by process id.
  */
 export function watchLimits(
-  pid: number | undefined,
+  pid: number,
   limits: WorkerLimits,
+  usage: Map<number, number>,
   onExceeded: (error: ServiceError) => void,
 ): LimitWatch {
   let lastMs = performance.now();
@@ -50,8 +55,8 @@ export function watchLimits(
     lastMs = nowMs;
     silentMs += passedMs;
     workedMs += passedMs;
-    const residentMiB = residentMiBOf(pid);
-    if (residentMiB > limits.residentMiB) return memoryError(limits.residentMiB, residentMiB);
+    const memory = checkMemory(pid, limits, usage);
+    if (memory !== undefined) return memory;
     if (work !== null && workedMs > limitMsOf(work)) return workError(work);
     return silentMs > limits.silenceMs ? silenceError(limits.silenceMs) : undefined;
   }
@@ -74,10 +79,26 @@ export function watchLimits(
   };
 }
 
+function checkMemory(
+  pid: number,
+  { residentMiB, totalMiB, shareMiB }: WorkerLimits,
+  usage: Map<number, number>,
+): ServiceError | undefined {
+  const ownMiB = residentMiBOf(pid);
+  usage.set(pid, ownMiB);
+  if (ownMiB > residentMiB)
+    return memoryError(`more than its limit of ${residentMiB} MiB of memory`);
+  const all = [...usage.values()];
+  const sumMiB = all.reduce((sum, each) => sum + each, 0);
+  if (sumMiB <= totalMiB || ownMiB <= shareMiB || ownMiB < Math.max(...all)) return undefined;
+  return memoryError(
+    `${ownMiB} MiB of memory, the most of all downloads, which had ${sumMiB} MiB; their limit is ${totalMiB} MiB`,
+  );
+}
+
 /** Also for a process that V8 has ended. */
-export function memoryError(limitMiB: number, residentMiB?: number, cause?: Error): ServiceError {
-  const value = residentMiB === undefined ? "" : `; it had ${Math.round(residentMiB)} MiB`;
-  const message = `the download crashed: it needed more than its limit of ${limitMiB} MiB of memory${value}`;
+export function memoryError(what: string, cause?: Error): ServiceError {
+  const message = `the download crashed: it needed ${what}`;
   return new ServiceError("internal", message, { retryable: false, cause });
 }
 
@@ -99,10 +120,10 @@ function silenceError(silenceMs: number): ServiceError {
 const pageBytes = 4096;
 
 /** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
-function residentMiBOf(pid: number | undefined): number {
+function residentMiBOf(pid: number): number {
   try {
     const [, pages = "0"] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
-    return (Number(pages) * pageBytes) / 1024 ** 2;
+    return Math.round((Number(pages) * pageBytes) / 1024 ** 2);
   } catch {
     return 0;
   }

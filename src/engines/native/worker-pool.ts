@@ -11,6 +11,7 @@ const idleMs = 10_000;
 
 export function createWorkerPool(data: EngineDeps, limits: WorkerLimits): WorkerPool {
   const all = new Set<WorkerProcess>();
+  const usage = new Map<number, number>();
   const idle = new Map<WorkerProcess, NodeJS.Timeout>();
   let isClosed = false;
 
@@ -22,7 +23,7 @@ export function createWorkerPool(data: EngineDeps, limits: WorkerLimits): Worker
   }
 
   function start(): WorkerProcess {
-    const worker = startWorkerProcess(data, limits);
+    const worker = startWorkerProcess(data, limits, usage);
     all.add(worker);
     void forgetOnceEnded(worker);
     return worker;

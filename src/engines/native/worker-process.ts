@@ -28,8 +28,15 @@ const abortGraceMs = 700;
 /** As much of the worker's error output as is kept: V8's reason is at its start. */
 const maxErrorLength = 4_000;
 
-/** Starts a process without this process's environment, which may contain secrets. */
-export function startWorkerProcess(data: EngineDeps, limits: WorkerLimits): WorkerProcess {
+/**
+ * Starts a process without this process's environment, which may contain secrets. `usage` has the resident memory
+ * of each worker, MiB, by process id.
+ */
+export function startWorkerProcess(
+  data: EngineDeps,
+  limits: WorkerLimits,
+  usage: Map<number, number>,
+): WorkerProcess {
   const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
   const child = fork(program, [JSON.stringify(data)], {
     env: {},
@@ -37,6 +44,8 @@ export function startWorkerProcess(data: EngineDeps, limits: WorkerLimits): Work
     serialization: "advanced",
     stdio: ["ignore", "ignore", "pipe", "ipc"],
   });
+  // A process that could not be started has no id.
+  const { pid = 0 } = child;
   let errorOutput = "";
   let failure: Error | undefined;
   const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
@@ -47,7 +56,10 @@ export function startWorkerProcess(data: EngineDeps, limits: WorkerLimits): Work
     failure = error;
     if (child.pid === undefined) onEnded();
   });
-  child.once("close", () => onEnded());
+  child.once("close", () => {
+    usage.delete(pid);
+    onEnded();
+  });
 
   function end(): Promise<void> {
     child.kill("SIGKILL");
@@ -65,7 +77,7 @@ export function startWorkerProcess(data: EngineDeps, limits: WorkerLimits): Work
       let exceeded: ServiceError | undefined;
       let grace: NodeJS.Timeout | undefined;
       errorOutput = "";
-      const watch = watchLimits(child.pid, limits, (error) => {
+      const watch = watchLimits(pid, limits, usage, (error) => {
         exceeded = error;
         void end();
       });
@@ -118,7 +130,9 @@ function crashError(
     const message = `no process for the download can be started: ${cause.message}`;
     return new ServiceError("unavailable", message, { cause });
   }
-  if (errorOutput.includes("heap out of memory")) return memoryError(heapMiB, undefined, cause);
+  if (errorOutput.includes("heap out of memory")) {
+    return memoryError(`more than its limit of ${heapMiB} MiB of memory`, cause);
+  }
   const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
   const [, reason] = /fatal[^:\n]*: *([^\n]{1,200})/i.exec(errorOutput) ?? [];
   const message = `the download crashed: its process ended with ${how}${reason === undefined ? "" : `: ${reason}`}`;
