@@ -21,6 +21,7 @@ const defaultLimits: WorkerLimits = {
   totalMiB: 640,
   shareMiB: 256,
   silenceMs: 20_000,
+  workMs: 10_000,
 };
 
 /**

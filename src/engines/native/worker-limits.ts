@@ -13,6 +13,8 @@ export interface WorkerLimits {
   shareMiB: number;
   /** Longest time that the event loop may be blocked. */
   silenceMs: number;
+  /** Longest time for work on complete files, and more by their size. */
+  workMs: number;
 }
 
 export interface LimitWatch {
@@ -25,8 +27,6 @@ export interface LimitWatch {
 
 const intervalMs = 100;
 
-/** Time for work on files: this much, and more by their size. */
-const workMs = 10_000;
 const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
   read: { name: "reading the file", bytesPerMs: 20_000 },
   merge: { name: "merging the tracks", bytesPerMs: 5_000 },
@@ -57,7 +57,9 @@ export function watchLimits(
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
-    if (work !== null && workedMs > limitMsOf(work)) return workError(work);
+    if (work !== null && workedMs > limitMsOf(work, limits)) {
+      return workError(work, limitMsOf(work, limits));
+    }
     return silentMs > limits.silenceMs ? silenceError(limits.silenceMs) : undefined;
   }
 
@@ -102,13 +104,13 @@ export function memoryError(what: string, cause?: Error): ServiceError {
   return new ServiceError("internal", message, { retryable: false, cause });
 }
 
-function limitMsOf({ kind, bytes }: FileWork): number {
+function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {
   return workMs + Math.ceil(bytes / works[kind].bytesPerMs);
 }
 
-function workError(work: FileWork): ServiceError {
-  const limitS = Math.round(limitMsOf(work) / 1000);
-  const message = `the media cannot be processed: ${works[work.kind].name} took over ${limitS} s, the limit for ${work.bytes} bytes`;
+function workError({ kind, bytes }: FileWork, limitMs: number): ServiceError {
+  const limitS = Math.round(limitMs / 1000);
+  const message = `the media cannot be processed: ${works[kind].name} took over ${limitS} s, the limit for ${bytes} bytes`;
   return new ServiceError("upstream_invalid", message, { retryable: false });
 }
 
