@@ -39,7 +39,8 @@ export function startWorkerProcess(
 ): WorkerProcess {
   const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
   const child = fork(program, [JSON.stringify(data)], {
-    env: {},
+    // As in src/start.js: more threads for file I/O.
+    env: { UV_THREADPOOL_SIZE: "16" },
     execArgv: [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`],
     serialization: "advanced",
     stdio: ["ignore", "ignore", "pipe", "ipc"],
