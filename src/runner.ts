@@ -6,7 +6,7 @@ import { Interruption } from "./runner/interruption.ts";
 import { createFileCleanup } from "./runner/file-cleanup.ts";
 import { logOutages } from "./runner/outage.ts";
 import { deleteExpired } from "./runner/retention.ts";
-import { type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
+import { isSuspect, type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
 import { hostOf } from "./task.ts";
 
@@ -39,7 +39,8 @@ const pollMs = 1_000;
 
 /**
  * Runs the tasks of the store: the oldest first, as many at a time as `concurrency` and `perHost` allow, each
- * as soon as it is queued. `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
+ * as soon as it is queued. A task that was running when a worker died runs alone until it is further than then.
+ * `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
  * disk. Store errors are logged and retried, never thrown. Other processes may run tasks of the same store on
  * the same files.
  */
@@ -50,7 +51,10 @@ export function createRunner(options: RunnerOptions): Runner {
   const deps: RunDeps = { ...options, now: clock.now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
-  const runs = new Set<TaskRun>();
+  /** With when each has ended. */
+  const runs = new Map<TaskRun, Promise<void>>();
+  /** Runs beside which no other may begin. */
+  const exclusive = new Set<TaskRun>();
   const attemptClaim = logOutages(logger, {
     failed: "claiming tasks failed; retrying every second",
     restored: "claiming tasks works again",
@@ -74,7 +78,7 @@ export function createRunner(options: RunnerOptions): Runner {
   async function fill(): Promise<void> {
     while (isRequested && !stopping.signal.aborted) {
       isRequested = false;
-      while (runs.size < concurrency && !stopping.signal.aborted) {
+      while (runs.size < concurrency && exclusive.size === 0 && !stopping.signal.aborted) {
         if (!(await launchNext())) break;
       }
     }
@@ -96,31 +100,46 @@ export function createRunner(options: RunnerOptions): Runner {
       sinceMs,
       run: controller,
     });
-    launch({ claim, host: hostOf(url), taskLease, controller });
+    const run: TaskRun = {
+      claim,
+      host: hostOf(url),
+      taskLease,
+      controller,
+      onFurther() {
+        if (exclusive.delete(run)) wake();
+      },
+    };
+    launch(run);
     return true;
   }
 
   function fullHosts(): string[] {
-    const byHost = Object.groupBy(runs, ({ host }) => host);
+    const byHost = Object.groupBy(runs.keys(), ({ host }) => host);
     return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= perHost);
   }
 
   function runsOf(id: string): TaskRun[] {
-    return [...runs].filter(({ claim }) => claim.task.id === id);
+    return [...runs.keys()].filter(({ claim }) => claim.task.id === id);
   }
 
   function launch(run: TaskRun): void {
     const { id } = run.claim.task;
-    runs.add(run);
+    const others = isSuspect(run.claim) ? [...runs.values()] : [];
+    if (isSuspect(run.claim)) exclusive.add(run);
     if (stopping.signal.aborted) run.controller.abort(new Interruption("shutdown"));
-    void mutex
-      .runExclusive(id, () => runTask(run, deps))
+    const ended = mutex
+      .runExclusive(id, async () => {
+        await settledOrAborted(others, run.controller.signal);
+        await runTask(run, deps);
+      })
       .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
       .finally(() => {
         run.taskLease.release();
         runs.delete(run);
+        exclusive.delete(run);
         wake();
       });
+    runs.set(run, ended);
   }
 
   function follow({ type, taskId, state }: TaskEvent): void {
@@ -133,7 +152,7 @@ export function createRunner(options: RunnerOptions): Runner {
 
   async function halt(): Promise<void> {
     stopping.abort();
-    for (const { controller } of runs) controller.abort(new Interruption("shutdown"));
+    for (const { controller } of runs.keys()) controller.abort(new Interruption("shutdown"));
     await filling;
     await finish();
     await mutex.onIdle();
@@ -159,4 +178,14 @@ export function createRunner(options: RunnerOptions): Runner {
     },
     stop: () => (stopped ??= halt()),
   };
+}
+
+/** Resolves once all have settled or `signal` is aborted. */
+async function settledOrAborted(all: readonly Promise<void>[], signal: AbortSignal): Promise<void> {
+  if (all.length === 0 || signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onAbort = () => resolve();
+  signal.addEventListener("abort", onAbort, { once: true });
+  await Promise.race([promise, Promise.allSettled(all)]);
+  signal.removeEventListener("abort", onAbort);
 }

@@ -98,7 +98,9 @@ describe("the source tree", () => {
   it("is read whole: imports of every kind are found", () => {
     expect(importsOf("start.js")).toEqual(["main.ts"]);
     expect(importsOf("engines/native/start-worker.js")).toEqual(["engines/native/worker.ts"]);
-    expect(importsOf("engines/native/worker-pool.ts")).toContain("engines/native/start-worker.js");
+    expect(importsOf("engines/native/worker-process.ts")).toContain(
+      "engines/native/start-worker.js",
+    );
     expect(importsOf("http/app.ts")).toContain("http/routes/tasks.ts");
     const others = new Set(files.flatMap(importsOf).filter((target) => !texts.has(target)));
     expect([...others]).toEqual(["../package.json"]);

@@ -1,9 +1,10 @@
 import type { Engine, EngineDeps } from "./engine.ts";
+import type { WorkerLimits } from "./native/worker-limits.ts";
 import { createWorkerPool } from "./native/worker-pool.ts";
 
 export interface NativeEngineOptions extends Partial<EngineDeps> {
-  /** Limit of one download's JavaScript heap, MiB; default 512. A download that needs more fails. */
-  memoryLimitMb?: number;
+  /** Limits of each worker process; a download that exceeds one fails. */
+  limits?: Partial<WorkerLimits>;
 }
 
 const defaults: EngineDeps = {
@@ -14,11 +15,22 @@ const defaults: EngineDeps = {
   minFreeBytes: 0,
 };
 
+/** An ordinary download has 100 to 200 MiB. */
+const defaultLimits: WorkerLimits = {
+  heapMiB: 512,
+  residentMiB: 768,
+  totalMiB: 640,
+  shareMiB: 256,
+  silenceMs: 20_000,
+  workMs: 10_000,
+};
+
 /**
- * Downloads progressive files, HLS and DASH without other programs. Each download has its own worker thread
+ * Downloads progressive files, HLS and DASH without other programs. Each download has its own worker process
  * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const { memoryLimitMb = 512, ...data } = options;
-  return { name: "native", ...createWorkerPool({ ...defaults, ...data }, memoryLimitMb) };
+  const { limits, ...data } = options;
+  const pool = createWorkerPool({ ...defaults, ...data }, { ...defaultLimits, ...limits });
+  return { name: "native", ...pool };
 }

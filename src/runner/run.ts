@@ -24,17 +24,27 @@ export interface TaskRun {
   taskLease: TaskLease;
   /** Aborted with an `Interruption`, or when the run lasts too long. */
   controller: AbortController;
+  /** Called once the run is further than earlier ones. */
+  onFurther(): void;
 }
 
 /** After this many dead workers in a row the task itself is taken for the cause. */
-const maxStalled = 5;
+const maxStalled = 2;
+
+/**
+ * Whether a worker died running the task, which may have been the cause: until it is further than then, it
+ * must run alone, so that it cannot end other runs.
+ */
+export function isSuspect({ stalledCount }: Claim): boolean {
+  return stalledCount > 0;
+}
 
 /**
  * Runs a claimed task and stores and logs the outcome. Never rejects; if the outcome cannot be stored, the
  * lease expires and the task is claimed again.
  */
 export async function runTask(
-  { claim, host, taskLease, controller }: TaskRun,
+  { claim, host, taskLease, controller, onFurther }: TaskRun,
   deps: RunDeps,
 ): Promise<void> {
   const { runTimeoutMs, now } = deps;
@@ -43,7 +53,10 @@ export async function runTask(
   const startedMs = now().getTime();
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
-    save: (saved, madeProgress) => taskLease.update({ progress: saved }, { madeProgress }),
+    save: async (saved, madeProgress) => {
+      await taskLease.update({ progress: saved }, { madeProgress });
+      if (madeProgress) onFurther();
+    },
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };

@@ -98,7 +98,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async list({ limit, state, before = Infinity }) {
       const found: Entry[] = [];
-      for (const entry of [...opened().values()].reverse()) {
+      for (const entry of [...opened().values()].toReversed()) {
         if (found.length > limit) break;
         if (entry.seq < before && (state === undefined || entry.state === state)) found.push(entry);
       }

@@ -28,6 +28,7 @@ describe("fetched parts", () => {
       minSpeedBps: 0,
       signal: stopping.signal,
       onProgress: ({ stage }) => stage === "processing" && stopping.abort("the service stops"),
+      onWork: () => {},
     });
     await expect(stopped).rejects.toBe("the service stops");
     await client.close();

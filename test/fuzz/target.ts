@@ -6,6 +6,8 @@ export type { Outcome } from "./stall.ts";
 /** A named property that must hold for every input. */
 export interface FuzzTarget {
   readonly name: string;
+  /** Runs in the test suite. */
+  readonly shortRuns: number;
   /** The property; a run that blocks the event loop for longer than `stallLimitMs` fails too. */
   property(options: PropertyOptions): fc.IAsyncProperty<[unknown]>;
   /** Closes what the runs have opened. */
@@ -29,6 +31,8 @@ export interface TargetOptions<Input, Prepared, Output> {
   check: (outcome: Outcome<Output>) => void;
   /** Factor of the stall limit: above 1 for code that runs in a thread of its own; default 1. */
   stallFactor?: number;
+  /** Runs in the test suite; default 150. */
+  shortRuns?: number;
   close?: () => Promise<void>;
 }
 
@@ -40,9 +44,11 @@ const certainFactor = 4;
 export function defineTarget<Input, Prepared, Output>(
   options: TargetOptions<Input, Prepared, Output>,
 ): FuzzTarget {
-  const { name, input, prepare, run, check, stallFactor = 1, close = async () => {} } = options;
+  const { name, input, prepare, run, check, stallFactor = 1, shortRuns = 150 } = options;
+  const { close = async () => {} } = options;
   return {
     name,
+    shortRuns,
     close,
     property({ stallLimitMs: commonLimitMs, onStall }) {
       const stallLimitMs = commonLimitMs * stallFactor;

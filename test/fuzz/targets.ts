@@ -1,3 +1,4 @@
+import { containerTargets } from "./containers.ts";
 import { m3u8, m3u8Segments } from "./m3u8.ts";
 import { mpd, mpdSegments } from "./mpd.ts";
 import { mediaTarget } from "./media.ts";
@@ -11,6 +12,7 @@ export const targets: readonly FuzzTarget[] = [
   mpd,
   mpdSegments,
   mediaTarget,
+  ...containerTargets,
   pageTarget,
   urlTarget,
   bodyTarget,

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ServiceProcess, startService } from "./service.ts";
+import { fileURLToPath } from "node:url";
+import { program, type ServiceProcess, startService } from "./service.ts";
 
 /** Processes of one service: they share a database and a data folder. */
 export interface Cluster extends AsyncDisposable {
@@ -19,16 +20,22 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
   return {
     dataDir,
     async start(role, given = {}) {
-      const started = await startService({
+      const environment = {
         ROLE: role,
         STORE_URL: storeUrl,
         DATA_DIR: dataDir,
         ALLOW_NETWORKS: "127.0.0.1/32",
         MIN_FREE_BYTES: "0",
-        NODE_OPTIONS: `--import=${new URL("process-mark.ts", import.meta.url).href}`,
         ...env,
         ...given,
-      });
+      };
+      // Options of the command, unlike its environment, are passed on to worker processes.
+      const started = await startService(environment, [
+        process.execPath,
+        "--import",
+        fileURLToPath(new URL("process-mark.ts", import.meta.url)),
+        program,
+      ]);
       processes.push(started);
       return started;
     },

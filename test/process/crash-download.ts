@@ -64,8 +64,8 @@ function copyResources(resources: Resources, copy: number): Resources {
 }
 
 /**
- * Downloads `medium` once undisturbed, then again with `kills` SIGKILLs of the service: each after a
- * further share of the bytes, chosen by `random`; the last when the last byte has been sent.
+ * Downloads `medium` once undisturbed, then again with `kills` SIGKILLs of the service: each after
+ * saved progress and a further share of the bytes, chosen by `random`; the last when the last byte has been sent.
  */
 export async function crashDownload(options: {
   dataDir: string;
@@ -87,6 +87,7 @@ export async function crashDownload(options: {
     sentShare: 0,
   };
   let id: string | undefined;
+  let bytes = 0;
   for (let round = 0; round <= kills; round++) {
     const askedBefore = site.asked.length;
     const startMs = performance.now();
@@ -107,10 +108,14 @@ export async function crashDownload(options: {
     }
     const share = round === kills - 1 ? total - site.sent : (random() * total) / (kills + 1);
     const target = site.sent + share;
+    // A task whose worker dies twice without progress fails.
+    const further = client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > bytes);
+    further.catch(() => {});
     const isRunning = await Promise.race([
       ended.then(() => false),
-      site.until(() => site.sent >= target).then(() => true),
+      Promise.all([further, site.until(() => site.sent >= target)]).then(() => true),
     ]);
+    bytes = (await client.get(id)).progress?.downloaded_bytes ?? bytes;
     await service.end("SIGKILL");
     client.close();
     if (isRunning) report.kills += 1;

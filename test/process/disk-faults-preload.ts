@@ -1,15 +1,14 @@
+import childProcess, { type ForkOptions } from "node:child_process";
 import fs from "node:fs";
 import { createServer } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import { join, sep } from "node:path";
-import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worker_threads";
 
 /**
- * Loaded by `node --import` into every thread of the service: counts the file system calls on paths in
+ * Loaded by `node --import` into the service and its workers: counts the file system calls on paths in
  * DATA_DIR, except those of the task store, and makes them fail as requested over HTTP at the socket
  * DISK_FAULTS. A call that fails has no effect, except `close`, which still closes.
  */
-const codes = ["EIO", "ENOSPC", "EPIPE"];
 const names = [
   "open close read readv write writev fstat fsync fdatasync ftruncate sync datasync",
   "stat truncate mkdir readdir rename rm unlink statfs readFile writeFile appendFile",
@@ -17,19 +16,29 @@ const names = [
 const handleNames = names.filter((name) => name !== "open");
 
 const folder = process.env["DATA_DIR"] ?? "";
-const key = "disk-faults";
-/**
- * Shared by all threads: calls since the last request; which of them fails (0: none); the index of its
- * error code; 1 if all later calls fail too; 1 + the index in `names` of the last call that failed.
- */
-const state = isMainThread
-  ? new Int32Array(new SharedArrayBuffer(5 * Int32Array.BYTES_PER_ELEMENT))
-  : (getEnvironmentData(key) as Int32Array);
+const socket = process.env["DISK_FAULTS"] ?? "";
+const { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, writeFileSync } = fs;
 const files = new Set<number>();
 
-if (isMainThread) {
-  setEnvironmentData(key, state);
+/**
+ * Shared by all processes, as files: which call fails (0: none), its error code, whether all later ones fail
+ * too, and the folder in which each call creates the file of its number.
+ */
+interface Plan {
+  n: number;
+  code: string;
+  isLasting: boolean;
+  calls: string;
+}
+const planFile = `${socket}.plan`;
+const failedFile = `${socket}.failed`;
+/** The last number that this process has seen, by folder. */
+const seen = new Map<string, number>();
+
+if (process.send === undefined) {
+  setPlan({ n: 0, code: "", isLasting: false });
   listenForRequests();
+  passOnEnvironment();
 }
 for (const name of names) {
   replace(fs, `${name}Sync`, (call) => failingCall(name, call));
@@ -38,18 +47,42 @@ for (const name of names) {
 }
 syncBuiltinESMExports();
 
+function setPlan(plan: Omit<Plan, "calls">): void {
+  const calls = `${socket}.calls-${process.hrtime.bigint()}`;
+  mkdirSync(calls);
+  writeFileSync(`${planFile}.new`, JSON.stringify({ ...plan, calls }));
+  renameSync(`${planFile}.new`, planFile);
+}
+
+function currentPlan(): Plan {
+  return JSON.parse(readFileSync(planFile, "utf8")) as Plan;
+}
+
 /** `GET /?n=3&code=EIO&lasting=1` sets the next fault and returns what happened since the last request. */
 function listenForRequests(): void {
   const server = createServer((request, response) => {
     const query = new URL(request.url ?? "", "http://faults").searchParams;
-    const calls = Atomics.exchange(state, 0, 0);
-    const failed = names[Atomics.exchange(state, 4, 0) - 1] ?? null;
-    Atomics.store(state, 1, Number(query.get("n")));
-    Atomics.store(state, 2, codes.indexOf(query.get("code") ?? ""));
-    Atomics.store(state, 3, Number(query.get("lasting")));
-    response.end(JSON.stringify({ calls, failed }));
+    const calls = readdirSync(currentPlan().calls).length;
+    const failed = fs.existsSync(failedFile) ? readFileSync(failedFile, "utf8") : "";
+    writeFileSync(failedFile, "");
+    setPlan({
+      n: Number(query.get("n")),
+      code: query.get("code") ?? "",
+      isLasting: query.get("lasting") === "1",
+    });
+    response.end(JSON.stringify({ calls, failed: failed === "" ? null : failed }));
   });
-  server.listen(process.env["DISK_FAULTS"]).unref();
+  server.listen(socket).unref();
+}
+
+/** The service gives its workers an empty environment. */
+function passOnEnvironment(): void {
+  const { fork } = childProcess;
+  childProcess.fork = (path: string | URL, args?: unknown, options?: ForkOptions) =>
+    fork(path, args as string[], {
+      ...options,
+      env: { ...options?.env, DATA_DIR: folder, DISK_FAULTS: socket },
+    });
 }
 
 type Call = (this: unknown, ...parameters: unknown[]) => unknown;
@@ -132,10 +165,25 @@ function isWithin(path: unknown): boolean {
 }
 
 function nextFault(name: string): Error | undefined {
-  const nth = Atomics.add(state, 0, 1) + 1;
-  const [, failing = 0, code = 0, isLasting] = state;
-  if (failing === 0 || (isLasting === 1 ? nth < failing : nth !== failing)) return undefined;
-  Atomics.store(state, 4, names.indexOf(name) + 1);
-  const message = `${codes[code]}: injected by the test, ${name}`;
-  return Object.assign(new Error(message), { code: codes[code], syscall: name });
+  const { n, code, isLasting, calls } = currentPlan();
+  const nth = countCall(calls);
+  if (n === 0 || (isLasting ? nth < n : nth !== n)) return undefined;
+  writeFileSync(failedFile, name);
+  return Object.assign(new Error(`${code}: injected by the test, ${name}`), {
+    code,
+    syscall: name,
+  });
+}
+
+/** Returns the number of this call among those of all processes. */
+function countCall(calls: string): number {
+  for (let nth = (seen.get(calls) ?? 0) + 1; ; nth++) {
+    try {
+      closeSync(openSync(join(calls, `${nth}`), "wx"));
+      seen.set(calls, nth);
+      return nth;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
 }

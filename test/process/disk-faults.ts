@@ -3,6 +3,7 @@ import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { childrenOf } from "./child-processes.ts";
 import { program, type ServiceProcess, startService } from "./service.ts";
 
 export type FaultCode = "EIO" | "ENOSPC" | "EPIPE";
@@ -28,7 +29,7 @@ export interface FaultyService extends ServiceProcess {
   disarm(): Promise<FaultReport>;
   /** Its log since it began to listen. */
   readonly log: string;
-  /** Paths in `files` and `parts` that it holds open; empty without /proc. */
+  /** Paths in `files` and `parts` that it or a worker of it holds open; empty without /proc. */
   openFiles(): string[];
 }
 
@@ -58,7 +59,10 @@ export async function startFaultyService(
     get log() {
       return log;
     },
-    openFiles: () => openFiles(service.process.pid, dataDir),
+    openFiles: () => {
+      const pid = service.process.pid ?? 0;
+      return [pid, ...childrenOf(pid)].flatMap((each) => openFiles(each, dataDir));
+    },
   };
 }
 
@@ -68,7 +72,7 @@ async function request(socketPath: string, path: string): Promise<FaultReport> {
   return (await json(await promise)) as FaultReport;
 }
 
-function openFiles(pid: number | undefined, folder: string): string[] {
+function openFiles(pid: number, folder: string): string[] {
   const handles = `/proc/${pid}/fd`;
   if (!existsSync(handles)) return [];
   const paths = readdirSync(handles).map((fd) => linkOf(join(handles, fd)));

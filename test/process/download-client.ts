@@ -7,6 +7,7 @@ export interface TaskClient {
   /** Sends `method` to `/tasks/{id}{path}`; returns the status. */
   request(method: "POST" | "DELETE", id: string, path?: string): Promise<number>;
   file(id: string, headers?: Record<string, string>): Promise<Response>;
+  get(id: string): Promise<Task>;
   list(): Promise<Task[]>;
   /** Resolves with the task once `holds` is true of it; rejects if the task or the stream ends first. */
   until(id: string, holds: (task: Task) => boolean): Promise<Task>;
@@ -53,6 +54,9 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
       return response.status;
     },
     file: (id, headers = {}) => fetch(`${base}/tasks/${id}/file`, { headers }),
+    async get(id) {
+      return (await (await fetch(`${base}/tasks/${id}`)).json()) as Task;
+    },
     async list() {
       const tasks: Task[] = [];
       for (let path: string | null = "/tasks/?limit=200"; path !== null;) {

@@ -7,16 +7,16 @@ import { neverEnd, writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 describe("a task whose workers die", () => {
-  test("continues in the same attempt after four of them", async () => {
-    const { store } = await killed(4);
+  test("continues in the same attempt after the first", async () => {
+    const { store } = await killed(1);
     const { runner, until } = createRunnerHarness({ store });
     runner.start();
     const [task] = (await store.list({ limit: 1 })).tasks;
     expect(await until(task?.id ?? "", "succeeded")).toMatchObject({ attempts: 1 });
   });
 
-  test("fails after five of them, whatever attempts are left", async () => {
-    const { store, id } = await killed(5);
+  test("fails after two of them, whatever attempts are left", async () => {
+    const { store, id } = await killed(2);
     let downloads = 0;
     const { runner, until } = createRunnerHarness({
       store,
@@ -27,13 +27,13 @@ describe("a task whose workers die", () => {
     });
     runner.start();
     const { error, attempts } = await until(id, "failed");
-    const message = "poison task: 5 workers in a row died running it";
+    const message = "poison task: 2 workers in a row died running it";
     expect(error).toEqual({ code: "internal", message, retryable: false });
     expect([attempts, downloads]).toEqual([1, 0]);
   });
 
   test("counts them from 0 again once a run has more bytes than earlier ones", async () => {
-    const { store, clock, id } = await killed(2, 100);
+    const { store, clock, id } = await killed(1, 100);
     const { runner, until } = createRunnerHarness({
       store,
       now: clock.now,
@@ -68,6 +68,81 @@ describe("a task whose workers die", () => {
     expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 2 });
   });
 });
+
+describe("a task whose worker died", () => {
+  test("runs alone: the next one starts when it has ended", async () => {
+    const { store, id } = await killed(1);
+    const ending = Promise.withResolvers<void>();
+    const { runner, add, until, log } = createRunnerHarness({
+      store,
+      downloads: async (job) => {
+        await ending.promise;
+        return writeMedium(job);
+      },
+    });
+    const other = await add("https://video.example.com/other");
+    runner.start();
+    await until(id, ({ progress }) => progress?.stage === "resolving");
+    await add("https://video.example.com/third");
+    expect(starts(log)).toEqual([id]);
+    ending.resolve();
+    await until(other.id, "succeeded");
+    expect(starts(log).slice(0, 2)).toEqual([id, other.id]);
+    expect(log[1]).toMatchObject({ task: id, msg: "run succeeded" });
+  });
+
+  test("runs beside others once it is further than then", async () => {
+    const { store, id } = await killed(1, 100);
+    const { runner, add, untilLoading, changes } = createRunnerHarness({
+      store,
+      downloads: async (job, context) => {
+        context.onProgress({ stage: "downloading", downloaded_bytes: 101, total_bytes: 900 });
+        return neverEnd(job, { ...context, onProgress: () => {} });
+      },
+    });
+    const other = await add("https://video.example.com/other");
+    runner.start();
+    await untilLoading(other.id);
+    expect(changes.findLast((task) => task.id === id)).toMatchObject({ state: "running" });
+  });
+
+  test("waits until the runs have ended that go on already", async () => {
+    const clock = createClock();
+    const store = createMemoryStore({ now: clock.now });
+    const ending = Promise.withResolvers<void>();
+    const { runner, add, until, log } = createRunnerHarness({
+      store,
+      now: clock.now,
+      leaseMs: 3_000,
+      downloads: async (job) => {
+        if (job.format.url.endsWith("first")) await ending.promise;
+        return writeMedium(job);
+      },
+    });
+    const dead = await add("https://video.example.com/dead");
+    await store.claim({ leaseMs: 1_000 });
+    const first = await add("https://video.example.com/first");
+    runner.start();
+    await until(first.id, ({ progress }) => progress?.stage === "downloading");
+    const claimed = vi.spyOn(store, "heartbeat");
+    clock.advance(1_001);
+    await vi.waitUntil(() => claimed.mock.calls.some(([id]) => id === dead.id), {
+      timeout: 10_000,
+    });
+    expect(starts(log)).toEqual([first.id]);
+    ending.resolve();
+    await until(dead.id, "succeeded");
+    expect(log.map(({ msg }) => msg).slice(0, 3)).toEqual([
+      "run started",
+      "run succeeded",
+      "run started",
+    ]);
+  });
+});
+
+function starts(log: readonly Record<string, unknown>[]): unknown[] {
+  return log.filter(({ msg }) => msg === "run started").map(({ task }) => task);
+}
 
 test("heartbeats hold a task longer than its lease", async () => {
   const beats: boolean[] = [];

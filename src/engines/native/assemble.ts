@@ -7,6 +7,7 @@ import type { DownloadJob } from "../engine.ts";
 import type { SourceFetcher } from "./fetch-sources.ts";
 import type { MediaInfo } from "./inspect.ts";
 import { mergeFiles } from "./merge.ts";
+import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
 import { isRemuxable, remux } from "./remux.ts";
 import { openFileStream, type SourceStream } from "./source-stream.ts";
@@ -14,9 +15,17 @@ import { openFileStream, type SourceStream } from "./source-stream.ts";
 /** Reads back what a file contains. */
 export type Inspect = (path: string) => Promise<MediaInfo>;
 
+/** Runs work on the files at `paths` under a time limit that depends on their size. */
+export type Limited = <T>(
+  kind: FileWork["kind"],
+  paths: string[],
+  run: () => Promise<T>,
+) => Promise<T>;
+
 export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder" | "maxBytes"> {
   fetcher: SourceFetcher;
   inspect: Inspect;
+  limited: Limited;
   signal: AbortSignal;
 }
 
@@ -27,7 +36,7 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<string> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, signal } = options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, limited, signal } = options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
     await rm(join(folder, name), { force: true });
@@ -52,10 +61,12 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<st
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
   const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
   const merged = join(folder, "merged");
+  const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  if ((await mergeFiles({ ...paths, isAudioOptional, audioOnly, signal })) === "webm") {
-    return merged;
-  }
+  const container = await limited("merge", inputs, () =>
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
+  );
+  if (container === "webm") return merged;
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
   await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });

@@ -1,22 +1,27 @@
 import { createHash } from "node:crypto";
-import { mkdir, open, rm, statfs } from "node:fs/promises";
+import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
-import { assemble, type Inspect } from "./assemble.ts";
+import { assemble, type Inspect, type Limited } from "./assemble.ts";
 import { createSourceFetcher } from "./fetch-sources.ts";
 import { inspectFile } from "./inspect.ts";
 import { createFormatLocator } from "./locate-format.ts";
+import type { FileWork } from "./messages.ts";
 import { openPartStore } from "./part-store.ts";
 import { planDownload } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
-  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & { client: HttpClient };
+  Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
+    client: HttpClient;
+    /** Called before and, with `null`, after work on complete files. */
+    onWork(work: FileWork | null): void;
+  };
 
-/** Implements `Engine.download` in the calling thread. */
+/** Implements `Engine.download` in the calling process. */
 export async function download(
   job: DownloadJob,
   context: WorkerDownloadContext,
@@ -30,7 +35,7 @@ export async function download(
 }
 
 async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
-  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress } = context;
+  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress, onWork } = context;
   const { folder, audioOnly, maxBytes, maxLiveS } = job;
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
@@ -51,16 +56,25 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   const ahead = 2 * concurrentFragments;
   const fetcher = createSourceFetcher({ parts, progress, client, signal, maxLiveS, ahead });
   let isUseless = false;
+  const limited: Limited = async (kind, paths, run) => {
+    const files = await Promise.all(paths.map((path) => stat(path)));
+    onWork({ kind, bytes: files.reduce((sum, { size }) => sum + size, 0) });
+    try {
+      return await run();
+    } finally {
+      onWork(null);
+    }
+  };
   const inspect: Inspect = async (path) => {
     try {
-      return await inspectFile(path);
+      return await limited("read", [path], () => inspectFile(path));
     } catch (error) {
       isUseless = isContentError(error);
       throw error;
     }
   };
   try {
-    const options = { folder, audioOnly, maxBytes, fetcher, inspect, signal };
+    const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, signal };
     const path = await assemble(plan, options);
     progress.startProcessing();
     return await finish(path, inspect, signal);

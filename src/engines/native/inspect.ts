@@ -2,7 +2,7 @@ import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { Download } from "../engine.ts";
-import { openLocalInput } from "./local-input.ts";
+import { type LocalInput, openLocalInput } from "./local-input.ts";
 import { readSignature } from "./signature.ts";
 import { isCompleteFile } from "./file-complete.ts";
 
@@ -17,9 +17,9 @@ export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
  */
 export async function inspectFile(path: string): Promise<MediaInfo> {
   try {
-    using file = openLocalInput(path);
     const signature = readSignature(path);
     if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
+    using file = openComplete(path);
     const info = await readInfo(file.input);
     if (isCompleteFile(path)) return info;
     throw truncatedError();
@@ -32,6 +32,15 @@ export async function inspectFile(path: string): Promise<MediaInfo> {
       "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
       { cause },
     );
+  }
+}
+
+/** The index of a truncated file lists samples that it does not have. */
+function openComplete(path: string): LocalInput {
+  try {
+    return openLocalInput(path);
+  } catch (error) {
+    throw error instanceof ServiceError && !isCompleteFile(path) ? truncatedError(error) : error;
   }
 }
 

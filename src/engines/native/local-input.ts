@@ -13,6 +13,8 @@ import {
   WAVE,
   WEBM,
 } from "mediabunny";
+import { checkSampleTables } from "../../remux/mp4/read/check-tables.ts";
+import { numbersInFile } from "../../remux/mp4/read/number-source.ts";
 
 /** All single-file containers; an HLS playlist could name other files of this machine. */
 const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS];
@@ -23,13 +25,18 @@ export interface LocalInput extends Disposable {
   [Symbol.dispose](): void;
 }
 
-/** Opens a file for mediabunny, at the first read. */
+/**
+ * Opens a file for mediabunny.
+ *
+ * @throws ServiceError `upstream_invalid` if it is an MP4 whose sample tables cannot be true: mediabunny
+ * believes them.
+ */
 export function openLocalInput(path: string): LocalInput {
-  let file: number | undefined;
+  const file = openSync(path, "r");
   let isClosed = false;
   const opened = (): number => {
     if (isClosed) throw new Error(`${path} is closed`);
-    return (file ??= openSync(path, "r"));
+    return file;
   };
   const source = new CustomSource({
     getSize: () => fstatSync(opened()).size,
@@ -40,15 +47,14 @@ export function openLocalInput(path: string): LocalInput {
     },
     prefetchProfile: "fileSystem",
   });
+  using cleanup = new DisposableStack();
+  cleanup.defer(() => {
+    isClosed = true;
+    closeSync(file);
+  });
+  checkSampleTables(numbersInFile(file));
   const input = new Input({ source, formats });
-  return {
-    input,
-    [Symbol.dispose]() {
-      // mediabunny does not call the source's `dispose` if the input is disposed before its first read.
-      input.dispose();
-      if (isClosed) return;
-      isClosed = true;
-      if (file !== undefined) closeSync(file);
-    },
-  };
+  cleanup.defer(() => input.dispose());
+  const kept = cleanup.move();
+  return { input, [Symbol.dispose]: () => kept.dispose() };
 }

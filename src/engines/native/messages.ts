@@ -4,13 +4,25 @@ import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 /** Sent to the worker; one download at a time. */
 export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "abort" };
 
-/** Sent by the worker; `done` or `failed` ends a download. */
+/** Work on complete files, whose time is limited by their size. */
+export interface FileWork {
+  kind: "read" | "merge";
+  /** Size of the files together. */
+  bytes: number;
+}
+
+/**
+ * Sent by the worker; `done` or `failed` ends a download. `alive`: its event loop turns. `work`: it begins
+ * work on complete files, or has ended it (`null`).
+ */
 export type WorkerMessage =
+  | { type: "alive" }
+  | { type: "work"; work: FileWork | null }
   | { type: "progress"; progress: DownloadProgress }
   | { type: "done"; download: Download }
   | { type: "failed"; failure: SerializedError };
 
-/** An error as sent between threads. */
+/** An error as sent between processes. */
 export interface SerializedError extends Pick<
   ServiceError,
   "message" | "retryable" | "retryAfterS" | "upstreamStatus"

@@ -1,17 +1,17 @@
-import { readlinkSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
-import { basename } from "node:path";
-import { parentPort, workerData } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { createHttpClient } from "../../net/http-client.ts";
 import type { DownloadJob, DownloadProgress, EngineDeps } from "../engine.ts";
 import { download } from "./download.ts";
 import { serializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 
-/** Program of a worker thread: runs one requested download at a time. */
-if (parentPort === null) throw new Error("worker.ts is the program of a worker thread");
-const port = parentPort;
-const data: EngineDeps = workerData;
+/** Program of a worker process: runs one requested download at a time. */
+const { argv, ppid } = process;
+if (!process.connected) throw new Error("worker.ts is the program of a worker process");
+const data = JSON.parse(argv[2] ?? "") as EngineDeps;
 const niceness = 10;
+const aliveMs = 1_000;
 const client = createHttpClient({
   allowNetworks: data.allowNetworks,
   perHost: data.concurrentFragments,
@@ -20,9 +20,10 @@ const client = createHttpClient({
   totalTimeoutMs: Number.POSITIVE_INFINITY,
 });
 let running = new AbortController();
-lowerPriority();
+yieldToService();
+endWithService();
 
-port.on("message", (request: WorkerRequest) => {
+process.on("message", (request: WorkerRequest) => {
   if (request.type === "abort") return running.abort();
   running = new AbortController();
   void run(request.job, running.signal).then(send);
@@ -30,27 +31,49 @@ port.on("message", (request: WorkerRequest) => {
 
 async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage> {
   const throttle = createThrottle((progress) => send({ type: "progress", progress }));
-  const context = { ...data, client, signal, onProgress: throttle.push };
+  const alive = setInterval(() => send({ type: "alive" }), aliveMs);
+  const context = {
+    ...data,
+    client,
+    signal,
+    onProgress: throttle.push,
+    onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) =>
+      send({ type: "work", work }),
+  };
   try {
     return { type: "done", download: await download(job, context) };
   } catch (error) {
     return { type: "failed", failure: serializeError(error) };
   } finally {
+    clearInterval(alive);
     throttle.stop();
   }
 }
 
-/** Makes the system prefer the thread that serves requests; on Linux each thread has its own priority. */
-function lowerPriority(): void {
+/** Makes the system prefer the service when processor time or memory is short. */
+function yieldToService(): void {
   try {
-    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), niceness);
+    setPriority(niceness);
+    writeFileSync("/proc/self/oom_score_adj", "500");
   } catch {
     // Not Linux, or not permitted.
   }
 }
 
+/** The service ends its workers itself; they end with it if it is killed, but not before it. */
+function endWithService(): void {
+  process.once("disconnect", () => process.exit());
+  new Worker(new URL("./watch-parent.js", import.meta.url), {
+    workerData: { parentPid: ppid },
+    execArgv: [],
+  }).unref();
+  // A terminal or a service manager may send these to all processes of the service.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
+}
+
 function send(message: WorkerMessage): void {
-  port.postMessage(message);
+  // Fails if the service was killed; the process ends then.
+  process.send?.(message, undefined, undefined, () => {});
 }
 
 const intervalMs = 100;

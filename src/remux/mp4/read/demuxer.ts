@@ -1,9 +1,11 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
+import { checkSampleTables } from "./check-tables.ts";
 import { fileBoxes, readFully } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
 import { createBudget } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
+import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
 import { readWindows } from "./sample-windows.ts";
@@ -37,6 +39,7 @@ export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Re
       const hasData = boxes.some(({ type }) => type === "mdat");
       for (const found of boxes) {
         if (found.type === "moov") {
+          if (hasData) checkSampleTables(numbersIn(segment));
           const samples = readSampleTables(segment, readMoov(segment, found), budget);
           if (hasData) output.write(segment, [...samples], timing);
         } else if (found.type === "moof") {
@@ -55,6 +58,7 @@ export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Re
       const fd = openSync(path, "r");
       try {
         const { size } = fstatSync(fd);
+        checkSampleTables(numbersInFile(fd));
         const boxes = [...fileBoxes(fd, size)];
         const moov = boxes.find(({ type }) => type === "moov");
         if (moov !== undefined) {

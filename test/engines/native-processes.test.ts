@@ -12,7 +12,7 @@ const film = resource("video/mp4", readMedium("index-first.mp4"));
 
 describe("a download that needs too much memory", () => {
   it("fails alone and is not retryable", async () => {
-    const engine = createNativeEngine({ ...local, memoryLimitMb: 40 });
+    const engine = createNativeEngine({ ...local, limits: { heapMiB: 40 } });
     const endless = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n${"#EXTINF:1,\na?\n".repeat(199_000)}`;
     const resources = new Map([
       ["index.m3u8", hls(endless)],
@@ -34,7 +34,7 @@ describe("a download that needs too much memory", () => {
   });
 });
 
-describe("a thread at the end of its idle time", () => {
+describe("a process at the end of its idle time", () => {
   it("gets no more work while it ends", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());

@@ -1,0 +1,59 @@
+import { fstatSync } from "node:fs";
+import { damagedError, viewOf } from "../boxes.ts";
+import { readFully } from "./file-boxes.ts";
+
+/** Unsigned numbers at any position of a file or of bytes in memory. */
+export interface NumberSource {
+  /** Bytes. */
+  readonly size: number;
+  u8(at: number): number;
+  u16(at: number): number;
+  u32(at: number): number;
+  /** Returns a source of the same numbers with its own, larger window, to read a table in order. */
+  openTable(): NumberSource;
+}
+
+/** For scattered numbers, and for tables. */
+const windowBytes = 4 * 1024;
+const tableWindowBytes = 64 * 1024;
+
+/**
+ * Returns the numbers in an open file. Memory: 4 KiB, and 64 KiB for each table.
+ *
+ * @throws ServiceError `upstream_invalid`, from every read outside the file; the file system's own errors.
+ */
+export function numbersInFile(fd: number): NumberSource {
+  const load = (start: number, length: number) => readFully(fd, Buffer.allocUnsafe(length), start);
+  return createSource(fstatSync(fd).size, windowBytes, load);
+}
+
+/** @throws ServiceError `upstream_invalid`, from every read outside `bytes`. */
+export function numbersIn(bytes: Uint8Array): NumberSource {
+  return createSource(bytes.length, windowBytes, (start) => bytes.subarray(start));
+}
+
+function createSource(
+  size: number,
+  loadBytes: number,
+  load: (start: number, length: number) => Uint8Array,
+): NumberSource {
+  let start = 0;
+  let view: DataView = new DataView(new ArrayBuffer(0));
+  const read = (at: number, length: 1 | 2 | 4): number => {
+    if (at < start || at + length > start + view.byteLength) {
+      if (at < 0 || at + length > size) throw damagedError(`it has no ${length} bytes at ${at}`);
+      view = viewOf(load(at, Math.min(loadBytes, size - at)));
+      start = at;
+    }
+    const index = at - start;
+    if (length === 4) return view.getUint32(index);
+    return length === 2 ? view.getUint16(index) : view.getUint8(index);
+  };
+  return {
+    size,
+    u8: (at) => read(at, 1),
+    u16: (at) => read(at, 2),
+    u32: (at) => read(at, 4),
+    openTable: () => createSource(size, tableWindowBytes, load),
+  };
+}

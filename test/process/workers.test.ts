@@ -1,0 +1,84 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { buildNestedMkv } from "../media/hostile-mkv.ts";
+import { resource } from "../media/resources.ts";
+import { childrenOf, isRunning } from "./child-processes.ts";
+import { openTaskClient } from "./download-client.ts";
+import { film, openSite } from "./film-site.ts";
+import { startService } from "./service.ts";
+
+const secret = "postgres-password-in-the-environment";
+
+/** Starts the service with a download that hangs; resolves once its worker process has asked for the film. */
+async function openScene(path: string, env: Record<string, string> = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), "unreel-workers-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const site = await openSite();
+  site.resources.set("nested.mkv", resource("video/x-matroska", buildNestedMkv(200_000)));
+  if (path === "film.mp4") site.bytesPerSecond = film.length / 60;
+  const service = await startService({
+    DATA_DIR: dataDir,
+    ALLOW_NETWORKS: "127.0.0.1/32",
+    MIN_FREE_BYTES: "0",
+    ...env,
+  });
+  onTestFinished(() => void service.end("SIGKILL"));
+  const client = await openTaskClient(service.url);
+  onTestFinished(() => client.close());
+  const { id } = await client.post(site.url(path));
+  const stage = path === "film.mp4" ? "downloading" : "processing";
+  await client.until(id, ({ progress }) => {
+    return progress?.stage === stage && (progress.downloaded_bytes ?? 0) > 0;
+  });
+  const workers = childrenOf(service.process.pid ?? 0);
+  return { service, site, client, id, workers };
+}
+
+const areGone = (workers: readonly number[]) => () => !workers.some(isRunning);
+
+describe.skipIf(process.platform !== "linux")("worker processes", () => {
+  it.each([
+    ["that wait for the network", "film.mp4"],
+    ["that are busy with a hostile file", "nested.mkv"],
+  ])("%s end within two seconds when the service is killed", async (_what, path) => {
+    const { service, workers } = await openScene(path);
+    expect(workers).toHaveLength(1);
+    await service.end("SIGKILL");
+    await vi.waitUntil(areGone(workers), { timeout: 2_000, interval: 20 });
+  });
+
+  it("are gone when the service has stopped", async () => {
+    const { service, workers } = await openScene("film.mp4");
+    await service.end("SIGTERM");
+    expect(workers.filter(isRunning)).toEqual([]);
+  });
+
+  it("get nothing of the service's environment", async () => {
+    const { workers } = await openScene("film.mp4", { SECRET: secret });
+    expect(workers).toHaveLength(1);
+    expect(readFileSync(`/proc/${workers[0]}/environ`, "latin1")).not.toContain(secret);
+  });
+
+  it("go on when a signal to stop reaches them before the service", async () => {
+    const { workers, site, client, id } = await openScene("film.mp4");
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.kill(workers[0]!, signal);
+    site.bytesPerSecond = Infinity;
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+
+  it("that are killed fail their task alone, with the signal as the reason", async () => {
+    const { workers, client, id, site } = await openScene("film.mp4");
+    process.kill(workers[0]!, "SIGKILL");
+    const error = {
+      code: "internal",
+      retryable: false,
+      message: expect.stringContaining("SIGKILL"),
+    };
+    expect(await client.ended(id)).toMatchObject({ state: "failed", error });
+    site.bytesPerSecond = Infinity;
+    const next = await client.post(site.url("film.mp4"));
+    expect(await client.ended(next.id)).toMatchObject({ state: "succeeded" });
+  });
+});
