@@ -48,7 +48,8 @@ describe("computations in time slices", () => {
       steps = 0;
     }
     expect(most).toBeGreaterThan(0);
-    expect(most).toBeLessThanOrEqual(6);
+    // One iteration of this loop may see the end of a slice and all of the next one.
+    expect(most).toBeLessThanOrEqual(12);
   });
 
   it("take turns: a short one does not wait for the end of a long one", async () => {
