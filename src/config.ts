@@ -224,6 +224,16 @@ export function readConfig(
   return config as Config;
 }
 
+/** Returns Node's own variables for CA certificates, as far as `env` has them, for worker processes. */
+export function certificateVariables(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Record<string, string> {
+  const names = ["NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+  return Object.fromEntries(
+    names.map((name) => [name, env[name] ?? ""]).filter(([, value]) => value),
+  );
+}
+
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
 function assertShared({ ROLE, STORE_URL }: Config): void {
   if (ROLE === "all" || /^postgres(ql)?:/.test(STORE_URL)) return;

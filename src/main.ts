@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import { type Logger, pino } from "pino";
-import { type Config, readConfig } from "./config.ts";
+import { certificateVariables, type Config, readConfig } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
@@ -101,6 +101,7 @@ function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableSta
     idleTimeoutMs: config.IDLE_TIMEOUT_MS,
     minSpeedBps: config.MIN_SPEED_BPS,
     minFreeBytes: config.MIN_FREE_BYTES,
+    environment: certificateVariables(),
   });
   opened.defer(() => engine.close());
   const runner = createRunner({

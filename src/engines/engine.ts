@@ -41,6 +41,8 @@ export interface EngineDeps {
   minSpeedBps: number;
   /** Disk space to keep free. */
   minFreeBytes: number;
+  /** Environment variables of worker processes, which get no others: where CA certificates are. */
+  environment: Readonly<Record<string, string>>;
 }
 
 export interface DownloadJob {

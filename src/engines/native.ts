@@ -13,6 +13,7 @@ const defaults: EngineDeps = {
   idleTimeoutMs: 30_000,
   minSpeedBps: 0,
   minFreeBytes: 0,
+  environment: {},
 };
 
 /** An ordinary download has 100 to 200 MiB. */

@@ -55,10 +55,12 @@ describe.skipIf(process.platform !== "linux")("worker processes", () => {
     expect(workers.filter(isRunning)).toEqual([]);
   });
 
-  it("get nothing of the service's environment", async () => {
-    const { workers } = await openScene("film.mp4", { SECRET: secret });
+  it("get nothing of the service's environment but where CA certificates are", async () => {
+    const { workers } = await openScene("film.mp4", { SECRET: secret, SSL_CERT_DIR: "/etc/ssl" });
     expect(workers).toHaveLength(1);
-    expect(readFileSync(`/proc/${workers[0]}/environ`, "latin1")).not.toContain(secret);
+    const environment = readFileSync(`/proc/${workers[0]}/environ`, "latin1");
+    expect(environment).not.toContain(secret);
+    expect(environment).toContain("SSL_CERT_DIR=/etc/ssl");
   });
 
   it("go on when a signal to stop reaches them before the service", async () => {

@@ -40,7 +40,7 @@ export function startWorkerProcess(
   const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
   const child = fork(program, [JSON.stringify(data)], {
     // As in src/start.js: more threads for file I/O.
-    env: { UV_THREADPOOL_SIZE: "16" },
+    env: { ...data.environment, UV_THREADPOOL_SIZE: "16" },
     execArgv: [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`],
     serialization: "advanced",
     stdio: ["ignore", "ignore", "pipe", "ipc"],
