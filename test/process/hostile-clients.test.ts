@@ -87,13 +87,17 @@ describe.skipIf(platform !== "linux")("the service holds nothing for clients", (
     { timeout: 60_000 },
     async () => {
       const { service, path } = await startWithFile({ SEND_TIMEOUT_S: "3" });
+      // The first transfers make the heap grow for good.
+      for (let i = 0; i < 10; i += 1) await (await fetch(service.url + path)).arrayBuffer();
       const memory = residentBytes(service);
       const before = descriptors(service);
-      for (let i = 0; i < 100; i += 1) {
+      for (let i = 0; i < 300; i += 1) {
         await send(service, `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
         if (i % 50 === 0) expect(await askHealth(service)).toBe(200);
       }
-      expect(residentBytes(service) - memory).toBeLessThan(50 * MiB);
+      // With a buffer of the usual size for each it would be over 150 MiB.
+      const grown = residentBytes(service) - memory;
+      expect(grown).toBeLessThan(120 * MiB);
       await expect.poll(() => descriptors(service), { timeout: 20_000 }).toBeLessThan(before + 10);
       const whole = await fetch(service.url + path);
       expect((await whole.arrayBuffer()).byteLength).toBeGreaterThan(16 * MiB);
