@@ -58,16 +58,15 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   function put(entry: Entry): Task {
-    const { id } = entry;
-    queued += Number(entry.state === "queued") - Number(entries.get(id)?.state === "queued");
-    entries.set(id, entry);
-    events.publish(changeEvent({ id, state: entry.state }, entry.document));
+    queued += Number(entry.state === "queued") - Number(entries.get(entry.id)?.state === "queued");
+    entries.set(entry.id, entry);
+    events.publish(changeEvent(entry, entry.document));
     return parseTask(entry);
   }
 
   function claimableAt(state: State, runAfter?: Date): number {
     if (state !== "queued") return Infinity;
-    return runAfter === undefined ? 0 : steadyMs() + delayOf(runAfter, now());
+    return runAfter ? steadyMs() + delayOf(runAfter, now()) : 0;
   }
 
   return {
@@ -87,8 +86,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
       const stored = { id, state, document, lease: null, stalledCount: 0 };
-      const claimableAtMs = claimableAt(state);
-      return put({ seq: ++lastSeq, host: hostOf(url), claimableAtMs, ...stored });
+      const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
+      return put({ ...position, ...stored });
     },
 
     async get(id) {
