@@ -3,7 +3,6 @@ import { ServiceError } from "../errors.ts";
 import { withNativeKinds } from "../schema.ts";
 import { type State, Task } from "../task.ts";
 import { changeTask, type TaskChange } from "../task-changes.ts";
-import type { DamageReport } from "./damage-report.ts";
 import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";
 
@@ -48,15 +47,15 @@ export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">)
 
 /**
  * Returns the page of at most `limit` tasks; `found` has at most one more, which shows that there is a
- * next page. Damaged rows count, but are reported instead.
+ * next page. Rows for which `parse` returns undefined count, but are left out.
  */
 export function toPage(
   found: readonly ListedTask[],
   limit: number,
-  report: DamageReport,
+  parse: (row: ListedTask) => Task | undefined,
 ): TaskPage {
   const page = found.slice(0, limit);
-  const tasks = page.flatMap((row) => report.unlessDamaged(row, () => parseTask(row)) ?? []);
+  const tasks = page.flatMap((row) => parse(row) ?? []);
   const last = page.at(-1);
   return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
 }

@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import { changeEvent, createTaskEvents, deletedEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
-import { createDamageReport } from "./damage-report.ts";
-import { claimDocument, parseTask, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -22,14 +21,10 @@ interface Entry extends StoredTask {
   claimableAtMs: number;
 }
 
-/**
- * Creates a store that lasts as long as the process. Each list and claim looks at all tasks, so it is
- * meant for some thousands of them.
- */
+/** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
   const { now, steadyMs } = createClock(options);
-  const damage = createDamageReport(undefined);
   /** By id, oldest first. */
   const entries = new Map<string, Entry>();
   /** By idempotency key. */
@@ -61,7 +56,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     queued += Number(entry.state === "queued") - Number(entries.get(entry.id)?.state === "queued");
     entries.set(entry.id, entry);
     events.publish(changeEvent(entry, entry.document));
-    return parseTask(entry);
+    return parse(entry);
   }
 
   function claimableAt(state: State, runAfter?: Date): number {
@@ -77,7 +72,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const { id, state, url } = task;
       const nowMs = steadyMs();
       const earlier = idempotency && recall(idempotency, nowMs);
-      if (earlier !== undefined) return parseTask({ id, document: earlier });
+      if (earlier !== undefined) return parse({ document: earlier });
       assertQueueNotFull(queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
@@ -92,7 +87,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async get(id) {
       const entry = opened().get(id);
-      return entry && parseTask(entry);
+      return entry && parse(entry);
     },
 
     async list({ limit, state, before = Infinity }) {
@@ -101,7 +96,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         if (found.length > limit) break;
         if (entry.seq < before && (state === undefined || entry.state === state)) found.push(entry);
       }
-      return toPage(found, limit, damage);
+      return toPage(found, limit, parse);
     },
 
     async update(id, change, given = {}) {
@@ -117,7 +112,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       entries.delete(id);
       queued -= Number(entry.state === "queued");
       events.publish(deletedEvent(id));
-      return parseTask(entry);
+      return parse(entry);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -148,3 +143,6 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     },
   };
 }
+
+/** Needs no check: only this process has written the document. */
+const parse = ({ document }: Pick<StoredTask, "document">): Task => JSON.parse(document);

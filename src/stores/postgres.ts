@@ -113,7 +113,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     list: ({ limit, ...query }) =>
       read(async () => {
         const found = await readPage(database, { ...query, limit: limit + 1 });
-        return toPage(found, limit, damage);
+        return toPage(found, limit, damage.parse);
       }),
 
     async update(id, change, updateOptions = {}) {
@@ -142,7 +142,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
           return [row, await removeRowAndCommit(sql, row)] as const;
         });
         onCommit(number, 1);
-        return damage.unlessDamaged(removed, () => parseTask(removed));
+        return damage.parse(removed);
       }),
 
     async claim({ exceptHosts = [] }) {

@@ -46,7 +46,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   db.prepare(endImpossibleDelays).run(steadyMs() + maxDelayMs);
   const damage = createDamageReport(logger);
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
-  for (const row of suspects) damage.unlessDamaged(row, () => parseTask(row));
+  for (const row of suspects) damage.parse(row);
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const keys = createIdempotencyTable(statements);
@@ -135,7 +135,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       }),
 
     list: ({ limit, state, before }) =>
-      read(() => toPage(tasks.page(limit + 1, state, before), limit, damage)),
+      read(() => toPage(tasks.page(limit + 1, state, before), limit, damage.parse)),
 
     async update(id, change, updateOptions = {}) {
       const changes = structuredClone(change);
@@ -157,7 +157,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       write(() => {
         const row = tasks.require(id);
         tasks.remove(row);
-        const result = damage.unlessDamaged(row, () => parseTask(row));
+        const result = damage.parse(row);
         return { result, event: deletedEvent(id) };
       }),
 
