@@ -55,7 +55,7 @@ export function toPage(
   parse: (row: ListedTask) => Task | undefined,
 ): TaskPage {
   const page = found.slice(0, limit);
-  const tasks = page.flatMap((row) => parse(row) ?? []);
+  const tasks = page.map(parse).filter((task) => task !== undefined);
   const last = page.at(-1);
   return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
 }
