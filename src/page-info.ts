@@ -7,10 +7,12 @@ export const vocabularies = [
   "microdata",
   "og",
   "twitter",
+  "player",
   "oembed",
   "html",
   "manifest",
   "media",
+  "yt-dlp",
 ] as const;
 export type Vocabulary = (typeof vocabularies)[number];
 
@@ -45,8 +47,41 @@ export const Format = Type.Object({
   filesize: nullableCount("bytes"),
   language: nullableText("BCP 47 tag of the audio"),
   has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
+  http_headers: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description: "request headers that the site demands; cookies are never listed",
+    }),
+  ),
+  http_chunk_size: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: "the site serves ranges of at most this many bytes at full speed",
+    }),
+  ),
 });
 export type Format = Static<typeof Format>;
+
+/** A format with what only its download needs, which is never stored or shown. */
+export interface DownloadFormat extends Format {
+  /** Cookies to send where they apply: the lines of `Set-Cookie`, joined as yt-dlp does. */
+  cookies?: string;
+  /** The segments in their order, the initialisation segment first, if no manifest lists them. */
+  fragments?: readonly Fragment[];
+}
+
+export interface Fragment {
+  url: string;
+  /** Seconds; `null` if unknown. */
+  duration: number | null;
+}
+
+/** One page of a playlist. */
+export const Entry = Type.Object({
+  url: Type.String({ description: "URL of the entry's page" }),
+  title: nullableText("title"),
+  duration: nullableNumber("seconds"),
+});
+export type Entry = Static<typeof Entry>;
 
 export const Subtitle = Type.Object({
   url: Type.String(),
@@ -86,7 +121,15 @@ export const PageInfo = Type.Object(
     sources: Type.Record(Type.String(), oneOf(vocabularies, "vocabulary"), {
       description: "field → vocabulary that its value came from",
     }),
+    entries: Type.Optional(
+      Type.Array(Entry, {
+        maxItems: 200,
+        description: "the first entries of a playlist; post an entry's `url` to download it",
+      }),
+    ),
     resolver: Type.String({ description: "name of the resolver that read the page" }),
+    extractor: Type.Optional(Type.String({ description: "yt-dlp's extractor that read the page" })),
+    extractor_version: Type.Optional(Type.String({ description: "version of yt-dlp" })),
     fetched_at: time("when the page was read, UTC"),
   },
   { title: "PageInfo" },

@@ -37,4 +37,9 @@ export interface Resolver<Output extends TObject = TObject> {
 
 export interface ResolveContext {
   signal: AbortSignal;
+  /**
+   * The formats may be `DownloadFormat`s: the caller downloads, and neither stores nor shows what goes
+   * beyond `output`. Without it they match `output` exactly.
+   */
+  forDownload?: boolean;
 }
