@@ -20,12 +20,15 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  */
 export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly string[]): void {
   const allowed = parseHosts(allowedHosts);
+  /** The last one that passed: most requests are for the same host. */
+  let known: Authority | undefined;
   app.addHook("onRequest", (request, _reply, done) => {
-    const authority = authorityOf(request);
+    const authority = authorityOf(request, known);
     if (authority instanceof ServiceError) return done(authority);
-    if (authority !== undefined && !isOwnName(authority.name, allowed)) {
+    if (authority !== undefined && authority !== known && !isOwnName(authority.name, allowed)) {
       return done(misdirectedError(authority.text));
     }
+    known = authority;
     if (safeMethods.has(request.method)) return done();
     return done(findCrossSite(request, authority?.text, allowed));
   });
@@ -55,19 +58,32 @@ interface Authority {
 }
 
 /** Returns the host that the request is for; undefined if it is HTTP/1.0 and names none; else its fault. */
-function authorityOf({ raw, url }: FastifyRequest): Authority | ServiceError | undefined {
+function authorityOf(
+  { raw, url }: FastifyRequest,
+  known: Authority | undefined,
+): Authority | ServiceError | undefined {
   const { host } = raw.headers;
   if (host === undefined) {
     return raw.httpVersion === "1.0" ? undefined : hostError("is required (RFC 9112 section 3.2)");
   }
-  const lines = raw.rawHeaders.filter((text, i) => i % 2 === 0 && /^host$/i.test(text)).length;
+  const lines = countLines(raw.rawHeaders, "host");
   if (lines > 1) return hostError(`must be given once, got ${lines} lines`);
-  const parsed = parseAuthority(host);
+  const parsed = host === known?.text ? known : parseAuthority(host);
   if (parsed === undefined) return invalidHostError(host);
   if (url.startsWith("/")) return parsed;
   // The absolute form of a request's target, whose host counts (RFC 9112 §3.2.2).
   const [, target] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
   return target === undefined ? parsed : (parseAuthority(target) ?? invalidHostError(target));
+}
+
+/** Counts the header lines of that name; `rawHeaders` has names and values in turn. */
+function countLines(rawHeaders: readonly string[], name: string): number {
+  let lines = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const text = rawHeaders[i];
+    if (text?.length === name.length && text.toLowerCase() === name) lines++;
+  }
+  return lines;
 }
 
 /** Parses `uri-host [":" port]` (RFC 9110 §7.2), with a host that is not empty. */

@@ -97,7 +97,7 @@ export function createAddressGuard({
 }
 
 function withoutBrackets(hostname: string): string {
-  return hostname.replace(/^\[(.*)\]$/, "$1");
+  return hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname;
 }
 
 async function findAddresses(lookup: Lookup, host: string, timeoutMs: number) {

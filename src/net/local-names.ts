@@ -4,8 +4,7 @@
  * here, such as single labels.
  */
 export function isLocalName(hostname: string): boolean {
-  const name = hostname.replace(/\.$/, "").toLowerCase();
-  return localDomains.some((domain) => name === domain || name.endsWith(`.${domain}`));
+  return localName.test(hostname);
 }
 
 const localDomains = [
@@ -21,3 +20,8 @@ const localDomains = [
   "localdomain",
   "svc", // short names of Kubernetes services
 ];
+
+const localName = new RegExp(
+  `(?:^|\\.)(?:${localDomains.map((domain) => RegExp.escape(domain)).join("|")})\\.?$`,
+  "i",
+);

@@ -80,9 +80,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         const { key, fingerprint } = idempotency;
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
-      const stored = { id, state, document, lease: null, stalledCount: 0 };
       const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
-      return put({ ...position, ...stored });
+      return put({ id, state, document, lease: null, stalledCount: 0, ...position });
     },
 
     async get(id) {
@@ -92,9 +91,9 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async list({ limit, state, before = Infinity }) {
       const found: Entry[] = [];
-      for (const entry of [...opened().values()].toReversed()) {
+      for (const entry of Array.from(opened().values()).reverse()) {
         if (found.length > limit) break;
-        if (entry.seq < before && (state === undefined || entry.state === state)) found.push(entry);
+        if (entry.seq < before && (state ?? entry.state) === entry.state) found.push(entry);
       }
       return toPage(found, limit, parse);
     },
