@@ -8,7 +8,7 @@ import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { Config } from "../src/config.ts";
-import { startService } from "./process/service.ts";
+import { startCommand, startService } from "./process/service.ts";
 
 const run = promisify(execFile);
 const top = new URL("../", import.meta.url);
@@ -26,8 +26,11 @@ describe("the image", () => {
   });
 
   it("starts a file that exists", () => {
-    const [, program] = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
+    const [, flag, program] = /^CMD \["node", "([^"]+)", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
     expect(program).toBe("src/start.js");
+    expect(flag).toBe(startCommand[1]);
+    const { scripts } = JSON.parse(readFileSync(new URL("package.json", top), "utf8"));
+    expect(scripts.start).toContain(`node ${flag} ${program}`);
     expect(existsSync(new URL(String(program), top))).toBe(true);
   });
 
@@ -41,9 +44,11 @@ describe("the image", () => {
   it("fills the compile cache with programs that end as the build expects", async () => {
     const [, flag] = /^ENV NODE_OPTIONS=(\S+)$/m.exec(dockerfile) ?? [];
     expect(flag).toBe("--disable-wasm-trap-handler");
-    const programs = dockerfile.matchAll(/(PORT=none )?node (src\S+) 2>&1 \| grep "([^"]+)"/g);
-    const checks = [...programs].map(async ([, port, program = "", text]) => {
-      const child = execFile(process.execPath, [program], {
+    const programs = dockerfile.matchAll(
+      /(PORT=none )?node (--\S+ )?(src\S+) 2>&1 \| grep "([^"]+)"/g,
+    );
+    const checks = [...programs].map(async ([, port, nodeFlag, program = "", text]) => {
+      const child = execFile(process.execPath, [...(nodeFlag?.trim().split(" ") ?? []), program], {
         cwd: top,
         env: { NODE_OPTIONS: flag, ...(port === undefined ? {} : { PORT: "none" }) },
       });

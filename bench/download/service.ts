@@ -13,13 +13,25 @@ export interface BenchService extends AsyncDisposable {
   process: ServiceProcess["process"];
   /** Downloads the media of `page`, then deletes the task. */
   download(page: string): Promise<DownloadTimes>;
-  /** Largest resident memory so far, MiB (VmHWM); NaN without /proc. */
+  /**
+   * Largest resident memory so far, MiB (VmHWM): the service's, plus that of each worker process which is
+   * alive; NaN without /proc.
+   */
   peakMiB(): number;
+  /** Resident memory of the service and its worker processes, MiB. */
   residentMiB(): number;
-  /** Number of open files and threads. */
-  counts(): { files: number; threads: number };
+  /** What the service itself uses, and its worker processes. */
+  usage(): Usage;
   /** Event-loop delays since the last call, milliseconds. */
   loopDelays(): Promise<LoopDelays>;
+}
+
+export interface Usage {
+  residentMiB: number;
+  files: number;
+  threads: number;
+  workers: number;
+  workersMiB: number;
 }
 
 /** Seconds from POST. */
@@ -69,9 +81,18 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       await client.request("DELETE", id);
       return { fetched, kept };
     },
-    peakMiB: () => memory(pid, "VmHWM"),
-    residentMiB: () => memory(pid, "VmRSS"),
-    counts: () => ({ files: count(`/proc/${pid}/fd`), threads: count(`/proc/${pid}/task`) }),
+    peakMiB: () => memory(pid, "VmHWM") + memoryOfAll(workersOf(pid), "VmHWM"),
+    residentMiB: () => memory(pid, "VmRSS") + memoryOfAll(workersOf(pid), "VmRSS"),
+    usage() {
+      const workers = workersOf(pid);
+      return {
+        residentMiB: memory(pid, "VmRSS"),
+        files: count(`/proc/${pid}/fd`),
+        threads: count(`/proc/${pid}/task`),
+        workers: workers.length,
+        workersMiB: memoryOfAll(workers, "VmRSS"),
+      };
+    },
     async loopDelays() {
       rmSync(delaysFile, { force: true });
       service.process.kill("SIGWINCH");
@@ -84,6 +105,17 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       rmSync(dataDir, { recursive: true });
     },
   };
+}
+
+/** Process ids of the children; none without /proc. */
+function workersOf(pid: number): number[] {
+  const file = `/proc/${pid}/task/${pid}/children`;
+  return existsSync(file) ? (readFileSync(file, "utf8").match(/\d+/g) ?? []).map(Number) : [];
+}
+
+/** A process that has ended since counts nothing. */
+function memoryOfAll(pids: readonly number[], name: string): number {
+  return pids.reduce((sum, pid) => sum + (memory(pid, name) || 0), 0);
 }
 
 function memory(pid: number, name: string): number {

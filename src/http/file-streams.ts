@@ -10,7 +10,7 @@ export interface FileStreams {
 }
 
 /** What the streams may read ahead of their clients in all, bytes: few get large buffers, many small ones. */
-const totalBytes = 4 * 1024 * 1024;
+const totalBytes = 2 * 1024 * 1024;
 const maxChunkBytes = 128 * 1024;
 const minChunkBytes = 8 * 1024;
 

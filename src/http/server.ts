@@ -22,6 +22,8 @@ export function createHttpServer(
 }
 
 const serverOptions = {
+  // What a connection buffers of a response while its client does not read; Node's default is 64 KiB.
+  highWaterMark: 16 * 1024,
   headersTimeout: 15_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1_000,

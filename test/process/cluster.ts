@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { program, type ServiceProcess, startService } from "./service.ts";
+import { commandWith, type ServiceProcess, startService } from "./service.ts";
 
 /** Processes of one service: they share a database and a data folder. */
 export interface Cluster extends AsyncDisposable {
@@ -30,12 +30,8 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
         ...given,
       };
       // Options of the command, unlike its environment, are passed on to worker processes.
-      const started = await startService(environment, [
-        process.execPath,
-        "--import",
-        fileURLToPath(new URL("process-mark.ts", import.meta.url)),
-        program,
-      ]);
+      const mark = fileURLToPath(new URL("process-mark.ts", import.meta.url));
+      const started = await startService(environment, commandWith("--import", mark));
       processes.push(started);
       return started;
     },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { childrenOf } from "./child-processes.ts";
-import { program, type ServiceProcess, startService } from "./service.ts";
+import { commandWith, type ServiceProcess, startService } from "./service.ts";
 
 export type FaultCode = "EIO" | "ENOSPC" | "EPIPE";
 
@@ -38,15 +38,10 @@ export async function startFaultyService(
   env: Record<string, string>,
 ): Promise<FaultyService> {
   const socketPath = join(dataDir, "faults.socket");
-  const command = [
-    process.execPath,
-    "--import",
-    fileURLToPath(new URL("disk-faults-preload.ts", import.meta.url)),
-    program,
-  ];
+  const preload = fileURLToPath(new URL("disk-faults-preload.ts", import.meta.url));
   const service = await startService(
     { ...env, DATA_DIR: dataDir, DISK_FAULTS: socketPath },
-    command,
+    commandWith("--import", preload),
   );
   let log = "";
   service.process.stdout!.on("data", (text: string) => (log += text));

@@ -10,7 +10,7 @@ import { resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
-import { program, type ServiceProcess, startService } from "./service.ts";
+import { type ServiceProcess, startCommand, startService } from "./service.ts";
 
 const MiB = 1024 * 1024;
 
@@ -105,7 +105,7 @@ describe.skipIf(platform !== "linux")("the service holds nothing for clients", (
   );
 
   it("that send broken bodies, also if it may have only 300 descriptors", async () => {
-    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, process.execPath, program];
+    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...startCommand];
     const service = await start({ RESOLVER: "stub", CONCURRENCY: "0" }, limited);
     const before = descriptors(service);
     const held: Socket[] = [];
@@ -126,7 +126,7 @@ describe.skipIf(platform !== "linux")("the service holds nothing for clients", (
   });
 
   it("that never finish a body, if it may have only 300 descriptors: new clients come first", async () => {
-    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, process.execPath, program];
+    const limited = ["sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...startCommand];
     const service = await start({ RESOLVER: "stub", CONCURRENCY: "0" }, limited);
     for (let i = 0; i < 400; i += 1) {
       await send(service, `${post}content-length: 500\r\n\r\n{`);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
-import { program, startService } from "./service.ts";
+import { startCommand, startService } from "./service.ts";
 
 const page = `https://video.example.com/${"long/".repeat(380)}`;
 
@@ -13,7 +13,7 @@ it.skipIf(process.platform === "win32")(
     const dataDir = mkdtempSync(join(tmpdir(), "unreel-store-full-"));
     onTestFinished(() => rmSync(dataDir, { recursive: true }));
     const env = { DATA_DIR: dataDir, CONCURRENCY: "0" };
-    const limited = ["sh", "-c", `ulimit -f 2048 && exec "$0" "$@"`, process.execPath, program];
+    const limited = ["sh", "-c", `ulimit -f 2048 && exec "$0" "$@"`, ...startCommand];
     const service = await startService(env, limited);
     onTestFinished(() => void service.end("SIGKILL"));
     const client = await openTaskClient(service.url);
