@@ -91,7 +91,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async list({ limit, state, before = Infinity }) {
       const found: Entry[] = [];
-      for (const entry of Array.from(opened().values()).reverse()) {
+      for (const entry of [...opened().values()].toReversed()) {
         if (found.length > limit) break;
         if (entry.seq < before && (state ?? entry.state) === entry.state) found.push(entry);
       }
