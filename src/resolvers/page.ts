@@ -1,13 +1,19 @@
 import type { HttpClient } from "../net/client.ts";
 import { PageInfo } from "../page-info.ts";
-import { createTimeSlices, type Steps, type TimeSlices } from "../parsers/steps.ts";
+import { createTimeSlices, type TimeSlices } from "../parsers/steps.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { type Content, readContent } from "./page/content.ts";
-import { extractMetadata, type PageMetadata } from "./page/extract-metadata.ts";
+import { createDraft } from "./page/draft.ts";
 import { bestFormats } from "./page/formats.ts";
-import { createLinkFetcher, type FormatListing, type LinkFetcher } from "./page/link-fetcher.ts";
+import {
+  acceptPage,
+  createLinkFetcher,
+  type FormatListing,
+  type LinkFetcher,
+} from "./page/link-fetcher.ts";
+import { findPlayers } from "./page/frames.ts";
 import type { Markup } from "./page/markup/markup.ts";
-import { type Fields, mergeMetadata, type Merged } from "./page/merge.ts";
+import { type Fields, mergeMetadata } from "./page/merge.ts";
 import type { Metadata } from "./page/metadata.ts";
 import { linksOf } from "./page/vocabularies/html-metadata.ts";
 import type { Resolver } from "./resolver.ts";
@@ -24,11 +30,11 @@ export interface PageResolverOptions {
 }
 
 const name = "page";
-const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /**
  * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
- * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH. No rule is for a certain site.
+ * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH; if these name no medium, what its
+ * players are set up with, and the page of its embedded player. No rule is for a certain site.
  * If the URL is a media file or a manifest, it is described without downloading the medium.
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
@@ -43,9 +49,19 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     output: PageInfo,
     async resolve(url, { signal }) {
       const fetchedAt = now();
-      const response = await client.get(url, { signal, maxBytes: pageMaxBytes, accept });
+      const response = await client.get(url, {
+        signal,
+        maxBytes: pageMaxBytes,
+        accept: acceptPage,
+      });
       const content = await readContent(response, slices, signal);
-      const linkFetcher = createLinkFetcher({ client, slices, signal, timeoutMs: linkTimeoutMs });
+      const linkFetcher = createLinkFetcher({
+        client,
+        slices,
+        signal,
+        pageMaxBytes,
+        timeoutMs: linkTimeoutMs,
+      });
       const deps = { linkFetcher, slices, signal, now: fetchedAt };
       const description = await describe(content, response.url, deps);
       // Copied: substrings would keep the whole page in memory as long as the record.
@@ -69,10 +85,28 @@ interface DescribeDeps {
   now: Date;
 }
 
-async function describe(
+/**
+ * Describes a page. If it has no medium, those of its players that are pages are read too: what the first one with a
+ * medium states of it is added. A player within a player's page is not read.
+ */
+async function describe(content: Content, url: URL, deps: DescribeDeps): Promise<Description> {
+  const page = await describeContent(content, url, deps);
+  if (content.kind !== "page" || page.formats.length > 0) return page;
+  for (const playerUrl of findPlayers(page, content.markup, url)) {
+    const response = await deps.linkFetcher.fetchPlayer(playerUrl);
+    if (response === null) continue;
+    const isPlayer = true;
+    const player = await describeContent(response.content, response.url, deps, isPlayer);
+    if (player.formats.length > 0) return addPlayer(page, player);
+  }
+  return page;
+}
+
+async function describeContent(
   content: Content,
   url: URL,
   { linkFetcher, slices, signal, now }: DescribeDeps,
+  isPlayer = false,
 ): Promise<Description> {
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);
@@ -81,32 +115,14 @@ async function describe(
     const listing = { ...content.manifest, formats, hasManifest: true };
     return addListing({ ...fields, media_type }, listing);
   }
-  const { metadata, draft } = await slices.run(createDraft(content, url, now), signal);
+  const { metadata, merged } = await slices.run(createDraft(content, url, now), signal);
+  const hasOembed = content.kind === "page" && !isPlayer;
   const [oembed, listing] = await Promise.all([
-    content.kind === "page" ? fetchOembed(content.markup, draft.fields, url, linkFetcher) : null,
-    linkFetcher.listFormats(draft.media),
+    hasOembed ? fetchOembed(content.markup, merged.fields, url, linkFetcher) : null,
+    linkFetcher.listFormats(merged.media),
   ]);
-  const { fields } = oembed === null ? draft : mergeMetadata({ ...metadata, oembed }, url);
+  const { fields } = oembed === null ? merged : mergeMetadata({ ...metadata, oembed }, url);
   return addListing(fields, listing);
-}
-
-interface Draft {
-  metadata: PageMetadata;
-  draft: Merged;
-}
-
-/** Extracts and merges what the response itself states. */
-function* createDraft(
-  content: Exclude<Content, { kind: "manifest" }>,
-  url: URL,
-  now: Date,
-): Steps<Draft> {
-  const metadata =
-    content.kind === "page"
-      ? yield* extractMetadata(content.markup, url, now)
-      : { media: content.metadata };
-  yield;
-  return { metadata, draft: mergeMetadata(metadata, url) };
 }
 
 /** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */
@@ -124,6 +140,26 @@ async function fetchOembed(
   );
   const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
   return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl);
+}
+
+/** Adds to what a page states what its player states of the medium; the page takes precedence. */
+function addPlayer(page: Description, player: Description): Description {
+  const sources = { ...page.sources };
+  const hasSubtitles = Object.keys(page.subtitles).length > 0;
+  const added = {
+    formats: player.formats,
+    duration: page.duration ?? player.duration,
+    live_status: page.live_status ?? player.live_status,
+    subtitles: hasSubtitles ? page.subtitles : player.subtitles,
+  };
+  for (const field of ["formats", "duration", "live_status", "subtitles"] as const) {
+    const source = player.sources[field];
+    if (added[field] === player[field] && added[field] !== page[field] && source !== undefined) {
+      sources[field] = source;
+    }
+  }
+  const media_type = page.media_type === "none" ? player.media_type : page.media_type;
+  return { ...page, ...added, media_type, sources };
 }
 
 /** Adds to the page's fields what its manifests state; the page takes precedence. */

@@ -70,6 +70,38 @@ const jsonLd = fc
       `<script type="${type}">${before}${JSON.stringify({ "@type": "VideoObject", ...object })}${end}`,
   );
 
+const scriptParts = fc.oneof(
+  fc.constantFrom(
+    ..."{ } [ ] ( ) : , ; = == => + ? . / // /* */ ` ${ ' \" \\ \\u0041 \\u{110000} \\x4 \n var return true 61 1e9 file src url hls sources playlist tracks title duration height id label type data-x preview ad".split(
+      " ",
+    ),
+    "\n",
+    "jwplayer('p').setup({",
+    '"/v/1.mp4"',
+    "'//cdn.example.com/1.m3u8?a=1&amp;b'",
+    '"{\\"file\\":\\"/2.mp4\\"}"',
+    '"%7B%22file%22:%22/3.mp4%22%7D"',
+    "file:'/1.mp4',",
+    'tracks:[{file:"a.vtt",kind:"captions"}],',
+  ),
+  urls,
+  junk,
+);
+const playerData = fc
+  .tuple(
+    fc.constantFrom(
+      "<script>",
+      '<script type="application/json">',
+      "<div data-setup='",
+      '<video data-x="',
+      '<embed flashvars="file=/1.mp4&x=',
+      "<a download href=",
+    ),
+    fc.array(scriptParts, { maxLength: 30, size: "max" }),
+    fc.constantFrom("", "</script>", "'>", '">', "</SCRIPT >", "/1.mp4' \">"),
+  )
+  .map(([start, parts, end]) => `${start}${parts.join("")}"/1.mp4"${end}`);
+
 const other = fc.constantFrom(
   "<!--",
   "-->",
@@ -97,7 +129,17 @@ const samples = [
 <script type="application/ld+json">{"@context":"https://schema.org","@graph":[{"@type":["VideoObject"],"name":"Heron","duration":"PT1M1S","uploadDate":"2024-02-03T04:05:06+01:00","contentUrl":"https://video.example.com/v/1.mp4","interactionStatistic":{"@type":"InteractionCounter","interactionType":"WatchAction","userInteractionCount":"1,234"},"author":{"@type":"Person","name":"Ada","url":"/ada"}}]}</script></head>
 <body><video src="/v/1.webm" poster="/p.jpg"><source src="main.mpd" type="application/dash+xml"><track srclang="de" src="de.vtt" kind="subtitles"></video></body></html>`,
   `<div itemscope itemtype="http://schema.org/VideoObject" itemref="x"><meta itemprop="duration" content="PT5M"><h1 itemprop="name">Fox</h1><span itemprop="author" itemscope itemtype="http://schema.org/Person"><a itemprop="url" href="/p"><b itemprop="name">Bo</b></a></span></div><p id="x" itemprop="description">Text</p>`,
+  `<title>Otters</title><script>/* a */ jwplayer("p").setup({playlist: [{title: 'Otters', duration: 61000, image: "/p.jpg", sources: [{file: "\\/1.mp4", label: '720p'}, {file: "/1.m3u8"},], tracks: [{file: "/en.vtt", kind: "captions", label: "English"}]}]}); window["state"] = JSON.parse("{\\"video\\":{\\"url\\":\\"/2.mp4\\"}}");</script><div data-config="{&quot;src&quot;:&quot;/3.mp4&quot;}"></div><iframe src="/embed/1" allowfullscreen width=640 height=360></iframe>`,
 ];
 
 /** Broken HTML with metadata of every vocabulary. */
-export const pages = inputPlans(tag, tag, jsonLd, mutations(samples, junk), other, junk);
+export const pages = inputPlans(
+  tag,
+  tag,
+  jsonLd,
+  playerData,
+  scriptParts,
+  mutations(samples, junk),
+  other,
+  junk,
+);

@@ -163,6 +163,6 @@ describe("oEmbed", () => {
     const client = createSavedClient({ [pageUrl]: { body: html } });
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow });
     await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
-    expect(client.requested).toEqual([pageUrl]);
+    expect(client.requested).toEqual([pageUrl, "https://player.example.com/1"]);
   });
 });

@@ -14,8 +14,8 @@ import { extractTwitter } from "./vocabularies/twitter.ts";
 
 /**
  * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
- * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `media`
- * is a media file at the page's URL.
+ * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
+ * is what players are set up with, `media` a media file at the page's URL.
  */
 export const vocabularyOf = {
   "json-ld": "json-ld",
@@ -28,6 +28,7 @@ export const vocabularyOf = {
   twitter: "twitter",
   oembed: "oembed",
   html: "html",
+  player: "player",
   media: "media",
 } as const satisfies Record<string, Vocabulary>;
 export type MetadataSource = keyof typeof vocabularyOf;

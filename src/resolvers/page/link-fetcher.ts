@@ -7,6 +7,7 @@ import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 import type { Steps, TimeSlices } from "../../parsers/steps.ts";
+import { type Content, readContent } from "./content.ts";
 import { bestFormats, createFormat } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Medium } from "./resources.ts";
@@ -22,12 +23,17 @@ export interface LinkFetcher {
    * that cannot be parsed is left out.
    */
   listFormats(media: readonly Medium[]): Promise<FormatListing>;
+  /** Returns what a player's page at `url` is; null if it cannot be fetched or is of another kind. */
+  fetchPlayer(url: URL): Promise<{ content: Content; url: URL } | null>;
 }
 
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
   hasManifest: boolean;
 }
+
+/** Value of the `Accept` field for a page. */
+export const acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 const maxManifests = 3;
 const maxManifestBytes = 4 * 1024 * 1024;
@@ -39,11 +45,13 @@ export interface LinkFetcherOptions {
   signal: AbortSignal;
   /** Of each request. */
   timeoutMs: number;
+  /** Limit of a player's page, decoded bytes. */
+  pageMaxBytes: number;
 }
 
 /** Creates a fetcher whose methods reject only when `signal` is aborted. */
 export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
-  const { client, slices, signal, timeoutMs } = options;
+  const { client, slices, signal, timeoutMs, pageMaxBytes } = options;
   return {
     async fetchOembed(url) {
       const metadata = await attempt(async (requestSignal) => {
@@ -60,6 +68,18 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
           [medium, await attempt((requestSignal) => readManifest(medium, requestSignal))] as const,
       );
       return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
+    },
+
+    async fetchPlayer(url) {
+      const page = await attempt(async (requestSignal) => {
+        const response = await client.get(url, {
+          signal: requestSignal,
+          maxBytes: pageMaxBytes,
+          accept: acceptPage,
+        });
+        return { content: await readContent(response, slices, requestSignal), url: response.url };
+      });
+      return page instanceof ServiceError ? null : page;
     },
   };
 

@@ -19,6 +19,7 @@ const page = ["json-ld page", "microdata page"] as const;
  * - `<html lang>` precedes `og:locale`, which is often a framework's default.
  * - The medium's own date precedes `article:published_time` (og), which may be years later.
  * - The publisher names the site, not the uploader.
+ * - A player's data is last: which of several media is the page's is told by likeness only.
  */
 const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   webpage_url: ["html", "og", "twitter"],
@@ -26,7 +27,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   title: [...medium, "og", "twitter", ...page, "oembed", "html", ...part, "media"],
   description: [...medium, "og", "twitter", "html", ...page, ...part],
   language: ["html", "og", ...medium, ...page],
-  duration: [...medium, ...part, "og", "oembed"],
+  duration: [...medium, ...part, "og", "oembed", "player"],
   uploaded_at: [...medium, ...part, "og", ...page, "html"],
   uploader: [...medium, "oembed", ...page, ...part, "og", "html"],
   uploader_url: [...medium, "oembed", ...page, "og"],
@@ -34,9 +35,9 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   like_count: [...medium, ...part],
   live_status: [...medium, ...part],
   age_limit: [...medium, ...part, "og", "html"],
-  thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html"],
+  thumbnails: [...medium, "og", "twitter", ...page, "oembed", ...part, "html", "player"],
   tags: [...medium, "og", ...page, "html"],
-  subtitles: ["html"],
+  subtitles: ["html", "player"],
 };
 
 /** The order of precedence for players and media; each source keeps its own order. */
@@ -47,6 +48,7 @@ const resourceOrder: readonly MetadataSource[] = [
   "twitter",
   "oembed",
   "html",
+  "player",
   "media",
 ];
 const mediaTypeOrder: readonly MetadataSource[] = [...medium, "og", ...part, "oembed"];

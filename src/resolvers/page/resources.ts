@@ -36,11 +36,13 @@ export function findMedia(resources: readonly SourcedResource[]): Medium[] {
 
 function toMedium(resource: SourcedResource): Medium | null {
   const { kind, ext, mime_type } = classify(resource);
+  // A player's URL may end in .mp4 or .mpeg: what is there is a page.
+  if (resource.role === "player" && kind !== "hls" && kind !== "dash") return null;
   if (kind === "video" || kind === "audio")
     return { ...resource, kind, protocol: "https", ext, mime_type };
   if (kind === "hls") return { ...resource, kind: "video", protocol: "m3u8", ext, mime_type };
   if (kind === "dash") return { ...resource, kind: "video", protocol: "dash", ext, mime_type };
-  if (kind !== "unknown" || resource.fallback === null || resource.role === "player") return null;
+  if (kind !== "unknown" || resource.fallback === null) return null;
   return { ...resource, kind: resource.fallback, protocol: "https", ext, mime_type };
 }
 
@@ -58,7 +60,7 @@ export function findEmbed(
   );
   const findKind = (...kinds: MediaType["kind"][]) =>
     players.find((each) => toMedium(each) === null && kinds.includes(classify(each).kind));
-  return findKind("page", "unknown") ?? findKind("flash") ?? null;
+  return findKind("page", "unknown", "video", "audio") ?? findKind("flash") ?? null;
 }
 
 /**

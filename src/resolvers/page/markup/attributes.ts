@@ -5,15 +5,18 @@ export type Attributes = ReadonlyMap<string, string>;
 /** The further attributes of a tag are ignored. */
 const maxAttributes = 100;
 /** Longer values are cut, UTF-16 code units: longer than any text or URL of a record. */
-const maxValueLength = 32 * 1024;
+const defaultMaxValueLength = 32 * 1024;
 /** Groups: name; value in ", in ' or unquoted. The alternatives start differently: no backtracking. */
 const attribute = /([^\s"'<>/=][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>][^\s>]*)))?/g;
 
 /**
  * Returns the attributes in a tag's source: names in lower case, entities decoded once, of duplicates
- * the first, at most 100. Values are cut to 32 Ki characters as written.
+ * the first, at most 100. Values are cut to `maxValueLength` (32 Ki) characters as written.
  */
-export function parseAttributes(source: string): Attributes {
+export function parseAttributes(
+  source: string,
+  maxValueLength = defaultMaxValueLength,
+): Attributes {
   const attributes = new Map<string, string>();
   attribute.lastIndex = 0;
   for (let match = attribute.exec(source); match !== null; match = attribute.exec(source)) {

@@ -1,7 +1,26 @@
 import sniffHtmlEncoding from "html-encoding-sniffer";
+import type { Steps } from "../../../parsers/steps.ts";
 
 /** The bytes per chunk of text; the first chunk decides the encoding. */
 const chunkBytes = 65_536;
+
+/** A page as it was received. */
+export interface PageSource {
+  bytes: readonly Uint8Array[];
+  contentType: string | null;
+}
+
+/** Decodes a page at once, as `decodePage` does. */
+export function* decodeSource({ bytes, contentType }: PageSource): Steps<string> {
+  const page = Buffer.concat(bytes);
+  const decoder = createDecoder(page.subarray(0, chunkBytes), contentType);
+  const chunks: string[] = [];
+  for (let at = 0; at < page.length; at += chunkBytes) {
+    chunks.push(decoder.decode(page.subarray(at, at + chunkBytes), { stream: true }));
+    yield;
+  }
+  return chunks.join("") + decoder.decode();
+}
 
 /**
  * Decodes an HTML page. Yields its text in chunks of 64 KiB (the last may be shorter), however the bytes

@@ -16,6 +16,7 @@ export interface Markup {
   /** Sources of the JSON-LD blocks. */
   jsonLd: string[];
   players: Player[];
+  frames: Attributes[];
   /** The top-level microdata items. */
   items: readonly Thing[];
 }
@@ -36,8 +37,11 @@ const maxJsonLdLength = 256 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
+const maxFrames = 50;
 
-const elements = new Set("html base title meta link script video audio source track".split(" "));
+const elements = new Set(
+  "html base title meta link script video audio source track iframe".split(" "),
+);
 
 /** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
 export async function readMarkup(
@@ -73,6 +77,7 @@ class MarkupCollector implements HtmlSink {
     links: [],
     jsonLd: [],
     players: [],
+    frames: [],
     items: this.#microdata.items,
   };
   #player: Player | null = null;
@@ -124,6 +129,7 @@ class MarkupCollector implements HtmlSink {
     if (name === "meta") addMeta(markup, attributes);
     else if (name === "link") addBounded(markup.links, attributes, maxLinks);
     else if (name === "script") this.#collectScript(attributes);
+    else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
     else if (name === "html")
       markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;

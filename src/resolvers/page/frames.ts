@@ -1,0 +1,80 @@
+import { parsePixels } from "../../parsers/count.ts";
+import { mediaTypeOf } from "../../parsers/media-type.ts";
+import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import type { PageInfo } from "../../page-info.ts";
+import type { Attributes } from "./markup/attributes.ts";
+import type { Markup } from "./markup/markup.ts";
+
+const maxPlayers = 2;
+
+const playerWord = /player|embed|video|media|watch|vod|stream|clip|film|movie|episode|\btv\b/i;
+/** Frames of advertisers, trackers, consent dialogues, comments and the like. */
+const otherWord =
+  /(?:^|[^a-z])(?:ads?|adserver|adservice|gtm|ns|analytics|pixel|beacon|cmp|gdpr|like|likes|share|social|chat|login|signin|oauth|maps?|poll|survey)(?:$|[^a-z])|advert|doubleclick|syndication|tagmanager|track(?:er|ing)|consent|cookie|privacy|captcha|comment|disqus|newsletter|subscri/i;
+
+/**
+ * Returns the URLs of the players' pages to look for the page's medium in, at most two: the player to embed,
+ * then the frames that may be players. The page itself and Flash are none.
+ */
+export function findPlayers(
+  page: Pick<PageInfo, "webpage_url" | "embed" | "media_type">,
+  markup: Markup,
+  url: URL,
+): URL[] {
+  const base = tryParseUrl(markup.base, url) ?? url;
+  const isFront = page.media_type === "none" && isFrontPage(url);
+  const frames = isFront ? [] : findPlayerFrames(markup.frames, base);
+  const pageKeys = new Set([url, ...parseUrls([page.webpage_url], url)].map(pageKey));
+  const players = new Map(
+    [...parseUrls([page.embed?.url], url), ...frames].map((each) => [pageKey(each), each]),
+  );
+  return [...players]
+    .filter(([key, each]) => !pageKeys.has(key) && mediaTypeOf(null, each).kind !== "flash")
+    .map(([, each]) => each)
+    .slice(0, maxPlayers);
+}
+
+/**
+ * Returns the URLs of the `<iframe>` elements that may be players, the likeliest first: those that may be
+ * shown full screen, then those that are named as a player, then those of a video's size. Hidden and tiny
+ * ones are none.
+ */
+function findPlayerFrames(frames: readonly Attributes[], base: URL): URL[] {
+  const found = frames.flatMap((frame) => {
+    const stated = ["src", "data-src", "data-lazy-src"].map((name) => frame.get(name));
+    const url = stated.map((src) => tryParseUrl(src, base)).find((src) => src !== null);
+    const points = url === undefined || isHidden(frame) ? 0 : pointsOf(frame, url);
+    return url === undefined || points === 0 ? [] : [{ url, points }];
+  });
+  return found.toSorted((a, b) => b.points - a.points).map(({ url }) => url);
+}
+
+function pointsOf(frame: Attributes, { host, pathname }: URL): number {
+  const names = ["id", "name", "class", "title"].map(
+    (name) => frame.get(name)?.slice(0, 200) ?? "",
+  );
+  const address = `${host}${pathname.slice(0, 300)}`;
+  // A title or the end of a path may have any word.
+  const start = address.split("/").slice(0, 2);
+  if ([...start, ...names.slice(0, 3)].some((text) => otherWord.test(text))) return 0;
+  const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
+  const isFullScreen =
+    frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
+  const isNamed = [address, ...names].some((text) => playerWord.test(text));
+  return (isFullScreen ? 4 : 0) + (isNamed ? 2 : 0) + (hasVideoSize(frame) ? 1 : 0);
+}
+
+function hasVideoSize(frame: Attributes): boolean {
+  const width = parsePixels(frame.get("width")) ?? 0;
+  const height = parsePixels(frame.get("height")) ?? 0;
+  return width >= 300 && height >= 150 && width / height > 1.2 && width / height < 2.5;
+}
+
+function isHidden(frame: Attributes): boolean {
+  const isTiny = ["width", "height"].some((side) =>
+    /^\s*\d{1,2}(?:px)?\s*$/.test(frame.get(side) ?? ""),
+  );
+  const style = frame.get("style")?.slice(0, 1_000) ?? "";
+  const isUnseen = /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
+  return isTiny || isUnseen || frame.has("hidden");
+}

@@ -1,0 +1,99 @@
+import type { Steps } from "../../../parsers/steps.ts";
+import type { Resource } from "../metadata.ts";
+import { type Beside, readBeside, resourceOf } from "./beside.ts";
+import type { Data } from "./data.ts";
+import { type Bar, createBars, isAddress, isMediumName, worseOf } from "./names.ts";
+
+/** One medium that the page's scripts and tags name, in its variants. */
+export interface Candidate {
+  /** What describes it: has its title, duration and the like; else what holds its address. */
+  readonly item: Data;
+  readonly resources: Resource[];
+  /** Files to download: they are the medium's only if no player plays others. */
+  readonly downloads: Resource[];
+  /** What the names around it tell against it. */
+  readonly bar: Bar;
+}
+
+const maxResources = 2_000;
+const maxVariants = 200;
+const maxParents = 50;
+
+/** The name of a list of one medium's variants. Of other lists each element is a medium of its own. */
+const variants =
+  /source|src|file|level|bitrate|qualit|rendition|stream|variant|format|encoding|resolution|download|transcod|progressive|mp4|webm|hls|dash|h26|flavor|asset|ur[li]|playback|delivery|cdn|manifest|media(?:collection|array)?$|versions?$|definition/i;
+/** A field that describes a medium as a whole. */
+const descriptive =
+  /^(?:(?:video|media|clip|episode|content|item|asset|entry)?_?(?:title|headline|id|guid|duration|length|slug)|name|poster|image|thumb\w*|description|tracks)$/i;
+
+/** Returns the media that `roots` name, in page order. The same address twice is of one medium. */
+export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candidate[]> {
+  const byPlace = new Map<Data, Map<Bar, Candidate>>();
+  const byUrl = new Map<string, Candidate>();
+  const found = new Set<Candidate>();
+  const bars = createBars();
+  const pending = roots.toReversed();
+  for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
+    yield;
+    let place: { beside: Beside; bar: Bar; item: Data } | null = null;
+    const children: Data[] = [];
+    for (const { key, value } of data.fields) {
+      if (byUrl.size >= maxResources) return [...found].map(withDownloads);
+      if (typeof value !== "string") {
+        if (value.isMarked) children.push(value);
+        continue;
+      }
+      if (!isMediumName(key, data) || !isAddress(key, value)) continue;
+      yield;
+      place ??= { beside: readBeside(data), bar: bars.ofData(data), item: itemOf(data) };
+      const resource = resourceOf(key, value, place.beside, base);
+      if (resource === null) continue;
+      const bar = worseOf(place.bar, bars.ofField(key, resource.url));
+      const id = `${bar} ${resource.url.href}`;
+      const known = byUrl.get(id);
+      const candidate = known ?? candidateAt(place.item, bar, byPlace);
+      found.add(candidate);
+      byUrl.set(id, candidate);
+      const list = isDownload(key, data) ? candidate.downloads : candidate.resources;
+      if (known === undefined && list.length < maxVariants) list.push(resource);
+    }
+    pending.push(...children.toReversed());
+  }
+  return [...found].map(withDownloads);
+}
+
+function withDownloads(candidate: Candidate): Candidate {
+  const { resources, downloads } = candidate;
+  return resources.length > 0 ? candidate : { ...candidate, resources: downloads };
+}
+
+function isDownload(key: string, data: Data): boolean {
+  return [key, data.name, data.parent?.name ?? ""].some((name) => /download/i.test(name));
+}
+
+function candidateAt(item: Data, bar: Bar, byPlace: Map<Data, Map<Bar, Candidate>>): Candidate {
+  const byBar = byPlace.get(item) ?? new Map<Bar, Candidate>();
+  const candidate = byBar.get(bar) ?? { item, resources: [], downloads: [], bar };
+  byPlace.set(item, byBar.set(bar, candidate));
+  return candidate;
+}
+
+/** Returns what describes the medium whose address stands in `data`. */
+function itemOf(data: Data): Data {
+  let item = data;
+  for (let n = 0; n < maxParents; n++) {
+    const { parent, kind, name } = item;
+    if (parent === null || kind === "block") return item;
+    const isElement = kind === "object" && parent.kind === "array";
+    const isVariant = variants.test(isElement ? parent.name : name);
+    if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
+    // Nothing further out describes it: what is a variable's value or an argument stands for itself.
+    if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
+    item = parent;
+  }
+  return item;
+}
+
+function isDescribed({ fields }: Data): boolean {
+  return fields.some(({ key }) => descriptive.test(key));
+}

@@ -1,0 +1,74 @@
+/**
+ * What a script or a tag says, as far as it may name a medium: objects, arrays, and what stands around
+ * them. Nothing of it is evaluated.
+ */
+export interface Data {
+  /** `block`: a script, the body of a function, the arguments of a call, a tag. */
+  readonly kind: "object" | "array" | "block";
+  /** Property, variable or called function that it is the value of; "": none. */
+  readonly name: string;
+  readonly parent: Data | null;
+  /** Further ones are ignored; of elements of an array, the key is the array's name. */
+  readonly fields: Field[];
+  /** It, or something in it, may name a medium. */
+  isMarked: boolean;
+}
+
+export interface Field {
+  readonly key: string;
+  readonly value: string | Data;
+}
+
+const maxFields = 1_000;
+const maxAncestors = 300;
+
+/**
+ * The names of media files in a page, with what may follow them. Only the usual ones, in lower case: a
+ * search for all takes half as long again.
+ */
+export const fileNames = /\.(?:m(?:3u8|pd|p4|4v|4a|p3|ov)|webm|flv)[?"'`&\\#%;>]/;
+const fileName =
+  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:[?&#;]|$)/i;
+const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
+const manifestKey = /hls|dash|m3u8|mpd/i;
+const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
+
+/** Whether an address may be a medium's, by the extension of the file. */
+export function namesFile(text: string): boolean {
+  return fileName.test(text);
+}
+
+export function createData(kind: Data["kind"], name: string, parent: Data | null): Data {
+  return { kind, name, parent, fields: [], isMarked: false };
+}
+
+/** Adds a text; marks its ancestors if it may name a medium. */
+export function addText(data: Data, key: string, value: string): void {
+  if (data.fields.length >= maxFields) return;
+  data.fields.push({ key, value });
+  if (data.isMarked || value.length < 5) return;
+  const isManifest = value.includes("/") && (manifestKey.test(key) || mediaType.test(value));
+  if (isManifest || (value.includes(".") && namesFile(value))) mark(data);
+}
+
+/** Whether what has this name may say more about a medium, although it names none itself. */
+export function isDescriptive(name: string): boolean {
+  return descriptiveName.test(name);
+}
+
+/** Adds what has been read to its parent, if it is of use. */
+export function addToParent(data: Data): void {
+  const { parent, name, fields, isMarked } = data;
+  const isOfUse = isMarked || (fields.length > 0 && isDescriptive(name));
+  if (parent === null || !isOfUse || parent.fields.length >= maxFields) return;
+  parent.fields.push({ key: name, value: data });
+}
+
+/** Marks it and what it is in. */
+export function mark(data: Data): void {
+  let next: Data | null = data;
+  for (let n = 0; next !== null && !next.isMarked && n < maxAncestors; n++) {
+    next.isMarked = true;
+    next = next.parent;
+  }
+}

@@ -1,0 +1,79 @@
+import type { Steps } from "../../../parsers/steps.ts";
+import type { Attributes } from "../markup/attributes.ts";
+import { decodeSource, type PageSource } from "../markup/charset.ts";
+import { addText, addToParent, createData, type Data } from "./data.ts";
+import { findSources, searchFileName } from "./find-sources.ts";
+import { readScript } from "./read-script.ts";
+
+const isData = /^\s*(?:[[{]|%7b|%5b)/i;
+const maxQueryLength = 32 * 1024;
+const maxVariables = 100;
+
+/**
+ * Returns what the scripts and tags of a page say that name the file of a medium, in page order. A tag's
+ * data has its `data-*` attributes, and the address of a link to download, of a hidden input or of a
+ * custom element.
+ */
+export function* findData(source: PageSource): Steps<Data[]> {
+  if (!(yield* searchFileName(source.bytes))) return [];
+  const found: Data[] = [];
+  for (const each of yield* findSources(yield* decodeSource(source))) {
+    const root = createData("block", "", null);
+    if ("script" in each) yield* readScript(each.script, root);
+    else yield* readTag(each.name, each.attributes, root);
+    if (root.isMarked) found.push(root);
+    yield;
+  }
+  return found;
+}
+
+function* readTag(name: string, attributes: Attributes, root: Data): Steps<void> {
+  if (isDecoration(attributes)) return;
+  for (const [attribute, value] of attributes) {
+    yield;
+    const key = keyOf(name, attribute, attributes);
+    if (key === null) continue;
+    if (key === "flashvars") yield* readVariables(value, root);
+    else yield* readValue(key, value, root);
+  }
+}
+
+function* readValue(key: string, value: string, root: Data): Steps<void> {
+  if (!isData.test(value.slice(0, 100))) {
+    addText(root, key, value);
+    return;
+  }
+  const data = createData("block", key, root);
+  yield* readScript(value, data);
+  addToParent(data);
+}
+
+/** Reads the variables of a Flash player: `file=…&image=…`. */
+function* readVariables(value: string, root: Data): Steps<void> {
+  const variables = new URLSearchParams(value.slice(0, maxQueryLength));
+  for (const [key, text] of [...variables].slice(0, maxVariables))
+    yield* readValue(key, text, root);
+}
+
+/** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
+function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
+  if (attribute.startsWith("data-")) return attribute.slice(5);
+  if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
+    return attribute;
+  if (attribute === "href" && name === "a") return isDownload(attributes) ? "download" : null;
+  if (attribute !== "value") return name.includes("-") ? attribute : null;
+  const stated = attributes.get("name") ?? attributes.get("id") ?? "";
+  if (name === "param") return stated.toLowerCase() === "flashvars" ? "flashvars" : null;
+  const isHidden = name === "input" && attributes.get("type")?.toLowerCase() === "hidden";
+  return isHidden ? stated : null;
+}
+
+/** Whether it is a loop without sound and controls: a part of the page's design. */
+function isDecoration(attributes: Attributes): boolean {
+  return attributes.has("loop") && attributes.has("muted") && !attributes.has("controls");
+}
+
+function isDownload(attributes: Attributes): boolean {
+  const about = ["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? "").join(" ");
+  return attributes.has("download") || /download/i.test(about.slice(0, 1_000));
+}

@@ -1,0 +1,115 @@
+import type { PageInfo } from "../../../page-info.ts";
+import { parseDuration } from "../../../parsers/duration.ts";
+import { parseLanguage } from "../../../parsers/language.ts";
+import { parseLine } from "../../../parsers/text.ts";
+import { tryParseUrl } from "../../../parsers/url.ts";
+import { firstText } from "./beside.ts";
+import type { Data } from "./data.ts";
+
+/** What is said about a medium. */
+export interface Item {
+  titles: string[];
+  ids: string[];
+  urls: string[];
+  /** Seconds. */
+  duration: number | null;
+}
+
+/** How far out is looked for what describes a medium: to the element of a list at most. */
+const maxLevels = 3;
+const maxTexts = 20;
+const maxTracks = 100;
+
+const titleName = /(?:title|headline)s?$|^(?:video|media|clip)?_?name$/i;
+const idName = /(?:^|_|[a-z])id$|guid$|slug$|^key$/i;
+const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
+const durationName = /duration|^length$|^run_?time$/i;
+
+export function describeItem(item: Data): Item {
+  const levels = levelsOf(item);
+  const texts = (name: RegExp) => levels.flatMap((data) => textsNamed(data, name));
+  return {
+    titles: texts(titleName),
+    ids: texts(idName),
+    urls: texts(pageName),
+    duration: durationOf(levels),
+  };
+}
+
+/** Returns the pictures of a medium, as written. */
+export function postersOf(item: Data): string[] {
+  return levelsOf(item).flatMap((data) =>
+    textsNamed(
+      data,
+      /^(?:poster|image|thumb|still|preview_?image|splash)(?:nail)?_?(?:ur[li]|src)?$/i,
+    ),
+  );
+}
+
+/** Returns the captions and subtitles of a medium by language, `und` if none is stated. */
+export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
+  const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
+  for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
+    const url = tryParseUrl(firstText(track, /^(?:file|src|ur[li]|href)$/i), base);
+    const kind = firstText(track, /^kind$/i) ?? "captions";
+    const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
+    if (url === null || !/^(?:captions|subtitles)$/i.test(kind)) continue;
+    if (ext === undefined && firstText(track, /^kind$/i) === null) continue;
+    const language =
+      parseLanguage(firstText(track, /^(?:src_?lang|lang|language|code)$/i)) ?? "und";
+    const name = parseLine(firstText(track, /^(?:label|name|title)$/i));
+    const listed = byLanguage.get(language) ?? [];
+    if (listed.some((each) => each.url === url.href)) continue;
+    byLanguage.set(language, [
+      ...listed,
+      { url: url.href, ext: ext?.toLowerCase() ?? "vtt", name },
+    ]);
+  }
+  return Object.fromEntries(byLanguage);
+}
+
+function tracksIn({ fields }: Data): Data[] {
+  return fields.flatMap(({ key, value }) => {
+    if (typeof value === "string" || !/track|caption|subtitle/i.test(key)) return [];
+    return value.fields.flatMap((each) => (typeof each.value === "string" ? [] : [each.value]));
+  });
+}
+
+/** Returns the item, and what it is in as far as that describes it too. */
+function levelsOf(item: Data): Data[] {
+  const levels = [item];
+  let data = item;
+  while (levels.length < maxLevels && data.parent !== null) {
+    if (data.kind === "block" || data.parent.kind !== "object") break;
+    data = data.parent;
+    levels.push(data);
+  }
+  return levels;
+}
+
+/** Returns the texts of the fields whose names match; of an array the first one, of an object its URL. */
+function textsNamed({ fields }: Data, name: RegExp): string[] {
+  const texts: string[] = [];
+  for (const { key, value } of fields) {
+    if (texts.length === maxTexts) break;
+    if (!name.test(key)) continue;
+    const first = typeof value === "string" ? value : value.fields[0]?.value;
+    if (typeof first === "string" && first !== "") texts.push(first);
+  }
+  return texts;
+}
+
+/** A number of 20,000 or more is of milliseconds: no page plays a video of five hours. */
+const minMilliseconds = 20_000;
+
+function durationOf(levels: readonly Data[]): number | null {
+  for (const { fields } of levels) {
+    for (const { key, value } of fields) {
+      if (typeof value !== "string" || !durationName.test(key)) continue;
+      const isMs = /ms$|milli/i.test(key) || Number(value) >= minMilliseconds;
+      const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
+      if (duration !== null) return duration;
+    }
+  }
+  return null;
+}

@@ -1,0 +1,55 @@
+import type { Steps } from "../../../parsers/steps.ts";
+
+const stepLength = 32 * 1024;
+const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
+const controls = new Map(
+  "nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]),
+);
+
+/** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
+export function unescapeString(source: string): string {
+  return source.replace(
+    escape,
+    (_, point?: string, unit?: string, byte?: string, other?: string) => {
+      const code = Number.parseInt(point ?? unit ?? byte ?? "", 16);
+      if (code <= 0x10ffff) return String.fromCodePoint(code);
+      return other === undefined ? "" : (controls.get(other) ?? other);
+    },
+  );
+}
+
+/** Like `unescapeString`, and decodes a text that is percent-encoded. */
+export function* unescapeInSteps(source: string): Steps<string> {
+  const parts: string[] = [];
+  let at = 0;
+  while (at < source.length) {
+    let end = Math.min(at + stepLength, source.length);
+    // An escape sequence is not cut: it starts with the last backslash of an odd number of them.
+    const last = source.lastIndexOf("\\", end);
+    if (end < source.length && last > end - 12 && last > at + 1) end = startOfRun(source, last);
+    parts.push(unescapeString(source.slice(at, end)));
+    at = end;
+    yield;
+  }
+  const text = parts.join("");
+  return isPercentEncoded(text) ? decodePercents(text) : text;
+}
+
+/** Whether the text is an object or an array in percent-encoding. */
+export function isPercentEncoded(text: string): boolean {
+  return /^\s{0,10}%(?:7b|5b)/i.test(text.slice(0, 20));
+}
+
+function startOfRun(source: string, last: number): number {
+  let start = last;
+  while (start > 0 && last - start < 1_000 && source[start - 1] === "\\") start--;
+  return start;
+}
+
+function decodePercents(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}

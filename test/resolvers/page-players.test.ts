@@ -1,0 +1,254 @@
+import { describe, expect, it } from "vitest";
+import type { PageInfo } from "../../src/page-info.ts";
+import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
+
+const site = "https://video.example.com";
+const script = (source: string) => `<title>Otters</title><script>${source}</script>`;
+const json = (value: unknown) => JSON.stringify(value);
+const attribute = (value: unknown) =>
+  json(value).replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+const urlsOf = ({ formats }: PageInfo) => formats.map(({ url }) => url).toSorted();
+
+describe("the data of a player", () => {
+  /** By name: a page and the URLs of its formats. */
+  const setUps: Record<string, [page: string, ...urls: string[]]> = {
+    "JW Player's playlist, as an object literal": [
+      script(`jwplayer("p").setup({
+        // comment with 'a quote
+        playlist: [{ title: 'Otters', image: "/p.jpg", sources: [
+          { file: '//cdn.example.com/1.m3u8' }, { file: "https://cdn.example.com/1.mp4", label: "720p", },
+        ], }], width: "100%", /* "x */ autostart: !1 });`),
+      "https://cdn.example.com/1.m3u8",
+      "https://cdn.example.com/1.mp4",
+    ],
+    "JW Player's file": [
+      script(`jwplayer('p').setup({file:"\\/v\\/1.mp4",image:"/1.jpg"})`),
+      `${site}/v/1.mp4`,
+    ],
+    "the variables of a Flash player": [
+      `<embed src="/player.swf" flashvars="file=https%3A%2F%2Fcdn.example.com%2F1.flv&amp;image=/a.jpg">`,
+      "https://cdn.example.com/1.flv",
+    ],
+    "addVariable of a Flash player": [
+      script(
+        `so.addVariable("width", "3"); so.addVariable("file", "http://cdn.example.com/1.mp4");`,
+      ),
+      "http://cdn.example.com/1.mp4",
+    ],
+    "video.js' data-setup": [
+      `<video-js data-setup='{"sources":[{"type":"video/mp4","src":"/1.mp4"}]}'></video-js>`,
+      `${site}/1.mp4`,
+    ],
+    "video.js' src()": [
+      script(
+        `var player = videojs("p"); player.src({type: "application/x-mpegURL", src: "/1.m3u8"});`,
+      ),
+      `${site}/1.m3u8`,
+    ],
+    "Flowplayer's clip": [
+      script(
+        `flowplayer("#p", {clip: {sources: [{type: "video/webm", src: "/1.webm"}], title: "Otters"}})`,
+      ),
+      `${site}/1.webm`,
+    ],
+    "Flowplayer 3": [
+      script(`flowplayer("player", "/f.swf", {clip: {url: 'http://cdn.example.com/1.flv'}})`),
+      "http://cdn.example.com/1.flv",
+    ],
+    "Kaltura's media": [
+      script(`kalturaPlayer.setMedia({sources:{id:"1_a",duration:61,poster:"/p.jpg",
+        hls:[{id:"1_a_hls",url:"https://cdn.example.com/1.m3u8",mimetype:"application/x-mpegURL"}],
+        progressive:[{id:"2",url:"https://cdn.example.com/1.mp4",bandwidth:800000,height:360,mimetype:"video/mp4"}]}})`),
+      "https://cdn.example.com/1.m3u8",
+      "https://cdn.example.com/1.mp4",
+    ],
+    "Brightcove's renditions": [
+      `<div data-video="${attribute({ name: "Otters", length: 61000, renditions: [{ defaultURL: `${site}/1.mp4?a=1&b=2`, frameHeight: 540, encodingRate: 900000 }] })}"></div>`,
+      `${site}/1.mp4?a=1&b=2`,
+    ],
+    "plyr's source": [
+      script(
+        `player.source = { type: 'video', title: 'Otters', sources: [{ src: '/1.mp4', type: 'video/mp4', size: 720 }] };`,
+      ),
+      `${site}/1.mp4`,
+    ],
+    "hls.js' loadSource": [
+      script("hls.loadSource(`/1.m3u8`); hls.attachMedia(v)"),
+      `${site}/1.m3u8`,
+    ],
+    __NEXT_DATA__: [
+      `<script id="__NEXT_DATA__" type="application/json">${json({ props: { pageProps: { video: { title: "Otters", streams: { hls: `${site}/1.m3u8` } } } } })}</script>`,
+      `${site}/1.m3u8`,
+    ],
+    "a variable's state": [
+      script(
+        `window.__INITIAL_STATE__ = window.__INITIAL_STATE__ || {"clip":{"name":"Otters","videoUrl":"https:\\/\\/cdn.example.com\\/1.mp4"}};(function(){})()`,
+      ),
+      "https://cdn.example.com/1.mp4",
+    ],
+    "JSON in a text": [
+      script(
+        `window["data"] = JSON.parse("{\\"url\\":\\"https:\\\\/\\\\/cdn.example.com\\\\/1.mp4\\"}")`,
+      ),
+      "https://cdn.example.com/1.mp4",
+    ],
+    "assignments to properties": [
+      script(`player.video.src = "/1.flv"; player.video.iosSrc = "/1.m3u8";`),
+      `${site}/1.flv`,
+      `${site}/1.m3u8`,
+    ],
+    "a list of addresses": [
+      script(`var mediaURLs = ['/1.mp4'], titles = ['Otters'];`),
+      `${site}/1.mp4`,
+    ],
+    "data-config": [
+      `<div class=p data-config='{"media":{"mp4":"/1.mp4","title":"Otters"}}'>`,
+      `${site}/1.mp4`,
+    ],
+    "data-video-src": [
+      `<div data-video-src=//cdn.example.com/1.mp4></div>`,
+      "https://cdn.example.com/1.mp4",
+    ],
+    "data that is percent-encoded": [
+      `<div data-player="${encodeURIComponent(json({ file: "/1.mp4" }))}">`,
+      `${site}/1.mp4`,
+    ],
+    "a link to download": [`<a download href="/1.mp4">Save</a>`, `${site}/1.mp4`],
+    "a hidden input": [`<input type=hidden name="video_url" value="/1.mp4">`, `${site}/1.mp4`],
+    "a custom element": [`<media-player src="/1.m3u8"></media-player>`, `${site}/1.m3u8`],
+  };
+
+  it.each(Object.keys(setUps))("states the medium: %s", async (name) => {
+    const [page = "", ...urls] = setUps[name] ?? [];
+    const info = await resolvePage(page);
+    expect(urlsOf(info)).toEqual(urls);
+    expect(info.sources["formats"]).toBe("player");
+    expect(info.media_type).toBe("video");
+  });
+
+  it("states what stands beside the medium", async () => {
+    const info = await resolvePage(
+      script(`setup({title: "Otters", duration: 90500, poster: "/p.jpg", sources: [
+        {src: "/1.mp4", type: 'video/mp4; codecs="avc1.64001F, mp4a.40.2"', width: 1280, height: 720, bitrate: 1200000, size: 1048576}],
+        tracks: [{file: "/en.vtt", kind: "captions", label: "English", srclang: "en"}, {file: "/t.vtt", kind: "thumbnails"}]})`),
+    );
+    expect(info).toMatchObject({
+      duration: 90.5,
+      thumbnails: [{ url: `${site}/p.jpg` }],
+      formats: [
+        {
+          width: 1280,
+          height: 720,
+          tbr: 1200,
+          filesize: 1048576,
+          vcodec: "avc1.64001F",
+          acodec: "mp4a.40.2",
+        },
+      ],
+      subtitles: { en: [{ url: `${site}/en.vtt`, ext: "vtt", name: "English" }] },
+      sources: { duration: "player", thumbnails: "player", subtitles: "player" },
+    });
+    expect(Object.keys(info.subtitles)).toEqual(["en"]);
+  });
+
+  it("is not read if the page states a medium otherwise", async () => {
+    const info = await resolvePage(
+      `<meta property="og:video" content="/1.mp4">${script(`setup({file: "/2.mp4"})`)}`,
+    );
+    expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
+  });
+
+  it("yields to what other vocabularies state", async () => {
+    const info = await resolvePage(
+      `<meta property="og:type" content="video.other"><meta property="video:duration" content="61">${script(`setup({file: "/1.mp4", duration: 62})`)}`,
+    );
+    expect(info).toMatchObject({ duration: 61, sources: { duration: "og", formats: "player" } });
+  });
+
+  const nothing: Record<string, string> = {
+    promotions: script(
+      `var features = {"grok_promo_video_url": {"value": "/promo.mp4"}, "upsell": {"video": "/u.mp4"}}`,
+    ),
+    advertisements: script(`setup({ads: {preroll: {url: "/ad.mp4"}}, adUrl: "/ad2.mp4"})`),
+    previews: script(`var card = {previewUrl: "/1.mp4", id: 12}`),
+    captions: script(`setup({file: "/1.mp4.srt", captions: [{url: "/1.mp4"}]})`),
+    "related videos": script(`var related = [{title: "Foxes", file: "/2.mp4"}]`),
+    "one of many": script(
+      `var items = ${json([1, 2, 3, 4, 5].map((n) => ({ title: `Clip ${n}`, file: `/${n}.mp4` })))}`,
+    ),
+    "texts in parts": script(
+      `setup({file: "/v/" + id + "/1.mp4", src: base + "/2.mp4", hls: \`/\${id}.m3u8\`})`,
+    ),
+    comments: script(`/* setup({file: "/1.mp4"}) */ // file = "/2.mp4";`),
+    "names that say nothing": script(`var a = {"value": "/1.mp4", "x": "/2.mp4"}`),
+    "other addresses": script(
+      `setup({file: "rtmp://example.com/mp4:1.mp4", src: "blob:x/1.mp4", url: "mp4:1.mp4"})`,
+    ),
+    decoration: `<video class=hero data-src="/1.mp4" loop muted playsinline></video>`,
+    text: `<p>The file "1.mp4" is at https://example.com/1.mp4?x</p>`,
+  };
+  it.each(Object.keys(nothing))("states no medium: %s", async (name) => {
+    expect((await resolvePage(nothing[name] ?? "")).formats).toEqual([]);
+  });
+
+  it("states no medium of a front page", async () => {
+    const front = `${site}/`;
+    const page = { [front]: { body: script(`setup({file: "/1.mp4"})`) } };
+    expect((await resolveFrom(page, front)).formats).toEqual([]);
+  });
+
+  it.each([
+    ["its title", { title: "Otters" }],
+    ["its URL", { url: pageUrl }],
+    ["its id", { id: "otters-4711" }],
+    ["its duration", { duration: 61 }],
+  ])("states the page's own of several media, by %s", async (_, stated) => {
+    const others = [1, 2, 3, 4].map((n) => ({
+      title: `Clip ${n}`,
+      id: n,
+      duration: n,
+      file: `/${n}.mp4`,
+    }));
+    const items = [...others, { ...stated, file: "/own.mp4" }];
+    const url = `${site}/watch/otters-4711`;
+    const body = `<link rel=canonical href="${pageUrl}"><meta property="video:duration" content="61">${script(`var list = ${json(items)}`)}`;
+    expect(urlsOf(await resolveFrom({ [url]: { body } }, url))).toEqual([`${site}/own.mp4`]);
+  });
+
+  it("states the first of a playlist of a page that calls itself a video", async () => {
+    const items = [1, 2, 3, 4, 5].map((n) => ({ title: `Clip ${n}`, file: `/${n}.mp4` }));
+    const info = await resolvePage(
+      `<meta property="og:type" content="video.other">${script(`setup({playlist: ${json(items)}})`)}`,
+    );
+    expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
+  });
+
+  it("states a preview only of a page that names nothing else of its video", async () => {
+    const called = `<meta property="og:type" content="video.other">`;
+    const clip = { name: "Foxes", length: "00:40", previewUrl: "/1.mp4" };
+    const alone = await resolvePage(`${called}${script(`var clip = ${json(clip)}`)}`);
+    expect(urlsOf(alone)).toEqual([`${site}/1.mp4`]);
+    const both = await resolvePage(
+      `${called}${script(`var clip = ${json(clip)}; setup({file: "/2.mp4"})`)}`,
+    );
+    expect(urlsOf(both)).toEqual([`${site}/2.mp4`]);
+  });
+
+  it("is not taken for the medium whose duration the page contradicts", async () => {
+    const info = await resolvePage(
+      `<meta property="og:type" content="video.other"><meta property="video:duration" content="600">${script(`setup([{file: "/1.mp4", duration: 15}, {file: "/2.mp4", duration: 601}])`)}`,
+    );
+    expect(urlsOf(info)).toEqual([`${site}/2.mp4`]);
+  });
+
+  it("is found in the page's own encoding, wherever the bytes are cut", async () => {
+    const html = `${"x".repeat(65_531)}${script(`setup({title: "Füchse", file: "/é.mp4"})`)}`;
+    async function* bytes() {
+      for (const byte of [html.slice(0, 65_600), html.slice(65_600)])
+        yield Buffer.from(byte, "latin1");
+    }
+    const type = "text/html; charset=iso-8859-1";
+    const info = await resolveFrom({ [pageUrl]: { type, body: bytes } });
+    expect(urlsOf(info)).toEqual([`${site}/%C3%A9.mp4`]);
+  });
+});
