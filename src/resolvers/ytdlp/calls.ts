@@ -45,10 +45,10 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
   }
 
   return {
-    async run(request, { signal, onFrame, limitMs }) {
+    async run<T extends object>(request: object, { signal, onFrame, limitMs }: CallOptions<T>) {
       await untilAborted(loaded, signal);
       const id = (lastId += 1);
-      const result = Promise.withResolvers<Awaited<ReturnType<typeof onFrame>> & object>();
+      const result = Promise.withResolvers<T>();
       let timer = limitMs === undefined ? undefined : limit(limitMs);
       const onAbort = () => {
         send({ id, do: "kill" });

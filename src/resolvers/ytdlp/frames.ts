@@ -20,7 +20,7 @@ export function readFrames(
   onFrame: (frame: Frame) => void,
   onInvalid: (reason: string) => void,
 ): void {
-  let rest = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0);
   const onData = (chunk: Buffer) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     try {

@@ -79,13 +79,14 @@ def _load_extractors():
     yt_dlp.globals.plugin_dirs.value = []
     from yt_dlp.extractor import gen_extractor_classes
     sys.dont_write_bytecode = True
-    import extraction  # noqa: F401
+    import extraction
     classes = [
         extractor for extractor in gen_extractor_classes()
         if extractor.ie_key() != 'Generic' and extractor.working()
     ]
     for extractor in classes:
         extractor.suitable('https://example.com/')
+    extraction.warm_up()
     # Objects that no collection touches stay shared with the processes.
     gc.collect()
     gc.freeze()
