@@ -1,4 +1,4 @@
-import type { Format } from "../page-info.ts";
+import type { DownloadFormat } from "../page-info.ts";
 import type { Progress } from "../task.ts";
 
 /**
@@ -11,8 +11,13 @@ import type { Progress } from "../task.ts";
  *   (fsync).
  * - **Resume.** Everything fetched stays in `job.folder`. A later `download` of the same format in the same
  *   folder resumes from it, also after the process was killed. If the server's content has changed, it
- *   restarts and never splices.
+ *   restarts and never splices. A new query in a URL changes nothing. With another path or host, only
+ *   bytes are used that the server confirms by their validator, their length and their last 4 KiB.
  * - **The guard.** Every byte comes through the guarded client: manifests, keys, segments, redirects.
+ * - **What the site demands.** Every request for a format, whatever it is for, has the fields that
+ *   `createSiteHeaders` makes of its `http_headers`, its `cookies` and `job.pageUrl`; what its manifest
+ *   lists has them too. Of a progressive file with `http_chunk_size`, each request is for at most that many
+ *   bytes. `fragments` are downloaded like the segments of a manifest, which is then not read.
  * - **Errors.** `ServiceError`: the client's (`address_blocked`, `upstream_*`), `format_unavailable` (the
  *   manifest no longer lists it, or no file can be made of it), `drm_protected`, `live_stream` (it is live
  *   and cannot be recorded), `too_large` (more than `job.maxBytes`), `disk_full`, `internal` (the engine
@@ -46,12 +51,14 @@ export interface EngineDeps {
 }
 
 export interface DownloadJob {
-  format: Format;
+  format: DownloadFormat;
   /**
    * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to
    * have no audio.
    */
-  audio: Format | null;
+  audio: DownloadFormat | null;
+  /** The page that plays the media: browsers send its URL as `Referer`. */
+  pageUrl: string;
   /** Leave out the video. */
   audioOnly: boolean;
   /** Exists; belongs to this download alone, across runs. */

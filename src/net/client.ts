@@ -34,6 +34,8 @@ export interface GetOptions {
   maxBytes: number;
   /** Value of the `Accept` field; default any type. */
   accept?: string;
+  /** Called for each hop: further header fields of its request. */
+  headers?: HeadersFor;
   /**
    * Accepts no content coding, so that offsets mean the same in every response. A response that has
    * one fails with `upstream_invalid`.
@@ -48,6 +50,12 @@ export interface GetOptions {
   /** With `range`: the validator; if it no longer matches, everything is sent (RFC 9110 §13.1.5). */
   ifRange?: string;
 }
+
+/**
+ * Returns header fields of a request for `url`, by name in lower case: never a field of the connection,
+ * `Host`, `Accept-Encoding`, `Range` or `If-Range`. They replace the client's own.
+ */
+export type HeadersFor = (url: URL) => Readonly<Record<string, string>>;
 
 export interface HttpResponse {
   /** URL of the final response, after redirects. */

@@ -10,7 +10,8 @@ export const isRedirect = (status: number): boolean => redirectStatuses.has(stat
 /**
  * Returns the target of a redirect of `from`: its `Location` (RFC 9110 §10.2.2), absolute or relative,
  * with the fragment of `from` unless it has its own. `location` has one character per byte (latin1).
- * Redirects from https to http are allowed: pages use them, and requests contain no secrets.
+ * Redirects from https to http are allowed: pages use them, and secrets are sent only where they
+ * apply.
  *
  * @throws ServiceError `upstream_invalid` if it is missing, not a URL, or refused by `findUrlProblem`,
  *   whose error is then the `cause`

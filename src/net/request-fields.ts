@@ -5,15 +5,17 @@ import { acceptEncoding } from "./content-coding.ts";
 
 const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
 
-/** Returns a request's header fields, the same for every hop; undici adds those of the connection. */
+/** Returns the header fields of the request for one hop; undici adds those of the connection. */
 export function requestFields(
-  { accept = "*/*", identity, range, ifRange }: GetOptions,
+  url: URL,
+  { accept = "*/*", headers, identity, range, ifRange }: GetOptions,
   what: string,
 ): Record<string, string> {
   const isIdentity = identity === true || range !== undefined;
   const fields = {
     "user-agent": userAgent,
     accept,
+    ...headers?.(url),
     "accept-encoding": isIdentity ? "identity" : acceptEncoding,
   };
   if (range === undefined) return fields;

@@ -1,16 +1,17 @@
-import { Value } from "@sinclair/typebox/value";
 import type { Engine } from "../engines/engine.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileStore } from "../files/files.ts";
-import { PageInfo } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import type { Task, TaskFile } from "../task.ts";
+import type { Task, TaskFile, TaskOptions } from "../task.ts";
 import { nameInPath } from "../parsers/url.ts";
-import { chooseFormat } from "./choose-format.ts";
+import { chooseFormat, type FormatChoice } from "./choose-format.ts";
+import { downloadTarget } from "./download-target.ts";
 import { fileName } from "./file-name.ts";
+import { findAgain } from "./find-again.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
+import { publicInfo, type ResolvedPage, resolvePage } from "./resolve-page.ts";
 
 /** What `produceFile` works with. */
 export interface ProduceFileDeps {
@@ -27,7 +28,8 @@ export interface ProduceFileDeps {
 
 /**
  * Resolves the task's page, chooses a format, downloads it and saves the result. Returns its description.
- * Updates the task's `info` and `progress` on the way.
+ * Updates the task's `info` and `progress` on the way. A later run of the task and a page that is resolved
+ * again because its URLs have expired find the same format, if it is still there.
  *
  * @throws ServiceError of the resolver, the engine, the file store and `chooseFormat`; `disk_full` if too
  * little space is free; `signal.reason` if aborted before the result is being saved.
@@ -45,21 +47,53 @@ export async function produceFile(
   const { downloaded_bytes = null, total_bytes = null } = task.progress ?? {};
   const before = { downloaded_bytes, total_bytes, speed: null, eta: null };
   await taskLease.updateWithRetry({ progress: { stage: "resolving", ...before } });
-  const info = await resolve(task, deps.resolver, signal);
+  const page = await resolvePage(task, deps.resolver, signal);
+  const info = publicInfo(page);
   await taskLease.updateWithRetry({ info, progress: { stage: "downloading", ...before } });
-  const chosen = chooseFormat(info, task.options);
+  const first = { page, choice: choose(page, task.options, earlierChoice(task)) };
   const folder = await files.openWorkFolder(task.id);
   signal.throwIfAborted();
-  const job = { ...chosen, folder, maxBytes: maxFileBytes, maxLiveS };
-  const download = await engine.download(job, { signal, onProgress: progress.report });
+  const { target, download } = await downloadTarget(first, {
+    download: ({ page: { webpage_url }, choice }) => {
+      const limits = { maxBytes: maxFileBytes, maxLiveS };
+      const job = { ...choice, pageUrl: webpage_url, folder, ...limits };
+      return engine.download(job, { signal, onProgress: progress.report });
+    },
+    async refresh({ choice }) {
+      const again = await resolvePage(task, deps.resolver, signal);
+      await taskLease.updateWithRetry({ info: publicInfo(again) });
+      return { page: again, choice: choose(again, task.options, choice) };
+    },
+    get bytes() {
+      return progress.bytes ?? 0;
+    },
+  });
   // If the process was suspended for longer than the lease, another run may use these files.
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
-  const name = fileName(info.title ?? nameInPath(task.url), download.ext, task.id);
+  const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url };
+}
+
+/** Returns what an earlier run of the task downloaded; `null` if there is none. */
+function earlierChoice({ info, options }: Task): FormatChoice | null {
+  try {
+    return info && chooseFormat(info, options);
+  } catch {
+    // It had chosen nothing.
+    return null;
+  }
+}
+
+function choose(
+  page: ResolvedPage,
+  options: TaskOptions,
+  before: FormatChoice | null,
+): FormatChoice {
+  return (before && findAgain(before, page, options)) ?? chooseFormat(page, options);
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
@@ -68,15 +102,5 @@ async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promis
   throw new ServiceError(
     "disk_full",
     `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`,
-  );
-}
-
-async function resolve(task: Task, resolver: Resolver, signal: AbortSignal): Promise<PageInfo> {
-  const info: unknown = await resolver.resolve(new URL(task.url), { signal });
-  signal.throwIfAborted();
-  if (Value.Check(PageInfo, info)) return info;
-  throw new ServiceError(
-    "no_media",
-    `there is no format to download: the resolver ${resolver.name} does not look for any`,
   );
 }

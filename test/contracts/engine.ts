@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
+import { describeDemands } from "./engine/demands.ts";
 import { describeFaults } from "./engine/faults.ts";
 import { describeSsrf } from "./engine/ssrf.ts";
 import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
+import { describeMoves } from "./engine/moves.ts";
 import { describeRefusals } from "./engine/refusals.ts";
 import { describeResume } from "./engine/resume.ts";
 
@@ -27,5 +29,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
     describeSsrf(() => engine);
     describeResume(() => engine);
     describeFaults(() => engine);
+    describeDemands(() => engine);
+    describeMoves(() => engine);
   });
 }

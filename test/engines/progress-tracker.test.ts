@@ -13,8 +13,11 @@ const segment = {
   offsetS: null,
 };
 
+const headers = () => ({});
+
 const file = (name: SourceName): Source => ({
   name,
+  headers,
   format: formatOf(name),
   kind: "file",
   url: new URL("https://media.example.com/film.mp4"),
@@ -27,7 +30,7 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
     refreshS: 0,
   };
   const reload = async () => list;
-  return { name, format: formatOf(name), kind: "segments", list, reload, liveJournalPath };
+  return { name, headers, format: formatOf(name), kind: "segments", list, reload, liveJournalPath };
 }
 
 function track(main: Source, audio: Source | null = null) {

@@ -4,6 +4,8 @@ export type Resources = Map<string, Resource>;
 export interface Resource {
   type: string;
   body: Buffer;
+  /** Default: made of the body. */
+  etag?: string;
 }
 
 export function resource(type: string, body: Buffer | string): Resource {

@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Resource, Resources } from "./resources.ts";
@@ -19,6 +24,8 @@ export interface Site extends AsyncDisposable {
   bytesPerSecond: number;
   /** From now on `answer` answers for `path`; it may leave it to `serve`. */
   answer(path: string, answer: Answer): void;
+  /** Whether a request gets what it asks for, else 403; may be changed at any time. */
+  accepts: (request: IncomingMessage) => boolean;
   /** Resolves once `holds`; looked at after each request, and after each piece of a body. */
   until(holds: () => boolean): Promise<void>;
   close(): Promise<void>;
@@ -26,6 +33,7 @@ export interface Site extends AsyncDisposable {
 
 export interface Asked {
   path: string;
+  headers: IncomingHttpHeaders;
   range: string | undefined;
 }
 
@@ -52,8 +60,10 @@ export async function startSite(
   };
   const server = createServer((request, response) => {
     const path = decodeURIComponent((request.url ?? "").slice(1).replace(/\?.*/, ""));
-    site.asked.push({ path, range: request.headers.range });
+    const { headers } = request;
+    site.asked.push({ path, headers, range: headers.range });
     look();
+    if (!site.accepts(request)) return void response.writeHead(403).end();
     const serve = () => send(site.resources.get(path), request, response);
     response.on("error", () => {});
     void (answers.get(path) ?? serve)(response, serve, request);
@@ -88,6 +98,7 @@ export async function startSite(
     asked: [],
     sent: 0,
     bytesPerSecond,
+    accepts: () => true,
     answer: (path, answer) => void answers.set(path, answer),
     until(holds) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -111,8 +122,8 @@ export async function startSite(
   return site;
 }
 
-function answerTo({ headers: asked }: IncomingMessage, { type, body }: Resource) {
-  const etag = `"${createHash("sha1").update(body).digest("hex")}"`;
+function answerTo({ headers: asked }: IncomingMessage, { type, body, ...stated }: Resource) {
+  const etag = stated.etag ?? `"${createHash("sha1").update(body).digest("hex")}"`;
   const headers = { "content-type": type, etag, "accept-ranges": "bytes" };
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? "") ?? [];
   const isWhole = first === undefined || (asked["if-range"] ?? etag) !== etag;

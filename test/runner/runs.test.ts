@@ -112,6 +112,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       format: formats[1],
       audio: formats[2],
       audioOnly: false,
+      pageUrl: "https://video.example.com/watch",
       folder: expect.stringContaining(id),
       maxBytes: 1234,
       maxLiveS: 56,

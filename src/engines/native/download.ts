@@ -36,10 +36,10 @@ export async function download(
 
 async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
   const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress, onWork } = context;
-  const { folder, audioOnly, maxBytes, maxLiveS } = job;
+  const { folder, pageUrl, audioOnly, maxBytes, maxLiveS } = job;
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
-  const plan = await planDownload(job, createFormatLocator(client, signal));
+  const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
   const partsFolder = join(folder, "parts");
   // Everything else is written a second time.
   const copies = plan.isPassthrough ? 1 : 2;

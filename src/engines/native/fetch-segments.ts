@@ -2,7 +2,7 @@ import { createDecipheriv, createHash } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
-import type { HttpClient } from "../../net/client.ts";
+import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { followLive, type LiveOptions } from "./live.ts";
@@ -34,7 +34,7 @@ export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "si
 
 /** Fetches init sections and segments concurrently; yields them in presentation order. */
 export async function* fetchSegments(
-  { name, list, reload, liveJournalPath }: SegmentSource,
+  { name, headers, list, reload, liveJournalPath }: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment> {
   const { fetchPart, ahead, onSegment } = options;
@@ -42,7 +42,7 @@ export async function* fetchSegments(
   const segments = isLive
     ? followLive({ ...options, first: list, reload, journalPath: liveJournalPath })
     : list.segments;
-  const readKey = createKeyReader(options);
+  const readKey = createKeyReader(options, headers);
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | null> => {
     const { part, durationS, timing } = request;
     try {
@@ -98,12 +98,15 @@ function isGone(error: unknown): boolean {
 }
 
 /** Fetches each key once; keys are never written to the disk. */
-function createKeyReader({ client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">) {
+function createKeyReader(
+  { client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">,
+  headers: HeadersFor,
+) {
   const keys = new Map<string, Promise<Buffer>>();
   return async (segmentKey: SegmentKey | null): Promise<AesKey | null> => {
     if (segmentKey === null) return null;
     const { url, iv } = segmentKey;
-    const key = keys.get(url) ?? fetchKey(new URL(url), client, signal);
+    const key = keys.get(url) ?? fetchKey(new URL(url), client, { headers, signal });
     keys.set(url, key);
     return { key: await key, iv: Buffer.from(iv, "hex") };
   };
@@ -113,11 +116,16 @@ const keyBackoffMs = 500;
 const keyBytes = 16;
 
 /** Retries as often as a part is retried. */
-async function fetchKey(url: URL, client: HttpClient, signal: AbortSignal): Promise<Buffer> {
+async function fetchKey(
+  url: URL,
+  client: HttpClient,
+  options: { headers: HeadersFor; signal: AbortSignal },
+): Promise<Buffer> {
+  const { signal } = options;
   const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
   for (;;) {
     try {
-      const response = await client.get(url, { signal, maxBytes: 1024 });
+      const response = await client.get(url, { ...options, maxBytes: 1024 });
       const key = await buffer(response.body);
       if (key.length === keyBytes) return key;
       const rule = `must have ${keyBytes} bytes, it has ${key.length}`;

@@ -1,6 +1,6 @@
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { FetchedPart, Part, PartStore } from "./part-store.ts";
-import type { FileSource, Source, SourceName } from "./plan.ts";
+import type { FileSource, Source } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
@@ -20,18 +20,20 @@ export interface SourceFetcher {
 export function createSourceFetcher(deps: SourceFetcherDeps): SourceFetcher {
   const { parts, progress, signal } = deps;
 
-  async function fetchPart(source: SourceName, part: Part): Promise<FetchedPart> {
+  async function fetchPart({ name, headers }: Source, part: Part): Promise<FetchedPart> {
     const fetched = await parts.fetch(part, {
       signal,
-      onTotal: (bytes) => progress.setTotal(source, bytes),
+      headers,
+      onTotal: (bytes) => progress.setTotal(name, bytes),
       onBytes: () => progress.update(),
     });
     progress.update();
     return fetched;
   }
 
-  function fetchFile({ name, url }: FileSource): Promise<FetchedPart> {
-    return fetchPart(name, { name, url, range: null });
+  function fetchFile(source: FileSource): Promise<FetchedPart> {
+    const { name, url, format } = source;
+    return fetchPart(source, { name, url, range: null, chunkBytes: format.http_chunk_size });
   }
 
   return {
@@ -41,7 +43,7 @@ export function createSourceFetcher(deps: SourceFetcherDeps): SourceFetcher {
       if (source.kind === "file") return openFileStream(name, (await fetchFile(source)).path);
       const segments = fetchSegments(source, {
         ...deps,
-        fetchPart: (part) => fetchPart(name, part),
+        fetchPart: (part) => fetchPart(source, part),
         onSegment: (durationS, bytes) => progress.addSegment(name, durationS, bytes),
       });
       return openSegmentStream(name, segments, source.liveJournalPath !== null);

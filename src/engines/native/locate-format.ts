@@ -7,9 +7,11 @@ import { readHls } from "../../manifests/hls.ts";
 import { isMultivariant } from "../../manifests/hls-lines.ts";
 import { readHlsSegments } from "../../manifests/hls-segments.ts";
 import type { SegmentList } from "../../manifests/segments.ts";
-import type { HttpClient } from "../../net/client.ts";
+import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
-import type { Format } from "../../page-info.ts";
+import { createSiteHeaders } from "../../net/site-headers.ts";
+import type { DownloadFormat, Format } from "../../page-info.ts";
+import { segmentsOf } from "./fragments.ts";
 import { sniffProtocol } from "./sniff-protocol.ts";
 
 /** A format that can be fetched. */
@@ -18,6 +20,8 @@ export interface LocatedFormat {
   format: Format;
   /** Its separate audio, if it was chosen from a manifest. */
   audio: Format | null;
+  /** Of every request for its media, and for that of `audio`. */
+  headers: HeadersFor;
   media: MediaLocation;
 }
 
@@ -31,59 +35,81 @@ export type MediaLocation =
     };
 
 /**
- * Reads the manifests from a format to its file or segments.
+ * Reads the manifests from a format to its file or segments. `headers` are those of every request; default
+ * what the format itself demands.
  *
  * @throws ServiceError of the client, `drm_protected`, `live_stream`, `format_unavailable`;
  * `upstream_invalid` for an invalid manifest.
  */
-export type FormatLocator = (format: Format) => Promise<LocatedFormat>;
+export type FormatLocator = (
+  format: DownloadFormat,
+  headers?: HeadersFor,
+) => Promise<LocatedFormat>;
 
 const maxManifestBytes = 4 * 1024 * 1024;
 
-export function createFormatLocator(client: HttpClient, signal: AbortSignal): FormatLocator {
+export function createFormatLocator(
+  client: HttpClient,
+  { pageUrl, signal }: { pageUrl: string; signal: AbortSignal },
+): FormatLocator {
   const mpds = new Map<string, OpenMpd>();
 
-  async function locate(format: Format): Promise<LocatedFormat> {
+  async function locate(
+    format: DownloadFormat,
+    headers = createSiteHeaders(format, pageUrl),
+  ): Promise<LocatedFormat> {
+    const located = { format, audio: null, headers };
     const url = new URL(format.url);
-    if (format.protocol === "https") {
-      const protocol = await sniffProtocol(url, format, { client, signal });
-      if (protocol === null) return { format, audio: null, media: { kind: "file", url } };
-      return locate({ ...format, protocol, manifest_url: format.url });
+    if (format.fragments !== undefined) {
+      const list = segmentsOf(format.fragments, url);
+      return { ...located, media: { kind: "segments", list, reload: async () => list } };
     }
-    const { formats, segments } = await openManifest(format, url);
+    if (format.protocol === "https") {
+      const protocol = await sniffProtocol(url, format, { client, headers, signal });
+      if (protocol === null) return { ...located, media: { kind: "file", url } };
+      return locate({ ...format, protocol, manifest_url: format.url }, headers);
+    }
+    const { formats, segments } = await openManifest(format, url, headers);
     if (formats !== null) {
       const { best, audio } = chooseFrom(formats, format);
-      return { ...(await locate(best)), audio };
+      return { ...(await locate(best, headers)), audio };
     }
-    const reload = async () => (await openManifest(format, url)).segments();
-    return { format, audio: null, media: { kind: "segments", list: segments(), reload } };
+    const reload = async () => (await openManifest(format, url, headers)).segments();
+    return { ...located, media: { kind: "segments", list: segments(), reload } };
   }
 
-  async function openManifest(format: Format, url: URL): Promise<OpenManifest> {
+  async function openManifest(
+    format: Format,
+    url: URL,
+    headers: HeadersFor,
+  ): Promise<OpenManifest> {
     const isUnread = format.url === format.manifest_url;
     if (format.protocol === "m3u8") {
-      const { text, finalUrl } = await fetchManifest(url);
+      const { text, finalUrl } = await fetchManifest(url, headers);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       return { formats, segments: () => readHlsSegments(text, finalUrl) };
     }
-    const { listing, segments } = await openMpdAt(url);
+    const { listing, segments } = await openMpdAt(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
     return { formats, segments: () => segments(format.format_id) };
   }
 
   /** Fetches and parses an MPD once for all of its formats. */
-  async function openMpdAt(url: URL): Promise<OpenMpd> {
+  async function openMpdAt(url: URL, headers: HeadersFor): Promise<OpenMpd> {
     const known = mpds.get(url.href);
     if (known !== undefined) return known;
-    const { text, finalUrl } = await fetchManifest(url);
+    const { text, finalUrl } = await fetchManifest(url, headers);
     const mpd = openMpd(text, finalUrl);
     mpds.set(url.href, mpd).set(finalUrl.href, mpd);
     return mpd;
   }
 
-  async function fetchManifest(url: URL): Promise<{ text: string; finalUrl: URL }> {
-    const response = await client.get(url, { signal, maxBytes: maxManifestBytes });
+  async function fetchManifest(
+    url: URL,
+    headers: HeadersFor,
+  ): Promise<{ text: string; finalUrl: URL }> {
+    const response = await client.get(url, { signal, headers, maxBytes: maxManifestBytes });
     return { text: await readText(response.body), finalUrl: response.url };
   }
 

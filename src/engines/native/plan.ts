@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Format } from "../../page-info.ts";
+import type { HeadersFor } from "../../net/client.ts";
+import type { DownloadFormat } from "../../page-info.ts";
 import type { DownloadJob } from "../engine.ts";
 import type { FormatLocator, LocatedFormat, MediaLocation } from "./locate-format.ts";
+import { withoutQuery } from "./parts/representation.ts";
 
 /** What a download fetches. */
 export interface Plan {
@@ -22,7 +24,9 @@ export type SourceName = "main" | "audio";
 
 interface SourceBase {
   name: SourceName;
-  format: Format;
+  format: DownloadFormat;
+  /** Of every request. */
+  headers: HeadersFor;
 }
 
 export type FileSource = SourceBase & Extract<MediaLocation, { kind: "file" }>;
@@ -47,10 +51,12 @@ export async function planDownload(
 ): Promise<Plan> {
   const { audioOnly, folder } = job;
   const located = await locate(job.format);
-  const chosen = audioOnly && located.audio !== null ? await locate(located.audio) : located;
-  const audioFormat = audioOnly ? null : (job.audio ?? chosen.audio);
+  const locateOwnAudio = async () =>
+    located.audio && (await locate(located.audio, located.headers));
+  const chosen = (audioOnly ? await locateOwnAudio() : null) ?? located;
+  const audioFormat = audioOnly ? null : await (job.audio ? locate(job.audio) : locateOwnAudio());
   const main = sourceOf("main", chosen, folder);
-  const audio = audioFormat && sourceOf("audio", await locate(audioFormat), folder);
+  const audio = audioFormat && sourceOf("audio", audioFormat, folder);
   return {
     main,
     audio,
@@ -66,33 +72,36 @@ export function sourceDuration(source: Source): number | null {
   return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
 }
 
-function sourceOf(name: SourceName, { format, media }: LocatedFormat, folder: string): Source {
-  if (media.kind === "file") return { name, format, ...media };
-  const hash = createHash("sha256").update(withoutQuery(format.url)).digest("hex").slice(0, 16);
-  const path = join(folder, `${name}-${hash}.live`);
+function sourceOf(
+  name: SourceName,
+  { format, headers, media }: LocatedFormat,
+  folder: string,
+): Source {
+  const common = { name, format, headers };
+  if (media.kind === "file") return { ...common, ...media };
+  const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));
+  const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);
   // A download that began live stays live, even if the stream has ended since.
   const isLive = !media.list.hasEnded || existsSync(path);
-  return { name, format, ...media, liveJournalPath: isLive ? path : null };
+  return { ...common, ...media, liveJournalPath: isLive ? path : null };
 }
 
 /**
- * Identifies content whatever tokens its URLs contain, by their paths, and a live stream by its own URL. The
- * format's properties distinguish sources whose URLs differ only in the query.
+ * Identifies content whatever its URLs are: the part store checks parts whose URLs have changed. The format's
+ * properties distinguish sources whose URLs differ only in the query, its id only if they say too little: a
+ * site may count its formats. A live stream is identified by its own URL.
  */
 function fingerprint(source: Source): string {
-  const { format_id, height, tbr } = source.format;
-  const hash = createHash("sha256").update(JSON.stringify([format_id, height, tbr]));
-  if (source.kind === "file") hash.update(withoutQuery(source.url.href));
-  else if (source.liveJournalPath !== null) hash.update(source.liveJournalPath);
+  const { format_id, ext, width, height, fps, vcodec, acodec, tbr, language } = source.format;
+  const isDistinct = height !== null || tbr !== null;
+  const format = isDistinct ? [ext, width, height, fps, vcodec, acodec, tbr, language] : format_id;
+  const hash = createHash("sha256").update(JSON.stringify([source.kind, format]));
+  if (source.kind === "file") return hash.digest("base64url");
+  if (source.liveJournalPath !== null) hash.update(source.liveJournalPath);
   else {
-    for (const { url, range, durationS } of source.list.segments) {
-      hash.update(`${withoutQuery(url)} ${range?.offset} ${range?.length} ${durationS}\n`);
+    for (const { range, durationS } of source.list.segments) {
+      hash.update(`${range?.offset} ${range?.length} ${durationS}\n`);
     }
   }
   return hash.digest("base64url");
-}
-
-function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
 }

@@ -1,4 +1,4 @@
-import type { HttpClient } from "../../net/client.ts";
+import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import type { Format } from "../../page-info.ts";
 
 /** A manifest is recognized by its first bytes. */
@@ -13,10 +13,10 @@ const maxHeadBytes = 2048;
 export async function sniffProtocol(
   url: URL,
   { ext, mime_type }: Pick<Format, "ext" | "mime_type">,
-  { client, signal }: { client: HttpClient; signal: AbortSignal },
+  { client, headers, signal }: { client: HttpClient; headers: HeadersFor; signal: AbortSignal },
 ): Promise<"m3u8" | "dash" | null> {
   if (ext !== null || mime_type !== null) return null;
-  const response = await client.get(url, { signal, maxBytes: Number.POSITIVE_INFINITY });
+  const response = await client.get(url, { signal, headers, maxBytes: Number.POSITIVE_INFINITY });
   let head = "";
   for await (const chunk of response.body) {
     head += Buffer.from(chunk).toString("latin1", 0, maxHeadBytes);

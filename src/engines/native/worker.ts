@@ -99,9 +99,11 @@ function createThrottle(emit: (progress: DownloadProgress) => void) {
       if (timer === undefined || progress.stage !== stage) flush();
       stage = progress.stage;
     },
+    /** Emits what is pending: the caller may compare the bytes of several downloads. */
     stop(): void {
       clearTimeout(timer);
-      pending = undefined;
+      flush();
+      clearTimeout(timer);
     },
   };
 }

@@ -80,7 +80,8 @@ async function prepare(
   const root = await mkdtemp(join(tmpdir(), "unreel-engine-"));
   const folder = join(root, "parts");
   await mkdir(folder);
-  const job = { ...formats, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
+  const pageUrl = site.url("watch");
+  const job = { ...formats, pageUrl, audioOnly: false, folder, maxBytes: 1e8, maxLiveS: 60 };
   const progress: DownloadProgress[] = [];
   const waiting = new Set<() => void>();
   return {

@@ -4,9 +4,9 @@ import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { partError } from "./extent.ts";
 import type { FetchedPart, FetchOptions, Part } from "./part.ts";
 import { createReceiver, type ReceiverDeps } from "./receiver.ts";
-import { ifRangeOf, isResumable } from "./representation.ts";
+import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
 import { createRetryPolicy } from "./retry-policy.ts";
-import { endPart, invalidate, sizeOf, type StoredPart } from "./stored-part.ts";
+import { endPart, invalidate, reopenPart, sizeOf, type StoredPart } from "./stored-part.ts";
 
 /** Shared by the parts of one folder. */
 export interface FetchPartDeps extends ReceiverDeps {
@@ -26,8 +26,12 @@ export async function fetchPart(
   const { client, journal, checkpoints, quota } = deps;
   const retryPolicy = createRetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
   const receive = createReceiver(stored, part, options, deps);
+  const begun = stored.generation;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) invalidate(stored);
+  if (stored.size > 0 && stored.from !== withoutQuery(part.url)) {
+    quota.add(-(await reopenPart(stored)));
+  }
   while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
@@ -35,10 +39,11 @@ export async function fetchPart(
       await endPart(stored, journal);
       break;
     }
-    const isResume =
-      stored.size > 0 && stored.representation !== null && isResumable(stored.representation);
+    const sizeBefore = stored.size;
+    const isNextChunk = part.chunkBytes !== undefined && stored.generation > begun;
+    const isResume = canResume(stored, isNextChunk);
     try {
-      const response = await client.get(part.url, requestFor(stored, part, signal, isResume));
+      const response = await client.get(part.url, requestFor(stored, part, options, isResume));
       await receive(response, isResume);
     } catch (error) {
       signal.throwIfAborted();
@@ -48,7 +53,8 @@ export async function fetchPart(
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }
-    if (!stored.isComplete) {
+    const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
+    if (!stored.isComplete && !isChunk) {
       retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
     }
   }
@@ -64,20 +70,32 @@ function hasAllBytes({ representation, range, size }: StoredPart): boolean {
   return representation !== null && sizeOf(range, representation.total) === size;
 }
 
+/** Between the chunks of one run no validator is needed: many sites that demand chunks send none. */
+function canResume({ size, representation }: StoredPart, isNextChunk: boolean): boolean {
+  return size > 0 && representation !== null && (isNextChunk || isResumable(representation));
+}
+
 function requestFor(
   { representation, size }: StoredPart,
-  { range }: Part,
-  signal: AbortSignal,
+  { range, chunkBytes = Number.POSITIVE_INFINITY }: Part,
+  { signal, headers }: FetchOptions,
   isResume: boolean,
 ): GetOptions {
-  const options = { signal, maxBytes: Number.POSITIVE_INFINITY, identity: true };
-  if (!isResume) return range === null ? options : { ...options, range };
-  const { offset, length } = range ?? { offset: 0 };
-  const rest = {
-    offset: offset + size,
-    ...(length !== undefined && { length: length - size }),
+  const options = {
+    signal,
+    maxBytes: Number.POSITIVE_INFINITY,
+    identity: true,
+    ...(headers && { headers }),
   };
-  const ifRange = representation && ifRangeOf(representation);
+  const { offset, length = Number.POSITIVE_INFINITY } = range ?? { offset: 0 };
+  const start = isResume ? size : 0;
+  const wanted = Math.min(length - start, chunkBytes);
+  if (!isResume && range === null && wanted === Number.POSITIVE_INFINITY) return options;
+  const rest = {
+    offset: offset + start,
+    ...(wanted !== Number.POSITIVE_INFINITY && { length: wanted }),
+  };
+  const ifRange = isResume && representation !== null ? ifRangeOf(representation) : null;
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }
 

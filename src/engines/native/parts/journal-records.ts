@@ -7,8 +7,10 @@ export type JournalRecord =
   | { type: "open"; version: 1; identity: string; boot: string }
   /** The machine was restarted, and each file was cut to its flushed bytes. */
   | { type: "boot"; boot: string }
-  /** The part is empty; bytes written from now on belong to the representation `of`. */
-  | { type: "begin"; part: string; range: ByteRange | null; of: Representation }
+  /** The part is empty; bytes written from now on, requested at `from`, belong to the representation `of`. */
+  | { type: "begin"; part: string; from: string; range: ByteRange | null; of: Representation }
+  /** Its bytes have been found at another URL. */
+  | { type: "moved"; part: string; from: string; of: Representation }
   /** The part is complete. */
   | { type: "end"; part: string; size: number }
   /** Its first `bytes` have been flushed. */
@@ -18,6 +20,8 @@ export type JournalRecord =
 
 /** The last state of a part. */
 export interface PartState {
+  /** URL requested, without query. */
+  from: string;
   range: ByteRange | null;
   of: Representation;
   /** Bytes; `null`: not complete. */
@@ -55,14 +59,18 @@ function apply(record: JournalRecord, state: JournalState): void {
     state.boot = record.boot;
     for (const part of parts.values()) if (part.synced !== part.size) part.size = null;
   } else if (record.type === "begin") {
-    const { range, of } = record;
-    parts.set(record.part, { range, of, size: null, synced: 0 });
+    const { from, range, of } = record;
+    parts.set(record.part, { from, range, of, size: null, synced: 0 });
   } else if (record.type === "lost") {
     parts.delete(record.part);
   } else if (record.type !== "open") {
     const part = parts.get(record.part);
     if (part !== undefined && record.type === "end") part.size = record.size;
     if (part !== undefined && record.type === "synced") part.synced = record.bytes;
+    if (part !== undefined && record.type === "moved") {
+      part.from = record.from;
+      part.of = record.of;
+    }
   }
 }
 

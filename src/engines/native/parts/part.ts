@@ -1,4 +1,5 @@
 import type { ByteRange } from "../../../net/byte-range.ts";
+import type { HeadersFor } from "../../../net/client.ts";
 
 /** A resource, or a range of one, that is downloaded into one file. */
 export interface Part {
@@ -6,10 +7,14 @@ export interface Part {
   name: string;
   url: URL;
   range: ByteRange | null;
+  /** Most bytes that one request asks for; default all. */
+  chunkBytes?: number | undefined;
 }
 
 export interface FetchOptions {
   signal: AbortSignal;
+  /** Further header fields of each request. */
+  headers?: HeadersFor;
   /** Called for each response whose bytes are used, with the size of the complete part; `null`: unknown. */
   onTotal?: (bytes: number | null) => void;
   /** Called after each write; `PartStore.bytes` is then up to date. Must not throw. */

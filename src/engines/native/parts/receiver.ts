@@ -5,8 +5,8 @@ import type { Journal } from "./journal.ts";
 import { openPartWriter, type PartWriter } from "./part-writer.ts";
 import type { FetchOptions, Part } from "./part.ts";
 import type { Quota } from "./quota.ts";
-import { isSameRepresentation, representationOf } from "./representation.ts";
-import { beginPart, endPart, type StoredPart } from "./stored-part.ts";
+import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
+import { beginPart, endPart, movePart, type StoredPart } from "./stored-part.ts";
 
 export interface ReceiverDeps {
   journal: Journal;
@@ -31,21 +31,35 @@ export function createReceiver(
     onBytes?.();
   }
 
+  const from = withoutQuery(part.url);
+  const changedError = () => partError(part, "the resource has changed during the download");
+
+  /** The first bytes from another URL must be those that the file has. */
+  async function compare(bytes: Uint8Array, response: HttpResponse): Promise<void> {
+    const length = Math.min(bytes.length, stored.tail.length);
+    if (Buffer.compare(bytes.subarray(0, length), stored.tail.subarray(0, length)) !== 0) {
+      throw changedError();
+    }
+    stored.tail = stored.tail.subarray(length);
+    if (stored.tail.length > 0) return;
+    await movePart(stored, from, representationOf(response), journal);
+  }
+
   async function openWriter(response: HttpResponse, isResume: boolean): Promise<PartWriter> {
     const representation = representationOf(response);
     const hooks = { onWritten, onDone: response.release };
     if (isResume && response.status === 206) {
       if (
         stored.representation === null ||
-        !isSameRepresentation(stored.representation, representation)
+        !isSameRepresentation(stored.representation, representation, stored.from !== from)
       ) {
-        throw partError(part, "the resource has changed during the download");
+        throw changedError();
       }
       return openPartWriter(stored.path, stored.size, hooks);
     }
     const writer = await openPartWriter(stored.path, 0, hooks);
     quota.add(-stored.size);
-    await beginPart(stored, part.range, representation, journal).catch(async (error: unknown) => {
+    await beginPart(stored, part, representation, journal).catch(async (error: unknown) => {
       await writer.close();
       throw error;
     });
@@ -57,6 +71,7 @@ export function createReceiver(
     const cutter = createCutter(extent, part, isPartial);
     for await (const chunk of response.body) {
       const bytes = cutter.cut(chunk);
+      if (stored.from !== from) await compare(bytes, response);
       await quota.checkWrite(bytes.length, writer.pending);
       await writer.write(bytes);
       // The rest of the resource is not part of the range.

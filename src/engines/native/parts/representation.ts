@@ -17,7 +17,7 @@ export interface Representation {
 export function representationOf({ url, status, headers }: HttpResponse): Representation {
   const lastModified = dateOf(headers.get("last-modified"));
   return {
-    url: url.origin + url.pathname,
+    url: withoutQuery(url),
     etag: etagOf(headers.get("etag")),
     lastModified,
     isDateStrong: isEarlier(lastModified, dateOf(headers.get("date"))),
@@ -27,6 +27,11 @@ export function representationOf({ url, status, headers }: HttpResponse): Repres
         : lengthOf(headers.get("content-length")),
     contentType: headers.get("content-type")?.slice(0, 200) ?? null,
   };
+}
+
+/** Returns the URL without query and fragment, where tokens are. */
+export function withoutQuery({ origin, pathname }: URL): string {
+  return origin + pathname;
 }
 
 /** Whether a validator can show that the rest belongs to the same representation. */
@@ -43,12 +48,19 @@ export function ifRangeOf({ etag, lastModified, isDateStrong }: Representation):
 /**
  * Whether a response to a request for the rest continues the bytes of `before`. A strong ETag is enough;
  * with any other validator everything known must be equal.
+ *
+ * @param isMoved The rest was requested at another URL. The caller then compares bytes too: validators say
+ * nothing about two resources.
  */
-export function isSameRepresentation(before: Representation, now: Representation): boolean {
+export function isSameRepresentation(
+  before: Representation,
+  now: Representation,
+  isMoved: boolean,
+): boolean {
   const isTotalSame = before.total === now.total;
-  if (before.url !== now.url || before.etag !== now.etag) return false;
+  if ((!isMoved && before.url !== now.url) || before.etag !== now.etag) return false;
   if (before.etag !== null && isStrong(before.etag)) {
-    return isTotalSame || before.total === null || now.total === null;
+    return isTotalSame || (!isMoved && (before.total === null || now.total === null));
   }
   return isTotalSame && now.total !== null && before.lastModified === now.lastModified;
 }

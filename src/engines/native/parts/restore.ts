@@ -31,6 +31,7 @@ async function restore(part: StoredPart, recorded: PartState, isSameBoot: boolea
     const { size } = found;
     const trusted = isSameBoot ? size : Math.min(size, recorded.synced);
     if (trusted < size) await truncate(path, trusted);
+    part.from = recorded.from;
     part.range = recorded.range;
     part.representation = recorded.of;
     part.size = trusted;

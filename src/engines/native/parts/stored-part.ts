@@ -1,16 +1,23 @@
+import { open } from "node:fs/promises";
+import { noFollow } from "../../../files/no-follow.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { Journal } from "./journal.ts";
-import type { Representation } from "./representation.ts";
+import type { Part } from "./part.ts";
+import { type Representation, withoutQuery } from "./representation.ts";
 
 /** The state of a part in its folder. */
 export interface StoredPart {
   readonly name: string;
   readonly path: string;
+  /** URL that its bytes were requested at, without query. */
+  from: string;
   range: ByteRange | null;
   /** That of its bytes; `null`: the next response restarts the part. */
   representation: Representation | null;
   /** Bytes in the file. */
   size: number;
+  /** What the file has after them: the next response must begin with it. */
+  tail: Uint8Array;
   /** Bytes flushed to the disk. */
   synced: number;
   isComplete: boolean;
@@ -18,13 +25,17 @@ export interface StoredPart {
   generation: number;
 }
 
+const noBytes = new Uint8Array();
+
 export function createStoredPart(name: string, path: string): StoredPart {
   return {
     name,
     path,
+    from: "",
     range: null,
     representation: null,
     size: 0,
+    tail: noBytes,
     synced: 0,
     isComplete: false,
     generation: 0,
@@ -50,16 +61,52 @@ export function invalidate(stored: StoredPart): void {
 /** Restarts a part whose file was emptied. The file must not be written before this resolves. */
 export async function beginPart(
   stored: StoredPart,
-  range: ByteRange | null,
+  { url, range }: Part,
   representation: Representation,
   journal: Journal,
 ): Promise<void> {
   const wasSynced = stored.synced > 0;
-  Object.assign(stored, { range, representation, size: 0, synced: 0, isComplete: false });
+  const from = withoutQuery(url);
+  Object.assign(stored, { from, range, representation, size: 0, synced: 0, isComplete: false });
+  stored.tail = noBytes;
   stored.generation += 1;
-  await journal.add({ type: "begin", part: stored.name, range, of: representation });
+  await journal.add({ type: "begin", part: stored.name, from, range, of: representation });
   // Otherwise the `synced` record of the old bytes could make new ones trusted.
   if (wasSynced) await journal.sync();
+}
+
+/** Bytes that a response from another URL must repeat. */
+const tailBytes = 4096;
+
+/**
+ * Takes back the last bytes of a part that is now at another URL: the next response must begin with them.
+ * Returns how many they are. They stay in the file.
+ */
+export async function reopenPart(stored: StoredPart): Promise<number> {
+  const length = Math.min(stored.size, tailBytes);
+  await using file = await open(stored.path, noFollow.read);
+  const { buffer, bytesRead } = await file.read(
+    Buffer.alloc(length),
+    0,
+    length,
+    stored.size - length,
+  );
+  stored.tail = buffer.subarray(0, bytesRead);
+  stored.size -= length;
+  stored.synced = Math.min(stored.synced, stored.size);
+  stored.isComplete = false;
+  return length;
+}
+
+/** Records that the bytes of the part have been found at the URL `from`. */
+export async function movePart(
+  stored: StoredPart,
+  from: string,
+  representation: Representation,
+  journal: Journal,
+): Promise<void> {
+  Object.assign(stored, { from, representation });
+  await journal.add({ type: "moved", part: stored.name, from, of: representation });
 }
 
 /** Records that the part is complete. */
