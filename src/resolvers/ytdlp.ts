@@ -9,7 +9,14 @@ import { listDashFormats } from "./ytdlp/dash-formats.ts";
 import { findMissingFormatsError } from "./ytdlp/failures.ts";
 import { readFormats } from "./ytdlp/formats.ts";
 import { asDict, asText } from "./ytdlp/info-dict.ts";
-import { type Facts, readNothing, readPlaylist, readVideo, videoOf } from "./ytdlp/page-info.ts";
+import {
+  type Facts,
+  isGuess,
+  readNothing,
+  readPlaylist,
+  readVideo,
+  videoOf,
+} from "./ytdlp/page-info.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "./ytdlp/yt-dlp.ts";
 
 export interface YtDlpResolverOptions {
@@ -75,6 +82,10 @@ export function createYtDlpResolver({
   async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
     const { signal, forDownload = false } = context;
     const dict = asDict(info);
+    if (isGuess(dict, url)) {
+      const what = "neither a web page nor media that yt-dlp knows";
+      throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);
+    }
     const video = videoOf(dict);
     if (video === null) return readPlaylist(dict, url);
     const steps = readFormats(video, url, { allFragments: forDownload });

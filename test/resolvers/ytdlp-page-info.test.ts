@@ -166,6 +166,14 @@ describe("the yt-dlp resolver", () => {
     });
   });
 
+  it("rejects with upstream_invalid for what the generic extractor only guesses to be a file", async () => {
+    const { formats: _, ...dict } = videoDict({
+      ...fileDict({ url: pageUrl }),
+      extractor: "generic",
+    });
+    await expect(readRecorded(dict)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+
   it("rejects with the other errors of yt-dlp", async () => {
     const error = new ServiceError("login_required", "the site demands a login");
     await expect(readRecorded(error)).rejects.toBe(error);

@@ -25,6 +25,13 @@ const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "c
 /** The extractors for any page: they state the host as uploader and `Last-Modified` as upload time. */
 const genericExtractors: ReadonlySet<string> = new Set(["generic", "html5"]);
 
+/** Whether the generic extractor takes a response for a file only because it is no web page. */
+export function isGuess(info: InfoDict, url: URL): boolean {
+  const file = tryParseUrl(asText(info["url"]), url);
+  const isListed = "formats" in info;
+  return info["extractor"] === "generic" && !isListed && file !== null && isSamePage(file, url);
+}
+
 /**
  * Returns the video that an info dict is about: the dict itself, or the only entry of a playlist if it is a
  * video on the playlist's own page. `null`: it is a playlist.
