@@ -49,7 +49,7 @@ export interface HttpClientOptions {
 }
 
 /** Longest wait for a lookup: the system's resolver may take its 5 s to turn to a second server. */
-const maxLookupMs = 8_000;
+export const maxLookupMs = 8_000;
 
 /** Redirects that one `get` follows. */
 const maxRedirects = 5;
