@@ -44,7 +44,7 @@ export interface ExtractRequest {
   /** URL of the proxy for this extraction, with its credential. */
   proxy: string;
   proxyPort: number;
-  /** Path of the JavaScript runtime. */
+  /** Path of the Node to run sites' scripts with; empty: none. */
   node: string;
   /** File of cookies in Netscape format; empty: none. */
   cookiesFile: string;

@@ -63,6 +63,8 @@ const maxRunBytes = 64 * MiB;
 const maxAnswerBytes = 32 * MiB;
 const limits = { cpuS: 20, memoryMiB: 1024 };
 const maxSocketTimeoutS = 15;
+/** The first version of Landlock with rules for TCP. */
+const leastLandlock = 4;
 
 /**
  * Starts yt-dlp, which loads in the background; the first calls wait for it. Returns undefined if `path` is
@@ -77,7 +79,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   try {
     const installation = await findInstallation(path, searchPath);
     if (installation === undefined) {
-      logger.info(`no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
+      logger.info({ searchPath }, `no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
       return undefined;
     }
     const start = () => startAgain(installation, options);
@@ -87,7 +89,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     if (path !== "") throw new Error(`YTDLP ${reason}, got ${JSON.stringify(path)}`, { cause });
-    logger.warn(`the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
+    logger.warn({ searchPath }, `the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
     return undefined;
   }
 }
@@ -124,8 +126,9 @@ function report(server: ForkServer, { script }: Installation, logger: Logger): v
   if (days !== undefined) {
     logger.warn({ version, days }, "yt-dlp is old: sites change, update it (pipx upgrade yt-dlp)");
   }
-  if (landlock < 4) {
+  if (landlock < leastLandlock) {
     logger.warn(
+      { landlock },
       "this kernel has no Landlock for TCP (Linux 6.7): only Python's own checks keep yt-dlp to the proxy",
     );
   }
@@ -142,7 +145,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       url: withoutSmuggled(url),
       proxy: proxyRun.url,
       proxyPort: proxy.port,
-      node: process.execPath,
+      node: nodeFor(server),
       cookiesFile,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
       maxBytes: maxAnswerBytes,
@@ -182,6 +185,12 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
 
     close: () => supervisor.close(),
   };
+}
+
+/** Before Node 25 its permissions do not cover the network, so that a site's script needs Landlock around it. */
+function nodeFor({ landlock }: ForkServer): string {
+  const [major = 0] = process.versions.node.split(".").map(Number);
+  return landlock >= leastLandlock || major >= 25 ? process.execPath : "";
 }
 
 /** Removes what only yt-dlp itself puts into a fragment, to tell an extractor how to send requests. */
