@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import type { Logger } from "pino";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
@@ -31,7 +31,7 @@ const replaceIntervalMs = 5_000;
  */
 export async function openSupervisor(
   start: () => Promise<ForkServer>,
-  logger: Logger,
+  logger: Pick<BaseLogger, "info" | "warn">,
 ): Promise<Supervisor> {
   let current = await start();
   let installed = await fileMark(current.versionFile);
@@ -39,6 +39,7 @@ export async function openSupervisor(
   let isClosed = false;
   let delayMs = firstDelayMs;
   let timer: NodeJS.Timeout | undefined;
+  let restarting: Promise<void> | undefined;
   let replacing: Promise<void> | undefined;
   let lastReplacedAt = -Infinity;
   void watch(current);
@@ -55,7 +56,9 @@ export async function openSupervisor(
 
   function restartLater(reason: string): void {
     logger.warn({ reason, delayMs }, "yt-dlp's process has ended; restarting");
-    timer = setTimeout(() => void restart(), delayMs);
+    timer = setTimeout(() => {
+      restarting = restart();
+    }, delayMs);
     delayMs = Math.min(maxDelayMs, Math.max(1_000, delayMs * 2));
   }
 
@@ -69,7 +72,7 @@ export async function openSupervisor(
 
   async function useAnother(): Promise<void> {
     const next = await start();
-    if (isClosed) return next.end("it is closed");
+    if (isClosed) return await next.end("it is closed");
     installed = await fileMark(next.versionFile);
     current = next;
     isRunning = true;
@@ -107,7 +110,7 @@ export async function openSupervisor(
     async close() {
       isClosed = true;
       clearTimeout(timer);
-      await current.end("it is closed");
+      await Promise.all([current.end("it is closed"), restarting, replacing]);
     },
   };
 }

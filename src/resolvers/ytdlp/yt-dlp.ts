@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
-import type { Logger } from "pino";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
 import { startDeadline } from "../../net/deadline.ts";
-import type { GuardedProxy, ProxyRun } from "../../net/guarded-proxy.ts";
+import type { GuardedProxy } from "../../net/guarded-proxy.ts";
 import { createHostSlots } from "../../net/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
@@ -54,7 +54,7 @@ export interface YtDlpOptions {
   /** Longest extraction, milliseconds; waiting for others does not count. */
   timeoutMs: number;
   proxy: Pick<GuardedProxy, "port" | "openRun">;
-  logger: Logger;
+  logger: Pick<BaseLogger, "info" | "warn">;
 }
 
 const MiB = 1024 * 1024;
@@ -119,7 +119,11 @@ async function startAgain(
 }
 
 /** Says once what is found and what is wrong with it. */
-function report(server: ForkServer, { script }: Installation, logger: Logger): void {
+function report(
+  server: ForkServer,
+  { script }: Installation,
+  logger: YtDlpOptions["logger"],
+): void {
   const { version, landlock } = server;
   logger.info({ version, path: script }, "using yt-dlp");
   const days = findExcessiveAge(version, Date.now());
@@ -138,9 +142,10 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const { cookiesFile, concurrency, timeoutMs, proxy } = options;
   const slots = createHostSlots(concurrency);
 
-  async function extractBy(proxyRun: ProxyRun, url: URL, signal: AbortSignal): Promise<unknown> {
-    const what = `yt-dlp for ${urlForMessage(url)}`;
+  /** Extracts with a run of the proxy, whose error tells more than what yt-dlp makes of it. */
+  async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
     const server = await supervisor.acquire();
+    const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
     const request = {
       url: withoutSmuggled(url),
       proxy: proxyRun.url,
@@ -151,7 +156,14 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       maxBytes: maxAnswerBytes,
       limits,
     };
-    return readAnswer(await server.extract(request, signal), what);
+    try {
+      return readAnswer(await server.extract(request, signal), what);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw proxyRun.error ?? error;
+    } finally {
+      proxyRun.close();
+    }
   }
 
   return {
@@ -164,20 +176,19 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       const server = await supervisor.acquire();
       const result = await server.find(withoutSmuggled(url), signal);
       if ("name" in result) return result.name;
-      throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
+      throw new ServiceError(
+        "upstream_invalid",
+        `yt-dlp for ${urlForMessage(url)}: ${result.failure}`,
+      );
     },
 
     async extract(url, { signal }) {
+      const what = `yt-dlp for ${urlForMessage(url)}`;
       const release = await slots.acquire("", signal);
-      const deadline = startDeadline(signal, timeoutMs, `yt-dlp for ${urlForMessage(url)}`);
-      const proxyRun = proxy.openRun({ signal: deadline.signal, maxBytes: maxRunBytes });
+      const deadline = startDeadline(signal, timeoutMs, what);
       try {
-        return await extractBy(proxyRun, url, deadline.signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        throw proxyRun.error ?? error;
+        return await extractNow(url, what, deadline.signal);
       } finally {
-        proxyRun.close();
         deadline.end();
         release();
       }

@@ -47,9 +47,12 @@ def extract(request, cookies):
     except BaseException as error:
         answer = {'failure': _describe(error)}
     text = json.dumps(answer, allow_nan=False)
-    if len(text) > request['maxBytes']:
-        text = json.dumps({'failure': {'errors': ['AnswerTooLarge'], 'expected': True, 'message': ''}})
-    return text.encode()
+    return text.encode() if len(text) <= request['maxBytes'] else failure('AnswerTooLarge', '')
+
+
+def failure(name, message):
+    """Returns the answer of an extraction that failed outside of yt-dlp."""
+    return json.dumps({'failure': {'errors': [name], 'status': None, 'expected': False, 'message': message}}).encode()
 
 
 def _options(request, cookies, logger):

@@ -213,8 +213,7 @@ def _answer(parent, request):
                 cookies = file.read()
         sandbox.confine(parent, request['proxyPort'], request['node'], request['limits'])
     except Exception as error:
-        message = f'{type(error).__name__}: {error}'
-        return json.dumps({'failure': {'errors': ['SetUpError'], 'expected': False, 'message': message}}).encode()
+        return extraction.failure('SetUpError', f'{type(error).__name__}: {error}')
     return extraction.extract(request, cookies)
 
 

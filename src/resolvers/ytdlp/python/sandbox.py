@@ -101,7 +101,8 @@ def _create_audit_hook(port, node):
     def hook(event, arguments):
         if event == 'open':
             path, _, flags = arguments
-            is_allowed = not flags & _WRITE_FLAGS or path == os.devnull
+            # A number is a file that is open already: the pipes to Node.
+            is_allowed = not flags & _WRITE_FLAGS or path == os.devnull or isinstance(path, int)
         elif event == 'socket.connect':
             is_allowed = arguments[1] == ('127.0.0.1', port)
         elif event == 'socket.getaddrinfo':
