@@ -17,7 +17,7 @@ const Hello = Type.Object({
 
 /** A Python process that has yt-dlp in memory and forks one for each extraction. */
 export interface ForkServer extends Static<typeof Hello> {
-  /** Resolves with the reason once the process has ended, and what it started with it. */
+  /** Resolves with the reason once the process has ended and what it started has been killed. */
   readonly ended: Promise<string>;
   /**
    * Returns which extractor suits a URL.

@@ -198,7 +198,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       expect(pids).toHaveLength(2);
       await other.ytDlp.close();
       await other.ytDlp.close();
-      expect(pids.filter(isRunning)).toEqual([]);
+      await vi.waitUntil(() => !pids.some(isRunning), 1_000);
       expect(await running).toMatchObject({ code: "unavailable" });
       await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
         code: "unavailable",
