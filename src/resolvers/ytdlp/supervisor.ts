@@ -3,7 +3,7 @@ import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
-/** Has one fork server running. */
+/** Has a fork server running, and old ones until their last calls are over. */
 export interface Supervisor {
   /** The fork server of the latest successful start. */
   readonly current: ForkServer;
@@ -33,6 +33,7 @@ export async function openSupervisor(
   start: () => Promise<ForkServer>,
   logger: Pick<BaseLogger, "info" | "warn">,
 ): Promise<Supervisor> {
+  const servers = new Set<ForkServer>();
   let current = await start();
   let installed = await fileMark(current.versionFile);
   let isRunning = true;
@@ -47,7 +48,9 @@ export async function openSupervisor(
   /** Waits for the end of `server` and restarts it, unless another has taken its place. */
   async function watch(server: ForkServer): Promise<void> {
     const startedAt = performance.now();
+    servers.add(server);
     const reason = await server.ended;
+    servers.delete(server);
     if (server !== current || isClosed) return;
     isRunning = false;
     if (performance.now() - startedAt >= stableMs) delayMs = firstDelayMs;
@@ -63,6 +66,8 @@ export async function openSupervisor(
   }
 
   async function restart(): Promise<void> {
+    // A new version may have been started instead.
+    if (isRunning) return;
     try {
       await useAnother();
     } catch (error) {
@@ -110,7 +115,8 @@ export async function openSupervisor(
     async close() {
       isClosed = true;
       clearTimeout(timer);
-      await Promise.all([current.end("it is closed"), restarting, replacing]);
+      const ending = [...servers].map((server) => server.end("it is closed"));
+      await Promise.all([...ending, restarting, replacing]);
     },
   };
 }
