@@ -35,6 +35,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
   const calls = new Map<number, { onFrame(frame: Frame): void; reject(error: unknown): void }>();
   const waiting = new Set<() => void>();
   let lastId = 0;
+  let endReason: string | undefined;
 
   function send(message: object): void {
     server.socket.write(`${JSON.stringify(message)}\n`);
@@ -47,6 +48,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
   return {
     async run<T extends object>(request: object, { signal, onFrame, limitMs }: CallOptions<T>) {
       await untilAborted(loaded, signal);
+      if (endReason !== undefined) throw endedError(endReason);
       const id = (lastId += 1);
       const result = Promise.withResolvers<T>();
       let timer = limitMs === undefined ? undefined : limit(limitMs);
@@ -64,19 +66,24 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
       signal.addEventListener("abort", onAbort);
       send({ ...request, id });
       try {
-        return await result.promise;
+        const value = await result.promise;
+        signal.throwIfAborted();
+        return value;
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
       } finally {
         clearTimeout(timer);
         signal.removeEventListener("abort", onAbort);
         calls.delete(id);
         if (calls.size === 0) for (const onIdle of waiting) onIdle();
-        signal.throwIfAborted();
       }
     },
 
     receive: (frame) => calls.get(frame.id)?.onFrame(frame),
 
     reject(reason) {
+      endReason = reason;
       for (const { reject } of calls.values()) reject(endedError(reason));
     },
 

@@ -18,12 +18,12 @@ export type Failure = Static<typeof Failure>;
 const reasons: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/\bdrm\b/i, "drm_protected", "the medium is protected with DRM"],
   [
-    /geo[- ]?(restrict|block)|(in|from|to|for) (your|this|the) (country|region|location|territory)|only available in|outside (of )?(the|your)/i,
+    /geo[- ]?(restrict|block)|(in|from|to|for) (your|this|the) (country|region|location|territory)|only available (in|to) (certain|some|the|your)|outside (of )?(the|your)/i,
     "geo_restricted",
     "the site does not serve it in this country",
   ],
   [
-    /log(ged)?[- ]?in\b|login|sign(ed)?[- ]in|registered users|private (video|content|account|playlist)|(is|are|has been|was) (set to )?private|password|cookies|not a (ro)?bot|captcha|(confirm|verify) (your )?age|age[- ]?(restrict|gat|verif|limit)|inappropriate for some|subscri(ber|ption)|premium|members?[- ]only|account/i,
+    /log(ged)?[- ]?in\b|login|sign(ed)?[- ]in|registered users|private (video|content|account|playlist)|(is|are|has been|was) (set to )?private|password|cookies|not a (ro)?bot|captcha|(confirm|verify) (your )?age|age[- ]?(restrict|gat|verif|limit)|inappropriate for some|subscri(ber|ption)|premium|members?[- ]only|(your|an) account|account (is )?(needed|required)/i,
     "login_required",
     "the site demands a login",
   ],
@@ -103,8 +103,7 @@ export function findMissingFormatsError(info: unknown, what: string): ServiceErr
   if (typeof info !== "object" || info === null) return undefined;
   const fields: Readonly<Record<string, unknown>> = { ...info };
   const fail = (code: ErrorCode, rule: string) => new ServiceError(code, `${what}: ${rule}`);
-  if (fields["_has_drm"] === true)
-    return fail("drm_protected", "the medium is protected with DRM");
+  if (fields["_has_drm"] === true) return fail("drm_protected", "the medium is protected with DRM");
   if (fields["live_status"] === "is_upcoming")
     return fail("live_stream", "the stream has not begun");
   const warnings = Array.isArray(fields["_warnings"]) ? fields["_warnings"] : [];

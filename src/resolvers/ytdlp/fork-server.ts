@@ -17,7 +17,7 @@ const Hello = Type.Object({
 
 /** A Python process that has yt-dlp in memory and forks one for each extraction. */
 export interface ForkServer extends Static<typeof Hello> {
-  /** Resolves with the reason once the process has ended, and what it started with it. */
+  /** Resolves with the reason once the process has ended and what it started has been killed. */
   readonly ended: Promise<string>;
   /**
    * Returns which extractor suits a URL.
@@ -44,7 +44,7 @@ export interface ExtractRequest {
   /** URL of the proxy for this extraction, with its credential. */
   proxy: string;
   proxyPort: number;
-  /** Path of the JavaScript runtime. */
+  /** Path of the Node to run sites' scripts with; empty: none. */
   node: string;
   /** File of cookies in Netscape format; empty: none. */
   cookiesFile: string;

@@ -39,13 +39,12 @@ export function readFrames(
 }
 
 function takeFrame(bytes: Buffer): Frame | undefined {
-  if (bytes.length < headBytes) return undefined;
   const kind = bytes.toString("latin1", 0, 1);
+  if (/[^A-Z]/.test(kind)) throw new Error("it sent something else than frames");
+  if (bytes.length < headBytes) return undefined;
   const id = bytes.readUInt32BE(1);
   const length = bytes.readUInt32BE(5);
-  if (!/[A-Z]/.test(kind) || length > maxPayloadBytes) {
-    throw new Error("it sent something else than frames");
-  }
+  if (length > maxPayloadBytes) throw new Error(`it sent a frame of ${length} bytes`);
   if (bytes.length < headBytes + length) return undefined;
   return { kind, id, payload: bytes.subarray(headBytes, headBytes + length) };
 }

@@ -12,6 +12,8 @@ export interface PythonProcess {
 }
 
 const maxErrorLength = 2_000;
+/** Longest wait for the error output of a process that has ended. */
+const lastOutputMs = 50;
 
 /** Starts a program with PATH as its only variable, and no input or output but the socket. */
 export function startPython(
@@ -32,15 +34,19 @@ export function startPython(
   child.on("error", (error) => {
     if (child.pid === undefined) ended.resolve(error.message);
   });
-  // Not "close": another process may still hold the error output.
-  child.once("exit", (code, signal) => {
-    const last = errorOutput.trimEnd().split("\n").at(-1) ?? "";
-    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    ended.resolve(killReason ?? (last === "" ? how : `${how}: ${last}`));
-  });
   const [, , , pipe] = child.stdio;
   const socket = pipe instanceof Socket ? pipe : new Socket();
   socket.on("error", () => {});
+  const onEnd = () => {
+    const last = errorOutput.trimEnd().split("\n").at(-1) ?? "";
+    const { signalCode, exitCode } = child;
+    const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
+    child.stderr?.destroy();
+    socket.destroy();
+    ended.resolve(killReason ?? (last === "" ? how : `${how}: ${last}`));
+  };
+  // Another process may hold the error output: "close" would wait for that.
+  child.once("exit", () => setTimeout(onEnd, lastOutputMs)).once("close", onEnd);
   return {
     socket,
     ended: ended.promise,

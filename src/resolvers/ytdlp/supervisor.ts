@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
-import type { Logger } from "pino";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
-/** Has one fork server running. */
+/** Has a fork server running, and old ones until their last calls are over. */
 export interface Supervisor {
   /** The fork server of the latest successful start. */
   readonly current: ForkServer;
@@ -31,14 +31,16 @@ const replaceIntervalMs = 5_000;
  */
 export async function openSupervisor(
   start: () => Promise<ForkServer>,
-  logger: Logger,
+  logger: Pick<BaseLogger, "info" | "warn">,
 ): Promise<Supervisor> {
+  const servers = new Set<ForkServer>();
   let current = await start();
   let installed = await fileMark(current.versionFile);
   let isRunning = true;
   let isClosed = false;
   let delayMs = firstDelayMs;
   let timer: NodeJS.Timeout | undefined;
+  let restarting: Promise<void> | undefined;
   let replacing: Promise<void> | undefined;
   let lastReplacedAt = -Infinity;
   void watch(current);
@@ -46,7 +48,9 @@ export async function openSupervisor(
   /** Waits for the end of `server` and restarts it, unless another has taken its place. */
   async function watch(server: ForkServer): Promise<void> {
     const startedAt = performance.now();
+    servers.add(server);
     const reason = await server.ended;
+    servers.delete(server);
     if (server !== current || isClosed) return;
     isRunning = false;
     if (performance.now() - startedAt >= stableMs) delayMs = firstDelayMs;
@@ -55,11 +59,15 @@ export async function openSupervisor(
 
   function restartLater(reason: string): void {
     logger.warn({ reason, delayMs }, "yt-dlp's process has ended; restarting");
-    timer = setTimeout(() => void restart(), delayMs);
+    timer = setTimeout(() => {
+      restarting = restart();
+    }, delayMs);
     delayMs = Math.min(maxDelayMs, Math.max(1_000, delayMs * 2));
   }
 
   async function restart(): Promise<void> {
+    // A new version may have been started instead.
+    if (isRunning) return;
     try {
       await useAnother();
     } catch (error) {
@@ -69,7 +77,7 @@ export async function openSupervisor(
 
   async function useAnother(): Promise<void> {
     const next = await start();
-    if (isClosed) return next.end("it is closed");
+    if (isClosed) return await next.end("it is closed");
     installed = await fileMark(next.versionFile);
     current = next;
     isRunning = true;
@@ -107,7 +115,8 @@ export async function openSupervisor(
     async close() {
       isClosed = true;
       clearTimeout(timer);
-      await current.end("it is closed");
+      const ending = [...servers].map((server) => server.end("it is closed"));
+      await Promise.all([...ending, restarting, replacing]);
     },
   };
 }

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
-import type { Logger } from "pino";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
 import { startDeadline } from "../../net/deadline.ts";
-import type { GuardedProxy, ProxyRun } from "../../net/guarded-proxy.ts";
+import type { GuardedProxy } from "../../net/guarded-proxy.ts";
 import { createHostSlots } from "../../net/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
@@ -54,7 +54,7 @@ export interface YtDlpOptions {
   /** Longest extraction, milliseconds; waiting for others does not count. */
   timeoutMs: number;
   proxy: Pick<GuardedProxy, "port" | "openRun">;
-  logger: Logger;
+  logger: Pick<BaseLogger, "info" | "warn">;
 }
 
 const MiB = 1024 * 1024;
@@ -63,6 +63,8 @@ const maxRunBytes = 64 * MiB;
 const maxAnswerBytes = 32 * MiB;
 const limits = { cpuS: 20, memoryMiB: 1024 };
 const maxSocketTimeoutS = 15;
+/** The first version of Landlock with rules for TCP. */
+const leastLandlock = 4;
 
 /**
  * Starts yt-dlp, which loads in the background; the first calls wait for it. Returns undefined if `path` is
@@ -77,7 +79,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   try {
     const installation = await findInstallation(path, searchPath);
     if (installation === undefined) {
-      logger.info(`no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
+      logger.info({ searchPath }, `no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
       return undefined;
     }
     const start = () => startAgain(installation, options);
@@ -87,7 +89,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     if (path !== "") throw new Error(`YTDLP ${reason}, got ${JSON.stringify(path)}`, { cause });
-    logger.warn(`the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
+    logger.warn({ searchPath }, `the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
     return undefined;
   }
 }
@@ -117,15 +119,20 @@ async function startAgain(
 }
 
 /** Says once what is found and what is wrong with it. */
-function report(server: ForkServer, { script }: Installation, logger: Logger): void {
+function report(
+  server: ForkServer,
+  { script }: Installation,
+  logger: YtDlpOptions["logger"],
+): void {
   const { version, landlock } = server;
   logger.info({ version, path: script }, "using yt-dlp");
   const days = findExcessiveAge(version, Date.now());
   if (days !== undefined) {
     logger.warn({ version, days }, "yt-dlp is old: sites change, update it (pipx upgrade yt-dlp)");
   }
-  if (landlock < 4) {
+  if (landlock < leastLandlock) {
     logger.warn(
+      { landlock },
       "this kernel has no Landlock for TCP (Linux 6.7): only Python's own checks keep yt-dlp to the proxy",
     );
   }
@@ -135,20 +142,28 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const { cookiesFile, concurrency, timeoutMs, proxy } = options;
   const slots = createHostSlots(concurrency);
 
-  async function extractBy(proxyRun: ProxyRun, url: URL, signal: AbortSignal): Promise<unknown> {
-    const what = `yt-dlp for ${urlForMessage(url)}`;
+  /** Extracts with a run of the proxy, whose error tells more than what yt-dlp makes of it. */
+  async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
     const server = await supervisor.acquire();
+    const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
     const request = {
       url: withoutSmuggled(url),
       proxy: proxyRun.url,
       proxyPort: proxy.port,
-      node: process.execPath,
+      node: nodeFor(server),
       cookiesFile,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
       maxBytes: maxAnswerBytes,
       limits,
     };
-    return readAnswer(await server.extract(request, signal), what);
+    try {
+      return readAnswer(await server.extract(request, signal), what);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw proxyRun.error ?? error;
+    } finally {
+      proxyRun.close();
+    }
   }
 
   return {
@@ -161,20 +176,19 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       const server = await supervisor.acquire();
       const result = await server.find(withoutSmuggled(url), signal);
       if ("name" in result) return result.name;
-      throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
+      throw new ServiceError(
+        "upstream_invalid",
+        `yt-dlp for ${urlForMessage(url)}: ${result.failure}`,
+      );
     },
 
     async extract(url, { signal }) {
+      const what = `yt-dlp for ${urlForMessage(url)}`;
       const release = await slots.acquire("", signal);
-      const deadline = startDeadline(signal, timeoutMs, `yt-dlp for ${urlForMessage(url)}`);
-      const proxyRun = proxy.openRun({ signal: deadline.signal, maxBytes: maxRunBytes });
+      const deadline = startDeadline(signal, timeoutMs, what);
       try {
-        return await extractBy(proxyRun, url, deadline.signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        throw proxyRun.error ?? error;
+        return await extractNow(url, what, deadline.signal);
       } finally {
-        proxyRun.close();
         deadline.end();
         release();
       }
@@ -182,6 +196,12 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
 
     close: () => supervisor.close(),
   };
+}
+
+/** Before Node 25 its permissions do not cover the network, so that a site's script needs Landlock around it. */
+function nodeFor({ landlock }: ForkServer): string {
+  const [major = 0] = process.versions.node.split(".").map(Number);
+  return landlock >= leastLandlock || major >= 25 ? process.execPath : "";
 }
 
 /** Removes what only yt-dlp itself puts into a fragment, to tell an extractor how to send requests. */

@@ -30,7 +30,7 @@ class _WarningList:
 def warm_up():
     """Extracts a page of its own without a request: later ones find modules loaded and patterns compiled."""
     page = '<title>A</title><video src="http://127.0.0.1/a.mp4"></video>'
-    request = {'url': f'data:text/html,{page}', 'socketTimeoutS': 1, 'node': '/nonexistent', 'maxBytes': 100_000}
+    request = {'url': f'data:text/html,{page}', 'socketTimeoutS': 1, 'node': '', 'maxBytes': 100_000}
     extract(request | {'proxy': 'http://127.0.0.1:9'}, None)
 
 
@@ -47,9 +47,12 @@ def extract(request, cookies):
     except BaseException as error:
         answer = {'failure': _describe(error)}
     text = json.dumps(answer, allow_nan=False)
-    if len(text) > request['maxBytes']:
-        text = json.dumps({'failure': {'errors': ['AnswerTooLarge'], 'expected': True, 'message': ''}})
-    return text.encode()
+    return text.encode() if len(text) <= request['maxBytes'] else failure('AnswerTooLarge', '')
+
+
+def failure(name, message):
+    """Returns the answer of an extraction that failed outside of yt-dlp."""
+    return json.dumps({'failure': {'errors': [name], 'status': None, 'expected': False, 'message': message}}).encode()
 
 
 def _options(request, cookies, logger):
@@ -67,7 +70,7 @@ def _options(request, cookies, logger):
         'retries': 1,
         'extractor_retries': 1,
         'proxy': request['proxy'],
-        'js_runtimes': {'node': {'path': request['node']}},
+        'js_runtimes': {'node': {'path': request['node']}} if request['node'] else {},
         # yt-dlp saves its cookies where it read them: into this text, which ends with the process.
         'cookiefile': None if cookies is None else io.StringIO(cookies),
         # No program of others: they may know nothing of the proxy.

@@ -211,10 +211,9 @@ def _answer(parent, request):
         if request['cookiesFile']:
             with open(request['cookiesFile'], encoding='utf-8') as file:
                 cookies = file.read()
-        sandbox.confine(parent, request['proxyPort'], [request['node']], request['limits'])
+        sandbox.confine(parent, request['proxyPort'], request['node'], request['limits'])
     except Exception as error:
-        message = f'{type(error).__name__}: {error}'
-        return json.dumps({'failure': {'errors': ['SetUpError'], 'expected': False, 'message': message}}).encode()
+        return extraction.failure('SetUpError', f'{type(error).__name__}: {error}')
     return extraction.extract(request, cookies)
 
 

@@ -35,16 +35,16 @@ def landlock_version():
     return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG))
 
 
-def confine(parent, port, programs, limits):
+def confine(parent, port, node, limits):
     """
     Confines this process, whose parent is `parent`, for good: TCP connections to 127.0.0.1:`port` only, no
-    file written, no program started but `programs`. The kernel's part also holds for programs it starts.
+    file written, no program started but `node`, without permissions. The kernel's part also holds for `node`.
     """
     _die_with(parent)
     _limit_resources(limits)
     if landlock_version() >= 4:
         _restrict_by_landlock(port)
-    sys.addaudithook(_create_audit_hook(port, frozenset(programs)))
+    sys.addaudithook(_create_audit_hook(port, node))
 
 
 def _die_with(parent):
@@ -95,13 +95,14 @@ _FORBIDDEN = frozenset((
 ))
 
 
-def _create_audit_hook(port, programs):
+def _create_audit_hook(port, node):
     """Returns a hook that stops what Python code does; events are listed in Python's "Audit events table"."""
 
     def hook(event, arguments):
         if event == 'open':
             path, _, flags = arguments
-            is_allowed = not flags & _WRITE_FLAGS or path == os.devnull
+            # A number is a file that is open already: the pipes to Node.
+            is_allowed = not flags & _WRITE_FLAGS or path == os.devnull or isinstance(path, int)
         elif event == 'socket.connect':
             is_allowed = arguments[1] == ('127.0.0.1', port)
         elif event == 'socket.getaddrinfo':
@@ -109,11 +110,19 @@ def _create_audit_hook(port, programs):
         elif event == 'socket.sendmsg':
             is_allowed = arguments[1] is None
         elif event == 'subprocess.Popen':
-            executable, command = arguments[:2]
-            is_allowed = (executable or command[0]) in programs
+            is_allowed = _is_harmless(*arguments[:2], node)
         else:
             is_allowed = event not in _FORBIDDEN
         if not is_allowed:
             raise PermissionError(f'the sandbox of yt-dlp forbids {event}')
 
     return hook
+
+
+def _is_harmless(executable, command, node):
+    """Whether a command is the Node that yt-dlp starts for a site's script: no files, programs or network."""
+    command = list(map(os.fsdecode, command))
+    if executable != node or command[:1] != [node]:
+        return False
+    options = [option for option in command[1:] if not option.startswith('--v8-flags=')]
+    return options in (['--version'], ['--permission', '-'])
