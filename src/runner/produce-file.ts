@@ -54,9 +54,9 @@ export async function produceFile(
   const folder = await files.openWorkFolder(task.id);
   signal.throwIfAborted();
   const { target, download } = await downloadTarget(first, {
-    download: ({ page: { webpage_url }, choice }) => {
+    download(current) {
       const limits = { maxBytes: maxFileBytes, maxLiveS };
-      const job = { ...choice, pageUrl: webpage_url, folder, ...limits };
+      const job = { ...current.choice, pageUrl: pageUrlOf(current.page), folder, ...limits };
       return engine.download(job, { signal, onProgress: progress.report });
     },
     async refresh({ choice }) {
@@ -94,6 +94,14 @@ function choose(
   before: FormatChoice | null,
 ): FormatChoice {
   return (before && findAgain(before, page, options)) ?? chooseFormat(page, options);
+}
+
+/**
+ * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
+ * page from another host. The canonical URL may have another scheme than the page and its media.
+ */
+function pageUrlOf({ url, webpage_url }: ResolvedPage): string {
+  return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {

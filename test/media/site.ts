@@ -63,10 +63,11 @@ export async function startSite(
     const { headers } = request;
     site.asked.push({ path, headers, range: headers.range });
     look();
-    if (!site.accepts(request)) return void response.writeHead(403).end();
+    const refuse = () => response.writeHead(403).end();
     const serve = () => send(site.resources.get(path), request, response);
     response.on("error", () => {});
-    void (answers.get(path) ?? serve)(response, serve, request);
+    const answer = site.accepts(request) ? (answers.get(path) ?? serve) : refuse;
+    void answer(response, serve, request);
   });
 
   async function send(

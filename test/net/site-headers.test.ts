@@ -69,7 +69,7 @@ it("sends Authorization only to the origin of the format", () => {
   for (const other of [
     "https://example.com/",
     "http://media.example.com/",
-    `${url}`.replace(".com", ".com:444"),
+    url.replace(".com", ".com:444"),
   ]) {
     expect(fieldsAt(headers, other)).toEqual({});
   }

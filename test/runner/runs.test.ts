@@ -191,3 +191,26 @@ test("start and end of a run are one log line each, with task, host, attempt, by
 });
 
 const unknown = { downloaded_bytes: null, total_bytes: null, speed: null, eta: null };
+
+test.each([
+  ["the one asked for", "http://example.com/a", "https://example.com/b", "http://example.com/a"],
+  [
+    "the canonical one, if that is on another host",
+    "https://sho.rt/1",
+    "https://example.com/b",
+    "https://example.com/b",
+  ],
+])("the engine gets the page's URL: %s", async (_case, url, webpage_url, expected) => {
+  const pages: string[] = [];
+  const { runner, add, until } = createRunnerHarness({
+    resolver: createTestResolver(async (asked) => pageOf(asked, { webpage_url })),
+    downloads: async (job) => {
+      pages.push(job.pageUrl);
+      return writeMedium(job);
+    },
+  });
+  const { id } = await add(url);
+  runner.start();
+  await until(id, "succeeded");
+  expect(pages).toEqual([expected]);
+});

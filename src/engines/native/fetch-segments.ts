@@ -1,4 +1,4 @@
-import { createDecipheriv, createHash } from "node:crypto";
+import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
@@ -72,13 +72,15 @@ async function* requestsFor(
   name: string,
   segments: Iterable<Segment> | AsyncIterable<Segment>,
 ): AsyncGenerator<SegmentRequest> {
-  let currentInit: string | null = null;
+  const inits = new Map<string, number>();
+  let currentInit: number | null = null;
   for await (const segment of segments) {
     const timing = { timeline: segment.timeline, offsetS: segment.offsetS };
-    const init = segment.init && initName(name, segment.init);
+    const init = segment.init && numberOf(segment.init, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
-      yield { part: { name: init, url: new URL(url), range }, key, timing, durationS: 0 };
+      const part = { name: `${name}-init-${init}`, url: new URL(url), range };
+      yield { part, key, timing, durationS: 0 };
     }
     currentInit = init;
     const { url, range, key, sequence, durationS } = segment;
@@ -87,9 +89,12 @@ async function* requestsFor(
   }
 }
 
-function initName(name: string, { url, range }: InitSection): string {
-  const hash = createHash("sha256").update(`${url} ${range?.offset} ${range?.length}`);
-  return `${name}-init-${hash.digest("hex").slice(0, 16)}`;
+/** Returns the number of an init section among those seen so far: tokens in its URL may change between runs. */
+function numberOf({ url, range }: InitSection, seen: Map<string, number>): number {
+  const id = `${url} ${range?.offset} ${range?.length}`;
+  const number = seen.get(id) ?? seen.size;
+  seen.set(id, number);
+  return number;
 }
 
 /** A live segment that has expired on the server is a gap in the recording, not its end. */

@@ -47,6 +47,25 @@ export function describeResume(open: OpenEngine): void {
       expect(segments(harness, before)).toEqual(["ts/3.ts"]);
     });
 
+    it("fetches no init section again even if the URLs have new tokens", async () => {
+      const fmp4 = layFiles("mp4", readRendition("muxed.m4s"), "m4s");
+      const playlist = (token: number) => {
+        const lines = fmp4.lines.map((line) => line.replace(/\.(m4s|mp4)\b/, `$&?token=${token}`));
+        return new Map([["index.m3u8", hls(mediaPlaylist(lines))]]);
+      };
+      await using harness = await openEntry(open, merge(fmp4.resources, playlist(1)), "index.m3u8");
+      const { site } = harness;
+      site.answer("mp4/3.m4s", (response) => response.writeHead(403).end());
+      await expect(harness.download()).rejects.toMatchObject({ upstreamStatus: 403 });
+      site.answer("mp4/3.m4s", (_response, serve) => serve());
+      site.resources = merge(site.resources, playlist(2));
+      const before = site.asked.length;
+      await harness.download();
+      const asked = site.asked.slice(before).map(({ path }) => path);
+      expect(asked).toContain("mp4/3.m4s");
+      expect(asked).not.toContain("mp4/init.mp4");
+    });
+
     it("restarts if the playlist has changed", async () => {
       await using harness = await openStream(open);
       await abortWithout(harness, "ts/3.ts");
