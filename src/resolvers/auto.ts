@@ -42,7 +42,7 @@ export function createAutoResolver({
 }: AutoResolverOptions): Resolver<typeof PageInfo> {
   async function askFirst(url: URL, context: ResolveContext): Promise<PageInfo> {
     const found = await outcomeOf(ytDlp.resolve(url, context), context);
-    if (hasMedia(found)) return found;
+    if (isRecord(found) && hasMedia(found)) return found;
     const read = await outcomeOf(page.resolve(url, context), context);
     if (isRecord(read)) return isRecord(found) ? fill(found, read) : decide(read, found, context);
     if (isRecord(found)) return found;
@@ -93,8 +93,8 @@ function isRecord(outcome: Outcome): outcome is PageInfo {
   return !(outcome instanceof ServiceError);
 }
 
-function hasMedia(outcome: Outcome): outcome is PageInfo {
-  return isRecord(outcome) && (outcome.formats.length > 0 || (outcome.entries ?? []).length > 0);
+function hasMedia({ formats, entries = [] }: PageInfo): boolean {
+  return formats.length > 0 || entries.length > 0;
 }
 
 /** Returns the page's record, or throws why yt-dlp has no formats either. */

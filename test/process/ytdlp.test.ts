@@ -12,7 +12,9 @@ import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { collectLog, type LogLine, type ServiceProcess, startService } from "./service.ts";
 
 const secret = "cookie-of-the-operator";
-const film = readExhibits().get("an MP4 with its index in front")!;
+const exhibits = readExhibits();
+const film = exhibits.get("an MP4 with its index in front")!;
+const dash = exhibits.get("DASH with a SegmentTimeline")!;
 
 /** An extractor for a site on this machine; the film needs the cookie that the operator has given. */
 const extractor = `
@@ -27,6 +29,14 @@ class OtterIE(InfoExtractor):
         if video_id == 'list':
             entries = [self.url_result(f'{site}/otters/{n}', OtterIE, n, f'Otter {n}') for n in ('1', '2')]
             return self.playlist_result(entries, video_id, 'All otters')
+        if video_id in ('dash', 'fragments'):
+            mpd_url = f'{site}/main.mpd'
+            if video_id == 'dash':
+                formats = self._extract_mpd_formats(mpd_url, video_id)
+            else:
+                mpd = self._download_xml(mpd_url, video_id)
+                formats = self._parse_mpd_formats(mpd, mpd_base_url=f'{site}/')
+            return {'id': video_id, 'title': 'Otters', 'formats': formats}
         if video_id == 'private':
             self.raise_login_required()
         self._download_webpage(url, video_id)
@@ -44,7 +54,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "unreel-"));
     variant = createVariant({ extractors: { otter: extractor } });
-    site = await startSite(new Map());
+    site = await startSite(new Map(dash.resources));
     site.resources.set("otters/1", resource("text/html", "<title>Otters</title>"));
     site.resources.set("otters/private", resource("text/html", "<title>Log in</title>"));
     site.resources.set("film.mp4", film.resources.get(film.entry)!);
@@ -101,6 +111,18 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     expect(log.length).toBeGreaterThan(0);
   });
 
+  it.each(["dash", "fragments"])("downloads video and audio of DASH: %s", async (path) => {
+    const { id } = await client.post(site.url(`otters/${path}`));
+    const task = await client.ended(id);
+    expect(task).toMatchObject({ state: "succeeded", file: { width: 160, height: 90 } });
+    expect(task.file?.duration).toBeCloseTo(6, 0);
+    const file = Buffer.from(await (await client.file(id)).arrayBuffer());
+    expect([file.includes("avc1"), file.includes("mp4a")]).toEqual([true, true]);
+    const isListed = task.info?.formats.every(({ manifest_url }) => manifest_url !== null);
+    expect(isListed).toBe(path === "dash");
+    expect(JSON.stringify(task)).not.toContain('"fragments"');
+  });
+
   it("lists the entries of a playlist, and tells a task on it to post one", async () => {
     expect(await (await readInfo("otters/list")).json()).toMatchObject({
       title: "All otters",
@@ -125,6 +147,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
 
   it("leaves no process behind", async () => {
     const other = await startService({ STORE_URL: "memory:", YTDLP: variant.path });
+    expect((await fetch(`${other.url}/health/live`)).status).toBe(200);
     const children = childrenOf(other.process.pid!);
     expect(children).not.toEqual([]);
     expect(await other.end("SIGTERM")).toEqual({ code: 0, signal: null });
