@@ -1,8 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { ServiceError } from "../src/errors.ts";
-import type { HttpResponse, HttpClient } from "../src/net/client.ts";
-import { createPageResolver } from "../src/resolvers/page.ts";
+import { readSavedPages, resolveSavedPage, type SavedPage } from "./saved-pages.ts";
 
 /**
  * Resolves every saved page of a directory from its bytes, without a network:
@@ -12,14 +8,14 @@ import { createPageResolver } from "../src/resolvers/page.ts";
  * warm-up: the first round shows a process that has just started.
  */
 async function main(directory: string, rounds: number): Promise<void> {
-  const pages = await readPages(directory);
+  const pages = await readSavedPages(directory);
   const results = pages.map(({ file }) => ({ file, info: null as unknown, times: [] as number[] }));
   for (let round = 0; round < rounds; round++) {
     for (const [index, page] of pages.entries()) {
       const result = results[index];
       if (result === undefined) continue;
       const before = process.cpuUsage();
-      result.info = await resolve(page);
+      result.info = await resolveSavedPage(page);
       const { user, system } = process.cpuUsage(before);
       result.times.push((user + system) / 1000);
     }
@@ -30,57 +26,7 @@ async function main(directory: string, rounds: number): Promise<void> {
   }
 }
 
-interface Listed {
-  file: string;
-  url: string;
-  /** Of the saved bytes, whatever their own `<meta>` says. */
-  encoding: string;
-}
-
-interface Page extends Listed {
-  bytes: Uint8Array;
-}
-
-async function readPages(directory: string): Promise<Page[]> {
-  const list: Listed[] = JSON.parse(await readFile(join(directory, "pages.json"), "utf8"));
-  return Promise.all(
-    list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })),
-  );
-}
-
-async function resolve(page: Page): Promise<unknown> {
-  const client = createSavedClient(page);
-  const resolver = createPageResolver({ client, pageMaxBytes: page.bytes.length });
-  try {
-    return await resolver.resolve(new URL(page.url), { signal: new AbortController().signal });
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    return null;
-  }
-}
-
-/** Responds to the page's URL with the saved bytes, in chunks as a socket delivers them, and to no other. */
-function createSavedClient({ url: pageUrl, encoding, bytes }: Page): HttpClient {
-  const page = new URL(pageUrl);
-  const charset = encoding.replace(/-bom$/, "").replace(/^cp/, "windows-");
-  const headers = new Map([["content-type", `text/html; charset=${charset}`]]);
-  return {
-    async get(url): Promise<HttpResponse> {
-      if (url.href !== page.href) {
-        throw new ServiceError("upstream_unreachable", `${url.href} is not among the saved pages`);
-      }
-      return { url: page, status: 200, headers, body: inChunks(bytes), release() {} };
-    },
-    close: async () => {},
-  };
-}
-
-async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let start = 0; start < bytes.length; start += 65_536)
-    yield bytes.subarray(start, start + 65_536);
-}
-
-function summarize(round: number, results: { times: number[] }[], pages: Page[]): void {
+function summarize(round: number, results: { times: number[] }[], pages: SavedPage[]): void {
   const times = results.map((result) => result.times[round] ?? 0);
   const total = times.reduce((sum, ms) => sum + ms, 0);
   const megabytes = pages.reduce((sum, { bytes }) => sum + bytes.length, 0) / 1e6;

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { ServiceError } from "../../errors.ts";
 import { openGuardedSocket } from "../guarded-connector.ts";
@@ -45,7 +46,9 @@ export function refuseTunnel(socket: Socket, refusal: Refusal): void {
   const body = `${refusal.text}\n`;
   const fields = { ...fieldsOf(refusal), "content-length": Buffer.byteLength(body) };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.write(`HTTP/1.1 ${refusal.status} Refused\r\n${lines.join("")}\r\n${body}`);
+  socket.write(
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join("")}\r\n${body}`,
+  );
   socket.destroySoon();
 }
 
