@@ -43,7 +43,7 @@ class OtterIE(InfoExtractor):
         return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4'}
 `;
 
-let folder: string;
+const opened = new AsyncDisposableStack();
 let variant: Variant;
 let site: Site;
 let service: ServiceProcess;
@@ -52,9 +52,10 @@ let log: LogLine[];
 
 describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, () => {
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "unreel-"));
-    variant = createVariant({ extractors: { otter: extractor } });
-    site = await startSite(new Map(dash.resources));
+    const folder = mkdtempSync(join(tmpdir(), "unreel-"));
+    opened.defer(() => rmSync(folder, { recursive: true }));
+    variant = opened.use(createVariant({ extractors: { otter: extractor } }));
+    site = opened.use(await startSite(new Map(dash.resources)));
     site.resources.set("otters/1", resource("text/html", "<title>Otters</title>"));
     site.resources.set("otters/private", resource("text/html", "<title>Log in</title>"));
     site.resources.set("film.mp4", film.resources.get(film.entry)!);
@@ -75,16 +76,12 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       YTDLP: variant.path,
       YTDLP_COOKIES: cookies,
     });
+    opened.defer(async () => void (await service.end("SIGTERM")));
     log = collectLog(service);
     client = await openTaskClient(service.url);
+    opened.defer(() => client.close());
   }, 60_000);
-  afterAll(async () => {
-    client.close();
-    await service.end("SIGTERM");
-    await site.close();
-    variant[Symbol.dispose]();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => opened.disposeAsync());
 
   const readInfo = async (path: string) =>
     fetch(`${service.url}/info?url=${encodeURIComponent(site.url(path))}`);
