@@ -10,6 +10,7 @@ import type { RouteName } from "./http/routes.ts";
 import { type Effort, type Entry, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
 import { takeSample } from "./http/sample.ts";
 import { measureStart } from "./http/start.ts";
+import { measureYtDlp } from "./http/ytdlp.ts";
 import { type BenchPostgres, openBenchPostgres } from "./postgres.ts";
 import { format, median, printTable, printTargets, type Target } from "./table.ts";
 
@@ -54,6 +55,7 @@ const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   list: measureList,
   info: measureInfo,
   start: measureStarts,
+  ytdlp: measureThroughYtDlp,
 };
 
 async function measureCreate({ folder, postgres, effort }: Bench): Promise<Target[]> {
@@ -171,6 +173,22 @@ async function measureStarts({ folder }: Bench): Promise<Target[]> {
   return [
     { name: "start with 100k tasks until ready", value: readyMs, unit: "ms", atMost: 1000 },
     { name: "resident memory, idle", value: idleMiB, unit: "MiB", atMost: 150 },
+  ];
+}
+
+async function measureThroughYtDlp({ folder }: Bench): Promise<Target[]> {
+  const times = await measureYtDlp(join(folder, "ytdlp"));
+  if (times === undefined) {
+    console.log("\nno yt-dlp: give its path as YTDLP");
+    return [];
+  }
+  const { infoMs, fourMs, bareMs, sharedMiB } = times;
+  const what = "GET /info through yt-dlp";
+  return [
+    { name: `${what}, p50`, value: infoMs, unit: "ms", atMost: 300 },
+    { name: `${what}, 4 at once`, value: fourMs, unit: "ms", atMost: 1_000 },
+    { name: `yt-dlp -J : ${what}`, value: bareMs / infoMs, unit: "×", atLeast: 4 },
+    { name: "memory of yt-dlp's process", value: sharedMiB, unit: "MiB", atMost: 100 },
   ];
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import { type Logger, pino } from "pino";
-import { certificateVariables, type Config, readConfig } from "./config.ts";
+import { certificateVariables, readConfig, searchPath } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
@@ -9,6 +9,7 @@ import { maxConnectionsOfProcess } from "./http/connections.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
+import type { Config } from "./settings.ts";
 import { openStore } from "./stores/registry.ts";
 
 await start().catch((error: unknown) => {
@@ -58,7 +59,19 @@ async function openServices(
     readBytes: 16 * 1024,
   });
   opened.defer(() => client.close());
-  const resolver = openResolver(config.RESOLVER, { client, pageMaxBytes: config.PAGE_MAX_BYTES });
+  const resolver = await openResolver(config.RESOLVER, {
+    client,
+    pageMaxBytes: config.PAGE_MAX_BYTES,
+    allowNetworks: config.ALLOW_NETWORKS,
+    ytDlp: {
+      path: config.YTDLP,
+      searchPath: searchPath(),
+      cookiesFile: config.YTDLP_COOKIES,
+      concurrency: config.YTDLP_CONCURRENCY,
+      timeoutMs: config.INFO_TIMEOUT_MS,
+      logger,
+    },
+  });
   opened.defer(() => resolver.close());
   const files = openDiskFiles({ folder: config.DATA_DIR });
   const store = await openStore(config.STORE_URL, {

@@ -23,6 +23,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^info-cache\.ts$/],
   [/^runner(\.ts|\/)/],
   [/^http\//],
+  [/^settings\.ts$/],
   [/^config\.ts$/],
   [/^main\.ts$/, /^watch(\.ts|\/)/],
   [/^start\.js$/],

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { Config, readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config.ts";
+import { Config } from "../src/settings.ts";
 
 describe("the settings", () => {
   it("have a default each", () => {

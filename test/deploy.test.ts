@@ -7,12 +7,13 @@ import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { Config } from "../src/config.ts";
+import { Config } from "../src/settings.ts";
 import { startCommand, startService } from "./process/service.ts";
 
 const run = promisify(execFile);
 const top = new URL("../", import.meta.url);
 const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
+const withYtDlp = readFileSync(new URL("deploy/Dockerfile.yt-dlp", top), "utf8");
 const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
 const readme = readFileSync(new URL("README.md", top), "utf8");
 
@@ -72,6 +73,31 @@ describe("the image", () => {
 
   it("is not healthy while nothing listens", async () => {
     expect(await checkHealth(await deadPort())).toBe(1);
+  });
+});
+
+describe("the image with yt-dlp", () => {
+  it("is the other image, with a Python", () => {
+    const linesOf = (text: string) =>
+      text
+        .split("\n")
+        .filter((line) => /^(WORKDIR|USER \d+:|VOLUME|EXPOSE|STOP|HEALTH|CMD)/.test(line));
+    const final = dockerfile.slice(dockerfile.lastIndexOf("FROM "));
+    expect(linesOf(withYtDlp)).toEqual(linesOf(final));
+    const [env = ""] = /^ENV .* HOST=.*$/m.exec(final) ?? [];
+    expect(withYtDlp).toContain(`\n${env} YTDLP=/usr/local/bin/yt-dlp\n`);
+    const copied = [...withYtDlp.matchAll(/^COPY --from=unreel (?:--chown=\S+ )?(\S+) \1$/gm)];
+    expect(copied.map(([, path]) => path)).toEqual(["/data", "/app"]);
+    expect(Object.keys(Config.properties)).toContain("YTDLP");
+  });
+
+  it("gets yt-dlp as README and the log say", () => {
+    const [what = ""] = /"yt-dlp\[[^"]+\]"/.exec(withYtDlp) ?? [];
+    expect(readme).toContain(`pipx install ${what}`);
+  });
+
+  it("is built as README says", () => {
+    expect(readme).toContain("`deploy/Dockerfile.yt-dlp`");
   });
 });
 

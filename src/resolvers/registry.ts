@@ -1,23 +1,34 @@
+import { openAutoResolver } from "./auto.ts";
 import { createPageResolver, type PageResolverOptions } from "./page.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
+import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
 
-export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes">;
+export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes"> & YtDlpResolverDeps;
+
+type Open = (deps: ResolverDeps) => Resolver | Promise<Resolver | undefined>;
 
 /** Every resolver by its name, one line each. */
-const resolvers: Readonly<Record<string, (deps: ResolverDeps) => Resolver>> = {
+const resolvers: Readonly<Record<string, Open>> = {
+  auto: openAutoResolver,
   page: createPageResolver,
   stub: createStubResolver,
+  "yt-dlp": openYtDlpResolver,
 };
 
 /**
- * Creates the resolver that is called `name`.
+ * Opens the resolver that is called `name`.
  *
- * @throws Error that names RESOLVER, the known names and the value.
+ * @throws Error that names RESOLVER, the known names and the value, or another setting; also if the resolver
+ * needs a program that the machine does not have
  */
-export function openResolver(name: string, deps: ResolverDeps): Resolver {
-  const create = Object.hasOwn(resolvers, name) ? resolvers[name] : undefined;
-  if (create !== undefined) return create(deps);
+export async function openResolver(name: string, deps: ResolverDeps): Promise<Resolver> {
+  const open = Object.hasOwn(resolvers, name) ? resolvers[name] : undefined;
   const known = Object.keys(resolvers).join(", ");
-  throw new Error(`RESOLVER must be one of ${known}, got ${JSON.stringify(name)}`);
+  if (open === undefined) {
+    throw new Error(`RESOLVER must be one of ${known}, got ${JSON.stringify(name)}`);
+  }
+  const resolver = await open(deps);
+  if (resolver !== undefined) return resolver;
+  throw new Error(`RESOLVER must be another one if ${name} is not found, got "${name}"`);
 }

@@ -5,21 +5,23 @@ import type { Static, TObject } from "@sinclair/typebox";
  * suite in `test/contracts/resolver.ts` holds every implementation to it.
  *
  * - **Output.** `resolve` returns a value that matches `output` and is plain JSON. Its `url` is
- *   `url.href` as asked, also after redirects; its `resolver` is `name`. The value belongs to the
- *   caller, who may change it. A page without a medium is not an error.
- * - **Requests.** Every request goes through the guarded client (`net/client.ts`), those that the page
- *   leads to as well.
+ *   `url.href` as asked, also after redirects; its `resolver` is `name`, or that of the resolver that this
+ *   one has asked. The value belongs to the caller, who may change it. A page without a medium is not an
+ *   error.
+ * - **Requests.** Every request goes through the guarded client (`net/client.ts`) or, of another program,
+ *   through the guarded proxy, those that the page leads to as well.
  * - **Independence.** Calls may run concurrently; the failure or the abort of one affects no other.
  *   Nothing is cached: each call reads the page again.
  * - **Errors.** `ServiceError` with the client's codes (`address_blocked`, `upstream_unreachable`,
  *   `upstream_status`, `upstream_timeout`, `upstream_invalid`), `upstream_invalid` also for a response
- *   that is not a page or medium. Messages contain nothing of a response's body. Any other error is a bug.
+ *   that is not a page or medium; of a resolver that knows sites also `login_required`, `geo_restricted`,
+ *   `drm_protected`, `live_stream`. Messages contain nothing of a response's body. Any other error is a bug.
  * - **Abort.** When `signal` is aborted, requests and connections of the call end and it rejects with
  *   `signal.reason`, within a second. With a signal that is aborted already it requests nothing. No
  *   listener stays on `signal` after the call.
  */
 export interface Resolver<Output extends TObject = TObject> {
-  /** Registry key, also `PageInfo.resolver`. */
+  /** Registry key. */
   readonly name: string;
   /** Schema of what `resolve` returns; `GET /info` and the OpenAPI document use it. */
   readonly output: Output;

@@ -27,8 +27,8 @@ export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
  *
  * Formats with DRM are skipped if others match.
  *
- * @throws ServiceError, never retryable: `no_media` (the page lists no format), `live_stream` (because the
- * event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
+ * @throws ServiceError, never retryable: `no_media` (the page lists no format), `playlist` (it lists
+ * entries instead), `live_stream` (because the event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
  * formats have DRM).
  */
 export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice {
@@ -42,9 +42,16 @@ export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice
   return bestVideo(info, withoutDrm(within));
 }
 
-function assertMedia({ url, formats, live_status }: PageInfo): void {
+function assertMedia({ url, formats, live_status, entries = [] }: PageInfo): void {
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
+  const [entry] = entries;
+  if (entry !== undefined) {
+    throw new ServiceError(
+      "playlist",
+      `${page} is a playlist: post the URL of one of its ${entries.length} entries, such as ${entry.url.slice(0, 200)}`,
+    );
+  }
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);
   }

@@ -136,7 +136,12 @@ describe("the program", () => {
 describe("a start that cannot succeed", () => {
   it.each([
     [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
-    [{ RESOLVER: "magic" }, 'unreel: RESOLVER must be one of page, stub, got "magic"\n'],
+    [
+      { RESOLVER: "magic" },
+      'unreel: RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"\n',
+    ],
+    [{ RESOLVER: "yt-dlp" }, /^unreel: RESOLVER [^\n]*yt-dlp is not found, got "yt-dlp"\n$/],
+    [{ YTDLP: "/nowhere/yt-dlp" }, /^unreel: YTDLP [^\n]*"\/nowhere\/yt-dlp"\n$/],
     [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
     [
       { STORE_URL: "sqlite://db.test/x.db" },

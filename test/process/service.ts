@@ -6,6 +6,8 @@ import { text } from "node:stream/consumers";
 export interface ServiceProcess {
   url: string;
   process: ChildProcess;
+  /** What it logged until it listened. */
+  startLog: LogLine[];
   /** Sends `signal`; resolves with how the process ended. */
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
@@ -25,7 +27,7 @@ export const startCommand = commandWith();
 function spawnService(env: Record<string, string>, command = startCommand) {
   const [file = "", ...args] = command;
   return spawn(file, args, {
-    env: { PATH: process.env["PATH"], PORT: "0", ...env },
+    env: { PATH: process.env["PATH"], PORT: "0", YTDLP: "off", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
 }
@@ -43,10 +45,10 @@ export async function startService(
   const child = spawnService(env, command);
   const errors = text(child.stderr);
   const exited = once(child, "exit");
-  const url = await Promise.race([listeningAt(child), exited.then(() => undefined)]);
-  if (url === undefined) throw new Error(`the service did not start: ${await errors}`);
+  const listening = await Promise.race([untilListening(child), exited.then(() => undefined)]);
+  if (listening === undefined) throw new Error(`the service did not start: ${await errors}`);
   return {
-    url,
+    ...listening,
     process: child,
     async end(signal) {
       child.kill(signal);
@@ -76,13 +78,16 @@ export function collectLog({ process: child }: ServiceProcess): LogLine[] {
   return lines;
 }
 
-function listeningAt(child: ChildProcess): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>();
+function untilListening(child: ChildProcess): Promise<{ url: string; startLog: LogLine[] }> {
+  const { promise, resolve } = Promise.withResolvers<{ url: string; startLog: LogLine[] }>();
   let log = "";
   child.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
     log = (log + chunk).slice(-10_000);
-    const url = /"msg":"Server listening at (http:[^"]+)"/.exec(log)?.[1];
-    if (url !== undefined) resolve(url);
+    const match = /"msg":"Server listening at (http:[^"]+)"/.exec(log);
+    if (match?.[1] === undefined) return;
+    const lines = log.slice(0, match.index).split("\n").slice(0, -1);
+    const startLog = lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+    resolve({ url: match[1], startLog });
   });
   return promise;
 }

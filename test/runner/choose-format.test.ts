@@ -208,6 +208,16 @@ test("a page without formats is no_media, or live_stream before the event begins
   expect(refusal([], {}, { live_status: "is_upcoming" })).toMatchObject(error);
 });
 
+test("a playlist is refused with the URL of an entry", () => {
+  const entries = [1, 2].map((n) => ({ url: `https://a.test/${n}`, title: null, duration: null }));
+  const error = refusal([], {}, { media_type: "none", entries });
+  expect(error).toMatchObject({ code: "playlist", retryable: false });
+  expect(String(error)).toContain(
+    "https://a.test/ is a playlist: post the URL of one of its 2 entries, such as https://a.test/1",
+  );
+  expect(refusal([], {}, { entries: [] })).toMatchObject({ code: "no_media" });
+});
+
 test("it chooses among 4,000 formats", () => {
   const formats = [
     ...times(2000, (n) => formatOf(`p${n}`, { ...silentVideo, ext: "webm", height: n })),

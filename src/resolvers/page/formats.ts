@@ -45,7 +45,7 @@ const maxUrlLength = 2 * 1024 * 1024;
  * Sorts best first; equal ones keep the page's order. Keeps the best 2,000, and drops the worst if all URLs
  * together exceed 2 Mi characters: each format repeats its manifest's URL, which may be long.
  */
-export function bestFormats(formats: readonly Format[]): Format[] {
+export function bestFormats<F extends Format>(formats: readonly F[]): F[] {
   const sorted = formats.toSorted(byQuality).slice(0, maxFormats);
   let length = 0;
   const end = sorted.findIndex(({ url, manifest_url }) => {

@@ -9,7 +9,7 @@ export interface ResolverOptions {
   idleTimeoutMs: number;
 }
 
-export type OpenResolver = (options: ResolverOptions) => Resolver;
+export type OpenResolver = (options: ResolverOptions) => Resolver | Promise<Resolver>;
 
 const video = `<!doctype html><title>Otters</title><meta property="og:type" content="video.other">
 <meta property="og:video" content="/otters.mp4"><meta property="og:image" content="/otters.jpg">`;
@@ -33,7 +33,7 @@ export async function start(
     listener(request, response);
     waiting.get(path)?.();
   });
-  const resolver = open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500, ...options });
+  const resolver = await open({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500, ...options });
   onTestFinished(() => resolver.close());
   async function whenRequested(path: string): Promise<void> {
     const { promise, resolve: onRequest } = Promise.withResolvers<void>();

@@ -1,0 +1,134 @@
+import { ServiceError } from "../errors.ts";
+import { PageInfo } from "../page-info.ts";
+import { createPageResolver, type PageResolverOptions } from "./page.ts";
+import type { ResolveContext, Resolver } from "./resolver.ts";
+import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
+
+export interface AutoResolverOptions {
+  /** The resolver closes both. */
+  page: Resolver<typeof PageInfo>;
+  ytDlp: YtDlpResolver;
+}
+
+/** Opens the resolvers that `createAutoResolver` uses; without yt-dlp, returns the page resolver. */
+export async function openAutoResolver(
+  deps: PageResolverOptions & YtDlpResolverDeps,
+): Promise<Resolver<typeof PageInfo>> {
+  const ytDlp = await openYtDlpResolver(deps);
+  const page = createPageResolver(deps);
+  return ytDlp === undefined ? page : createAutoResolver({ page, ytDlp });
+}
+
+/** A record, or why there is none. */
+type Outcome = PageInfo | ServiceError;
+
+/**
+ * Creates a resolver that uses yt-dlp where it helps.
+ *
+ * - If yt-dlp has an extractor for the URL, yt-dlp is asked first, and the page is read only if that gives
+ *   neither formats nor entries.
+ * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
+ *   formats. If the page cannot be read, that error counts.
+ * - What the first record does not know is taken from the second; `sources` tells.
+ *   `resolver` names the one that found the formats, else the first.
+ *
+ * If both fail, yt-dlp's error counts, unless it tells nothing about the page (`unavailable`,
+ * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
+ * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
+ */
+export function createAutoResolver({
+  page,
+  ytDlp,
+}: AutoResolverOptions): Resolver<typeof PageInfo> {
+  async function askFirst(url: URL, context: ResolveContext): Promise<PageInfo> {
+    const found = await outcomeOf(ytDlp.resolve(url, context), context);
+    if (isRecord(found) && hasMedia(found)) return found;
+    const read = await outcomeOf(page.resolve(url, context), context);
+    if (isRecord(read)) return isRecord(found) ? fill(found, read) : decide(read, found, context);
+    if (isRecord(found)) return found;
+    throw tellsOfPage(found) ? found : read;
+  }
+
+  async function readFirst(
+    url: URL,
+    context: ResolveContext,
+    failure: ServiceError | null,
+  ): Promise<PageInfo> {
+    const read = await page.resolve(url, context);
+    if (hasMedia(read)) return read;
+    const found = failure ?? (await outcomeOf(ytDlp.resolve(url, context), context));
+    return isRecord(found) ? fill(read, found) : decide(read, found, context);
+  }
+
+  return {
+    name: "auto",
+    output: PageInfo,
+    async resolve(url, context) {
+      const extractor = await outcomeOf(ytDlp.findExtractor(url, context.signal), context);
+      return typeof extractor === "string"
+        ? askFirst(url, context)
+        : readFirst(url, context, extractor);
+    },
+    async close() {
+      await Promise.all([page.close(), ytDlp.close()]);
+    },
+  };
+}
+
+/** Returns the result or its error; rejects when the signal is aborted. */
+async function outcomeOf<T>(
+  promise: Promise<T>,
+  { signal }: ResolveContext,
+): Promise<T | ServiceError> {
+  try {
+    return await promise;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+function isRecord(outcome: Outcome): outcome is PageInfo {
+  return !(outcome instanceof ServiceError);
+}
+
+function hasMedia({ formats, entries = [] }: PageInfo): boolean {
+  return formats.length > 0 || entries.length > 0;
+}
+
+/** Returns the page's record, or throws why yt-dlp has no formats either. */
+function decide(
+  read: PageInfo,
+  failure: ServiceError,
+  { forDownload = false }: ResolveContext,
+): PageInfo {
+  if (hasMedia(read)) return read;
+  const isReason = failure.code === "login_required" || failure.code === "geo_restricted";
+  if (forDownload || (isReason && read.media_type === "none")) throw failure;
+  return read;
+}
+
+function tellsOfPage({ code }: ServiceError): boolean {
+  return code !== "unavailable" && code !== "upstream_invalid";
+}
+
+/** Returns the first record, with what only the second one knows. */
+function fill(first: PageInfo, second: PageInfo): PageInfo {
+  const added = new Set(Object.keys(second.sources)).difference(
+    new Set(Object.keys(first.sources)),
+  );
+  if (added.size === 0) return first;
+  const pick = <T>(from: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(from).filter(([field]) => added.has(field)));
+  const { extractor = first.extractor, extractor_version = first.extractor_version } = second;
+  return {
+    ...first,
+    ...(pick<unknown>(second) as Partial<PageInfo>),
+    media_type: first.media_type === "none" ? second.media_type : first.media_type,
+    sources: { ...first.sources, ...pick(second.sources) },
+    resolver: hasMedia(second) ? second.resolver : first.resolver,
+    ...(extractor !== undefined && { extractor }),
+    ...(extractor_version !== undefined && { extractor_version }),
+  };
+}

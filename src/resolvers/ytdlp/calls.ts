@@ -1,0 +1,101 @@
+import { ServiceError } from "../../errors.ts";
+import { untilAborted } from "../../net/deadline.ts";
+import type { Frame } from "./frames.ts";
+import type { PythonProcess } from "./python-process.ts";
+
+/** The requests to a fork server that wait for their responses. */
+export interface Calls {
+  /**
+   * Sends a request and returns the first result of `onFrame` that is not undefined. When `signal` is
+   * aborted, the server kills what runs for the request; this then rejects with `signal.reason`.
+   *
+   * @throws ServiceError `unavailable` if the server ends, or exceeds a time limit, which ends it
+   */
+  run<T extends object>(request: object, options: CallOptions<T>): Promise<T>;
+  /** Gives a frame to its call. */
+  receive(frame: Frame): void;
+  /** Rejects all calls, and later ones. */
+  reject(reason: string): void;
+  /** Resolves once there are no calls. */
+  untilIdle(): Promise<void>;
+}
+
+export interface CallOptions<T extends object> {
+  signal: AbortSignal;
+  onFrame(frame: Frame): T | undefined;
+  /** Longest wait for the response, milliseconds; default: until `signal` is aborted. */
+  limitMs?: number;
+}
+
+/** A killed extraction is gone within milliseconds. */
+const killLimitMs = 800;
+
+/** Creates the calls to `server`, which are sent once `loaded` resolves. */
+export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls {
+  const calls = new Map<number, { onFrame(frame: Frame): void; reject(error: unknown): void }>();
+  const waiting = new Set<() => void>();
+  let lastId = 0;
+  let endReason: string | undefined;
+
+  function send(message: object): void {
+    server.socket.write(`${JSON.stringify(message)}\n`);
+  }
+
+  function limit(ms: number): NodeJS.Timeout {
+    return setTimeout(() => server.kill(`it did not respond within ${ms} ms`), ms);
+  }
+
+  return {
+    async run<T extends object>(request: object, { signal, onFrame, limitMs }: CallOptions<T>) {
+      await untilAborted(loaded, signal);
+      if (endReason !== undefined) throw endedError(endReason);
+      const id = (lastId += 1);
+      const result = Promise.withResolvers<T>();
+      let timer = limitMs === undefined ? undefined : limit(limitMs);
+      const onAbort = () => {
+        send({ id, do: "kill" });
+        timer ??= limit(killLimitMs);
+      };
+      calls.set(id, {
+        onFrame(frame) {
+          const value = onFrame(frame);
+          if (value !== undefined) result.resolve(value);
+        },
+        reject: result.reject,
+      });
+      signal.addEventListener("abort", onAbort);
+      send({ ...request, id });
+      try {
+        const value = await result.promise;
+        signal.throwIfAborted();
+        return value;
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      } finally {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+        calls.delete(id);
+        if (calls.size === 0) for (const onIdle of waiting) onIdle();
+      }
+    },
+
+    receive: (frame) => calls.get(frame.id)?.onFrame(frame),
+
+    reject(reason) {
+      endReason = reason;
+      for (const { reject } of calls.values()) reject(endedError(reason));
+    },
+
+    async untilIdle() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.add(resolve);
+      if (calls.size > 0) await promise;
+    },
+  };
+}
+
+/** The error of a call to a fork server that has ended. */
+export function endedError(reason: string): ServiceError {
+  return new ServiceError("unavailable", `yt-dlp's process has ended: ${reason}`);
+}

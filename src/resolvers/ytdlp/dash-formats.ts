@@ -1,0 +1,74 @@
+import { text as readText } from "node:stream/consumers";
+import { ServiceError } from "../../errors.ts";
+import { readMpd } from "../../manifests/dash.ts";
+import { createFormatIds } from "../../manifests/format-ids.ts";
+import type { HttpClient } from "../../net/client.ts";
+import { createSiteHeaders } from "../../net/site-headers.ts";
+import type { TimeSlices } from "../../parsers/steps.ts";
+import type { ListedFormat } from "./formats.ts";
+
+export interface DashFormatsDeps {
+  client: HttpClient;
+  slices: TimeSlices;
+  /** URL of the page, for `Referer`. */
+  pageUrl: string;
+  signal: AbortSignal;
+}
+
+const maxManifests = 3;
+const maxManifestBytes = 4 * 1024 * 1024;
+const timeoutMs = 5_000;
+
+/**
+ * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a
+ * format in a manifest by the reader's id. Leaves out the formats of a manifest that cannot be read, and of the
+ * fourth one and on. Makes each `format_id` unique.
+ *
+ * Rejects only with `signal.reason`.
+ */
+export async function listDashFormats(
+  formats: readonly ListedFormat[],
+  deps: DashFormatsDeps,
+): Promise<ListedFormat[]> {
+  const byManifest = Map.groupBy(formats, (format) =>
+    format.protocol === "dash" ? format.manifest_url : null,
+  );
+  const manifests = [...byManifest].filter(
+    (group): group is [string, ListedFormat[]] => group[0] !== null,
+  );
+  const listings = await Promise.all(
+    manifests.slice(0, maxManifests).map(([url, group]) => readFormatsAt(url, group, deps)),
+  );
+  const uniqueId = createFormatIds();
+  return [...(byManifest.get(null) ?? []), ...listings.flat()].map((format) => ({
+    ...format,
+    format_id: uniqueId(format.format_id),
+  }));
+}
+
+/** Returns no formats if the manifest at `url` cannot be fetched or read. */
+async function readFormatsAt(
+  url: string,
+  [first]: readonly ListedFormat[],
+  { client, slices, pageUrl, signal }: DashFormatsDeps,
+): Promise<ListedFormat[]> {
+  const { http_headers, cookies } = first ?? {};
+  const demands = {
+    ...(http_headers !== undefined && { http_headers }),
+    ...(cookies !== undefined && { cookies }),
+  };
+  const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  try {
+    const { url: finalUrl, body } = await client.get(new URL(url), {
+      signal: requestSignal,
+      maxBytes: maxManifestBytes,
+      headers: createSiteHeaders({ url, ...demands }, pageUrl),
+    });
+    const manifest = await slices.run(readMpd(await readText(body), finalUrl), requestSignal);
+    return manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1 }));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError || requestSignal.aborted) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,175 @@
+import { fileURLToPath } from "node:url";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { createCalls, endedError } from "./calls.ts";
+import { type Frame, readFrames } from "./frames.ts";
+import type { Installation } from "./installation.ts";
+import { startPython } from "./python-process.ts";
+
+/** What the process tells of itself before it loads yt-dlp. */
+const Hello = Type.Object({
+  version: Type.String(),
+  /** File that changes with the version of yt-dlp. */
+  versionFile: Type.String(),
+  /** Version of the kernel's Landlock; 0: none. */
+  landlock: Type.Integer(),
+});
+
+/** A Python process that has yt-dlp in memory and forks one for each extraction. */
+export interface ForkServer extends Static<typeof Hello> {
+  /** Resolves with the reason once the process has ended and what it started has been killed. */
+  readonly ended: Promise<string>;
+  /**
+   * Returns which extractor suits a URL.
+   *
+   * @throws ServiceError `unavailable` if the process ends; it is killed if it does not respond in time
+   */
+  find(url: string, signal: AbortSignal): Promise<FindResult>;
+  /** Extracts in a process of its own. It has ended when this settles; throws as `find` does. */
+  extract(request: ExtractRequest, signal: AbortSignal): Promise<ExtractResult>;
+  /** Kills the process and what it started; safe to call twice. */
+  end(reason: string): Promise<void>;
+  /** Waits until no call runs, then ends it. */
+  endWhenIdle(reason: string): Promise<void>;
+}
+
+const FindResult = Type.Union([
+  Type.Object({ name: Type.Union([Type.String(), Type.Null()]) }),
+  Type.Object({ failure: Type.String() }),
+]);
+export type FindResult = Static<typeof FindResult>;
+
+export interface ExtractRequest {
+  url: string;
+  /** URL of the proxy for this extraction, with its credential. */
+  proxy: string;
+  proxyPort: number;
+  /** Path of the Node to run sites' scripts with; empty: none. */
+  node: string;
+  /** File of cookies in Netscape format; empty: none. */
+  cookiesFile: string;
+  socketTimeoutS: number;
+  /** Largest answer, bytes. */
+  maxBytes: number;
+  limits: { cpuS: number; memoryMiB: number };
+}
+
+export interface ExtractResult {
+  /** What the process of the extraction sent; `null`: too much. */
+  answer: Buffer | null;
+  /** Number of the signal that ended it. */
+  signal: number | null;
+}
+
+const Started = Type.Object({ pid: Type.Integer({ minimum: 2 }) });
+const Ended = Type.Object({ signal: Type.Union([Type.Integer(), Type.Null()]) });
+
+const helloLimitMs = 10_000;
+/** Without compiled files, as in a zip archive, loading takes seconds. */
+const loadLimitMs = 60_000;
+const findLimitMs = 2_000;
+
+/**
+ * Starts the process; it loads yt-dlp in the background, which the first calls wait for.
+ *
+ * @throws Error with the reason if it does not start
+ */
+export async function startForkServer(
+  { script, python }: Installation,
+  searchPath: string,
+): Promise<ForkServer> {
+  const program = fileURLToPath(new URL("./python/fork_server.py", import.meta.url));
+  const server = startPython([...python, "-I", program, script], searchPath);
+  const hello = Promise.withResolvers<Static<typeof Hello>>();
+  const loaded = Promise.withResolvers<void>();
+  // The calls that wait for it tell; there may be none.
+  loaded.promise.catch(() => {});
+  const calls = createCalls(server, loaded.promise);
+  const groups = new Set<number>();
+  const ended = server.ended.then((reason) => {
+    killGroups(groups);
+    hello.reject(new Error(`does not start: ${reason}`));
+    loaded.reject(endedError(reason));
+    calls.reject(reason);
+    return reason;
+  });
+  void killUnlessDone(server, hello.promise, helloLimitMs);
+  void killUnlessDone(server, loaded.promise, loadLimitMs);
+
+  function onFrame(frame: Frame): void {
+    if (frame.kind === "H") hello.resolve(parse(Hello, frame));
+    else if (frame.kind === "R") loaded.resolve();
+    else calls.receive(frame);
+  }
+
+  readFrames(server.socket, onFrame, (reason) => server.kill(reason));
+
+  /** Collects the chunks of an answer; one that is too large is dropped while the rest of it arrives. */
+  function collectAnswer(maxBytes: number): (frame: Frame) => ExtractResult | undefined {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let group = 0;
+    return (frame) => {
+      if (frame.kind === "S") groups.add((group = parse(Started, frame).pid));
+      if (frame.kind === "D" && (size += frame.payload.length) <= maxBytes) {
+        chunks.push(frame.payload);
+      }
+      if (frame.kind !== "E") return undefined;
+      groups.delete(group);
+      const answer = size <= maxBytes ? Buffer.concat(chunks) : null;
+      return { answer, signal: parse(Ended, frame).signal };
+    };
+  }
+
+  async function end(reason: string): Promise<void> {
+    server.kill(reason);
+    await ended;
+  }
+
+  return {
+    ...(await hello.promise),
+    ended,
+    end,
+    find: (url, signal) =>
+      calls.run(
+        { do: "find", url },
+        { signal, limitMs: findLimitMs, onFrame: (frame) => parse(FindResult, frame) },
+      ),
+    extract: (request, signal) =>
+      calls.run(
+        { ...request, do: "extract" },
+        { signal, onFrame: collectAnswer(request.maxBytes) },
+      ),
+    async endWhenIdle(reason) {
+      await calls.untilIdle();
+      await end(reason);
+    },
+  };
+}
+
+async function killUnlessDone(
+  server: { kill(reason: string): void },
+  step: Promise<unknown>,
+  ms: number,
+): Promise<void> {
+  const timer = setTimeout(() => server.kill(`it was not ready within ${ms} ms`), ms);
+  await step.catch(() => {});
+  clearTimeout(timer);
+}
+
+/** Ends extractions whose server has ended: the kernel ends their processes, but not what these started. */
+function killGroups(groups: Set<number>): void {
+  for (const group of groups) {
+    try {
+      process.kill(-group, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  }
+  groups.clear();
+}
+
+/** @throws Error of TypeBox or JSON if the payload is something else */
+function parse<T extends TSchema>(schema: T, { payload }: Frame): Static<T> {
+  return Value.Parse(schema, JSON.parse(payload.toString("utf8")));
+}

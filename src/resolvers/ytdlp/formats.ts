@@ -1,0 +1,146 @@
+import type { DownloadFormat, Format, Fragment } from "../../page-info.ts";
+import { parseLanguage } from "../../parsers/language.ts";
+import { mediaTypeOf } from "../../parsers/media-type.ts";
+import type { Steps } from "../../parsers/steps.ts";
+import { tryParseUrl } from "../../parsers/url.ts";
+import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
+import { readCookies, readHeaders } from "./request-headers.ts";
+
+/** A format of yt-dlp with what only its choice needs. */
+export interface ListedFormat extends DownloadFormat {
+  /** Above 0: the language that the page is about; below -1: a variant for few, such as descriptive audio. */
+  languagePreference: number;
+}
+
+/** yt-dlp's protocols that the engine can fetch. */
+const protocols: Readonly<Record<string, Format["protocol"]>> = {
+  http: "https",
+  https: "https",
+  m3u8: "m3u8",
+  m3u8_native: "m3u8",
+  http_dash_segments: "dash",
+};
+
+/** Fields of a format that has more to it than its URL; only yt-dlp itself can download it. */
+const demandsOfYtDlp = [
+  "request_data",
+  "hls_media_playlist_data",
+  "hls_aes",
+  "extra_param_to_segment_url",
+  "extra_param_to_key_url",
+];
+
+/** yt-dlp lists the worst first: the last ones are read. */
+const maxFormats = 2_000;
+const maxFragments = 500_000;
+const minChunkBytes = 64 * 1024;
+
+/**
+ * Reads the formats of an info dict, in yt-dlp's order reversed: the best first. Leaves out those that the
+ * engine cannot download, storyboards, and those with an invalid URL. A dict without `formats` that has a URL
+ * is a format itself. `manifest_url` of a DASH format is that of its manifest; without one it has
+ * `fragments`.
+ *
+ * A `format_id` is yt-dlp's; it is not unique yet. Reads at most 500,000 fragments, and of each format only the
+ * first unless `allFragments`.
+ */
+export function* readFormats(
+  info: InfoDict,
+  base: URL,
+  { allFragments }: { allFragments: boolean },
+): Steps<ListedFormat[]> {
+  const listed = "formats" in info ? asList(info["formats"]) : [info];
+  const formats: ListedFormat[] = [];
+  let remaining = maxFragments;
+  for (const each of listed.slice(-maxFormats).toReversed()) {
+    yield;
+    const dict = asDict(each);
+    if (demandsOfYtDlp.some((name) => Boolean(dict[name] ?? info[name]))) continue;
+    const format = readFormat(dict, base);
+    if (format === null) continue;
+    if (format.protocol === "dash") {
+      const listedFragments = asList(dict["fragments"]).slice(0, allFragments ? undefined : 1);
+      if (listedFragments.length > remaining) continue;
+      const fragments = yield* readFragments(listedFragments, dict, base);
+      if (allFragments) remaining -= fragments.length;
+      if (fragments.length > 0) format.fragments = fragments;
+      else if (format.manifest_url === null) continue;
+    }
+    formats.push(format);
+  }
+  return formats;
+}
+
+function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
+  const stated = asText(dict["protocol"]) ?? "";
+  const protocol = Object.hasOwn(protocols, stated) ? protocols[stated] : undefined;
+  const url = tryParseUrl(asText(dict["url"]), base);
+  const { vcodec, acodec } = readCodecs(dict);
+  const isPicture = vcodec === "none" && acodec === "none";
+  if (protocol === undefined || url === null || isPicture) return null;
+  const manifest = tryParseUrl(asText(dict["manifest_url"]), base);
+  const headers = readHeaders(dict["http_headers"]);
+  const cookies = readCookies(dict["cookies"]);
+  const chunkSize = asCount(asDict(dict["downloader_options"])["http_chunk_size"]) ?? 0;
+  return {
+    format_id: asText(dict["format_id"]) || protocol,
+    url: url.href,
+    manifest_url: manifestUrlOf(protocol, url, manifest),
+    protocol,
+    ext: readExt(dict["ext"]),
+    mime_type: null,
+    width: asCount(dict["width"]),
+    height: asCount(dict["height"]),
+    fps: asAmount(dict["fps"]),
+    vcodec,
+    acodec,
+    tbr: asAmount(dict["tbr"]),
+    filesize: asCount(dict["filesize"]),
+    language: parseLanguage(asText(dict["language"])),
+    has_drm: dict["has_drm"] === true,
+    ...(Object.keys(headers).length > 0 && { http_headers: headers }),
+    ...(protocol === "https" && chunkSize >= minChunkBytes && { http_chunk_size: chunkSize }),
+    ...(cookies !== null && { cookies }),
+    languagePreference: Number(dict["language_preference"] ?? -1) || -1,
+  };
+}
+
+/** A playlist that no other lists is its own manifest; a progressive file has none. */
+function manifestUrlOf(protocol: Format["protocol"], url: URL, manifest: URL | null) {
+  if (protocol === "https") return null;
+  return manifest?.href ?? (protocol === "m3u8" ? url.href : null);
+}
+
+function readCodecs(dict: InfoDict): Pick<Format, "vcodec" | "acodec"> {
+  const codec = (value: unknown) => /^[\w.,+ -]{1,100}$/.exec(asText(value) ?? "")?.[0] ?? null;
+  const ext = readExt(dict["ext"]);
+  const isAudioFile =
+    ext !== null && mediaTypeOf(null, new URL(`file:///a.${ext}`)).kind === "audio";
+  return {
+    vcodec: codec(dict["vcodec"]) ?? (isAudioFile ? "none" : null),
+    acodec: codec(dict["acodec"]),
+  };
+}
+
+/** Returns a file name extension in lower case; `null` for anything else and for yt-dlp's `unknown_video`. */
+export function readExt(value: unknown): string | null {
+  return /^[a-z\d]{1,10}$/i.exec(asText(value) ?? "")?.[0]?.toLowerCase() ?? null;
+}
+
+/** Returns no fragments if one has no valid URL: a part is no medium. */
+function* readFragments(
+  fragments: readonly unknown[],
+  dict: InfoDict,
+  base: URL,
+): Steps<Fragment[]> {
+  const folder = tryParseUrl(asText(dict["fragment_base_url"]), base) ?? base;
+  const read: Fragment[] = [];
+  for (const each of fragments) {
+    if (read.length % 100 === 99) yield;
+    const fragment = asDict(each);
+    const url = tryParseUrl(asText(fragment["url"]) ?? asText(fragment["path"]), folder);
+    if (url === null) return [];
+    read.push({ url: url.href, duration: asAmount(fragment["duration"]) });
+  }
+  return read;
+}

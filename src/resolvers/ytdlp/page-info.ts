@@ -1,0 +1,234 @@
+import { bestFormats } from "../page/formats.ts";
+import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../page-info.ts";
+import { parseDate } from "../../parsers/date.ts";
+import { parseDuration } from "../../parsers/duration.ts";
+import { parseTags } from "../../parsers/tags.ts";
+import { parseLine, parseParagraphs } from "../../parsers/text.ts";
+import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
+import { type ListedFormat, readExt } from "./formats.ts";
+import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
+
+/** What an info dict tells; the resolver adds which page was asked for, when and by whom. */
+export type Facts = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"> & {
+  formats: DownloadFormat[];
+};
+
+const liveStatuses = ["is_live", "is_upcoming", "was_live", "not_live"] as const;
+const maxThumbnails = 50;
+const maxEntries = 200;
+const maxLanguages = 200;
+const maxSubtitles = 20;
+
+/** What yt-dlp lists among the subtitles, but is none. */
+const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "comments"]);
+
+/** The extractors for any page: they state the host as uploader and `Last-Modified` as upload time. */
+const genericExtractors: ReadonlySet<string> = new Set(["generic", "html5"]);
+
+/** Whether the generic extractor takes a response for a file only because it is no web page. */
+export function isGuess(info: InfoDict, url: URL): boolean {
+  const file = tryParseUrl(asText(info["url"]), url);
+  const isListed = "formats" in info;
+  return info["extractor"] === "generic" && !isListed && file !== null && isSamePage(file, url);
+}
+
+/**
+ * Returns the video that an info dict is about: the dict itself, or the only entry of a playlist if it is a
+ * video on the playlist's own page. `null`: it is a playlist.
+ */
+export function videoOf(info: InfoDict): InfoDict | null {
+  if (!isPlaylist(info)) return info;
+  const entries = asList(info["entries"]);
+  const [only] = entries;
+  const entry = asDict(only);
+  return entries.length === 1 && !isLink(entry) && !isPlaylist(entry) ? entry : null;
+}
+
+/** Reads what yt-dlp tells of a video with these formats, the best first. `url`: the requested one. */
+export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): Facts {
+  const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
+  const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
+  const listed = sortFormats(formats);
+  const isAudio = listed.length > 0 && listed.every(({ vcodec }) => vcodec === "none");
+  return withSources(
+    {
+      ...unknownFacts(),
+      webpage_url: webpageUrl?.href ?? null,
+      media_type: isAudio ? "audio" : "video",
+      title: parseLine(asText("fulltitle" in info ? info["fulltitle"] : info["title"])),
+      description: parseParagraphs(asText(info["description"])),
+      language: languageOf(formats),
+      duration: parseSeconds(info["duration"]),
+      uploaded_at: isGeneric ? null : uploadTimeOf(info),
+      uploader: isGeneric ? null : parseLine(asText(info["uploader"]) || asText(info["channel"])),
+      uploader_url: urlOf(info["uploader_url"], url) ?? urlOf(info["channel_url"], url),
+      thumbnails: readThumbnails(info, webpageUrl ?? url),
+      view_count: asCount(info["view_count"], 0),
+      like_count: asCount(info["like_count"], 0),
+      live_status: liveStatusOf(info["live_status"]),
+      age_limit: ageOf(info["age_limit"]),
+      tags: parseTags(asList(info["tags"]).filter((tag) => typeof tag === "string")),
+      formats: listed,
+      subtitles: readSubtitles(info["subtitles"], url),
+    },
+    url,
+  );
+}
+
+/** Reads what yt-dlp tells of a playlist, with its first 200 entries. `url`: the requested one. */
+export function readPlaylist(info: InfoDict, url: URL): Facts {
+  const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
+  const uploader = asText(info["uploader"]) || asText(info["channel"]);
+  return withSources(
+    {
+      ...unknownFacts(),
+      webpage_url: webpageUrl?.href ?? null,
+      title: parseLine(asText(info["title"])),
+      description: parseParagraphs(asText(info["description"])),
+      uploader: parseLine(uploader),
+      uploader_url: urlOf(info["uploader_url"], url) ?? urlOf(info["channel_url"], url),
+      thumbnails: readThumbnails(info, webpageUrl ?? url),
+      entries: asList(info["entries"])
+        .slice(0, maxEntries)
+        .flatMap((entry) => readEntry(asDict(entry), webpageUrl ?? url)),
+    },
+    url,
+  );
+}
+
+/** Returns what is known of a page on which yt-dlp finds nothing. */
+export function readNothing(url: URL): Facts {
+  return withSources(unknownFacts(), url);
+}
+
+type Stated = Omit<Facts, "sources" | "webpage_url"> & { webpage_url: string | null };
+
+function unknownFacts(): Stated {
+  return {
+    webpage_url: null,
+    site_name: null,
+    media_type: "none",
+    title: null,
+    description: null,
+    language: null,
+    duration: null,
+    uploaded_at: null,
+    uploader: null,
+    uploader_url: null,
+    thumbnails: [],
+    embed: null,
+    view_count: null,
+    like_count: null,
+    live_status: null,
+    age_limit: null,
+    tags: [],
+    formats: [],
+    subtitles: {},
+  };
+}
+
+/** Names yt-dlp as the source of every field with a value. */
+function withSources({ media_type, ...stated }: Stated, url: URL): Facts {
+  const known = Object.entries(stated).filter(
+    ([, value]) => value !== null && (typeof value !== "object" || Object.keys(value).length > 0),
+  );
+  return {
+    ...stated,
+    webpage_url: stated.webpage_url ?? url.href,
+    media_type,
+    sources: Object.fromEntries(known.map(([field]) => [field, "yt-dlp" as const])),
+  };
+}
+
+/** Whether the dict only leads to another page. */
+function isLink({ _type }: InfoDict): boolean {
+  return _type === "url" || _type === "url_transparent";
+}
+
+function isPlaylist({ _type }: InfoDict): boolean {
+  return _type === "playlist" || _type === "multi_video" || _type === "compat_list";
+}
+
+/** Best first; of audio only, variants for few come last, so that nobody gets one unasked. */
+function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
+  const isForFew = ({ vcodec, languagePreference }: ListedFormat) =>
+    Number(vcodec === "none" && languagePreference < -1);
+  return bestFormats(formats)
+    .toSorted((a, b) => isForFew(a) - isForFew(b))
+    .map((listed) => {
+      const { languagePreference: _, ...format } = listed;
+      return format;
+    });
+}
+
+/** Returns the language that the page is about, as yt-dlp tells it by its preference. */
+function languageOf(formats: readonly ListedFormat[]): string | null {
+  const preferred = formats
+    .filter(({ language, languagePreference }) => language !== null && languagePreference > 0)
+    .toSorted((a, b) => b.languagePreference - a.languagePreference);
+  return preferred[0]?.language ?? null;
+}
+
+function uploadTimeOf({ timestamp, upload_date }: InfoDict): string | null {
+  const seconds = asAmount(timestamp);
+  return (
+    parseDate(seconds === null ? null : `${Math.floor(seconds)}`) ?? parseDate(asText(upload_date))
+  );
+}
+
+function parseSeconds(duration: unknown): number | null {
+  const seconds = asAmount(duration);
+  return seconds === null ? null : parseDuration(seconds.toFixed(3));
+}
+
+function liveStatusOf(status: unknown): PageInfo["live_status"] {
+  if (status === "post_live") return "was_live";
+  return liveStatuses.find((each) => each === status) ?? null;
+}
+
+function ageOf(limit: unknown): number | null {
+  const years = asCount(limit);
+  return years === null || years > 99 ? null : years;
+}
+
+function urlOf(value: unknown, base: URL): string | null {
+  return tryParseUrl(asText(value), base)?.href ?? null;
+}
+
+/** yt-dlp lists the best last. */
+function readThumbnails(info: InfoDict, base: URL): Thumbnail[] {
+  const listed = asList(info["thumbnails"]).slice(-maxThumbnails).toReversed().map(asDict);
+  const thumbnails = listed.length > 0 ? listed : [{ url: info["thumbnail"] } as InfoDict];
+  return thumbnails.flatMap(({ url, width, height }) => {
+    const href = urlOf(url, base);
+    return href === null ? [] : [{ url: href, width: asCount(width), height: asCount(height) }];
+  });
+}
+
+function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
+  const languages = Object.entries(asDict(subtitles))
+    .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
+    .slice(0, maxLanguages)
+    .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
+  return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
+}
+
+/** yt-dlp lists the best last. */
+function readTracks(list: unknown, base: URL): Subtitle[] {
+  const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
+  return tracks.flatMap(({ url, ext, name }) => {
+    const href = urlOf(url, base);
+    if (href === null) return [];
+    return [{ url: href, ext: readExt(ext), name: parseLine(asText(name)) }];
+  });
+}
+
+/** An entry that is a video on the playlist's own page leads to its medium. */
+function readEntry(entry: InfoDict, playlistUrl: URL): Entry[] {
+  const page = isLink(entry) ? null : tryParseUrl(asText(entry["webpage_url"]), playlistUrl);
+  const isOwnPage = page !== null && !isSamePage(page, playlistUrl);
+  const url = isOwnPage ? page : tryParseUrl(asText(entry["url"]), playlistUrl);
+  if (url === null) return [];
+  const title = parseLine(asText(entry["title"]));
+  return [{ url: url.href, title, duration: parseSeconds(entry["duration"]) }];
+}

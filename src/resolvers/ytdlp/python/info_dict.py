@@ -1,0 +1,101 @@
+"""Reduces yt-dlp's info dict to the fields that the service reads, as plain JSON."""
+
+import itertools
+import math
+
+_MAX_TEXT = 100_000
+_MAX_ITEMS = 500
+_MAX_ENTRIES = 200
+_MAX_FORMATS = 2_000
+_MAX_FRAGMENTS = 500_000
+
+_PAGE = (
+    '_type', '_has_drm', 'id', 'webpage_url', 'original_url', 'extractor', 'extractor_key', 'title', 'fulltitle',
+    'description', 'duration', 'timestamp', 'upload_date', 'release_timestamp', 'release_date', 'uploader',
+    'uploader_url', 'channel', 'channel_url', 'creator', 'artist', 'thumbnail', 'view_count', 'like_count',
+    'live_status', 'age_limit', 'availability', 'playlist_count', 'media_type',
+)
+_FORMAT = (
+    'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'container', 'width', 'height', 'fps', 'vcodec', 'acodec',
+    'tbr', 'vbr', 'abr', 'filesize', 'language', 'language_preference', 'has_drm', 'preference', 'quality',
+    'source_preference', 'format_note', 'dynamic_range', 'audio_channels', 'cookies', 'fragment_base_url',
+)
+# Ways to request that only yt-dlp's downloader knows: told are names alone.
+_DEMANDS = (
+    'request_data', 'hls_media_playlist_data', 'hls_aes', 'extra_param_to_segment_url', 'extra_param_to_key_url',
+)
+_PLAYLISTS = ('playlist', 'multi_video', 'compat_list')
+
+
+def reduce_info(info):
+    """
+    Returns an info dict with known keys only and their shapes unchanged: text, finite numbers, booleans.
+    Keeps the first 200 entries, the only one in full, and the last (best) 2,000 formats.
+    """
+    result = _pick(info, _PAGE) | _reduce_format(info)
+    if info.get('_type') in _PLAYLISTS:
+        entries = _dicts(info.get('entries'), _MAX_ENTRIES)
+        is_single = len(entries) == 1 and entries[0].get('_type') not in _PLAYLISTS
+        result['entries'] = [reduce_info(entry) if is_single else _pick(entry, (*_PAGE, 'url')) for entry in entries]
+    if info.get('formats') is not None:
+        formats = _dicts(info['formats'], None)[-_MAX_FORMATS:]
+        result['formats'] = [_reduce_format(format) for format in formats]
+    result['thumbnails'] = [
+        _pick(thumbnail, ('url', 'width', 'height', 'preference'))
+        for thumbnail in _dicts(info.get('thumbnails'), None)[-_MAX_ITEMS:]
+    ]
+    result['subtitles'] = _reduce_subtitles(info.get('subtitles'))
+    result['tags'] = [tag for tag in map(_scalar, _items(info.get('tags'), _MAX_ITEMS)) if isinstance(tag, str)]
+    return result
+
+
+def _reduce_format(format):
+    result = _pick(format, _FORMAT) | {key: True for key in _DEMANDS if format.get(key)}
+    headers = format.get('http_headers')
+    if isinstance(headers, dict):
+        result['http_headers'] = _pick(headers, list(headers)[:50])
+    options = format.get('downloader_options')
+    if isinstance(options, dict):
+        result['downloader_options'] = _pick(options, ('http_chunk_size',))
+    # A manifest lists its segments better.
+    if not format.get('manifest_url'):
+        fragments = _dicts(format.get('fragments'), _MAX_FRAGMENTS)
+        if fragments:
+            result['fragments'] = [_pick(fragment, ('url', 'path', 'duration')) for fragment in fragments]
+    return result
+
+
+def _reduce_subtitles(subtitles):
+    if not isinstance(subtitles, dict):
+        return {}
+    return {
+        str(language): [_pick(track, ('url', 'ext', 'name')) for track in _dicts(tracks, 20)]
+        for language, tracks in list(subtitles.items())[:_MAX_ITEMS]
+    }
+
+
+def _pick(source, keys):
+    """Returns what `source` has under `keys`, without what is no text, number or boolean."""
+    values = ((key, _scalar(source.get(key))) for key in keys)
+    return {str(key): value for key, value in values if value is not None}
+
+
+def _scalar(value):
+    if isinstance(value, str):
+        return value[:_MAX_TEXT]
+    if isinstance(value, (bool, int)):
+        return value if abs(value) < 2 ** 53 else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return None
+
+
+def _dicts(values, most):
+    return [value for value in _items(values, most) if isinstance(value, dict)]
+
+
+def _items(values, most):
+    """Returns the first items of a list, or of any other iterable such as a generator; all if `most` is None."""
+    if values is None or isinstance(values, (str, bytes, dict)):
+        return []
+    return list(itertools.islice(values, most))

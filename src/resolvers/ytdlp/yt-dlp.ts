@@ -1,0 +1,231 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { Value } from "@sinclair/typebox/value";
+import type { BaseLogger } from "pino";
+import { ServiceError } from "../../errors.ts";
+import { startDeadline } from "../../net/deadline.ts";
+import type { GuardedProxy } from "../../net/guarded-proxy.ts";
+import { createHostSlots } from "../../net/host-slots.ts";
+import { urlForMessage } from "../../net/http-url.ts";
+import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
+import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
+import { findInstallation, type Installation } from "./installation.ts";
+import { openSupervisor, type Supervisor } from "./supervisor.ts";
+import { findExcessiveAge, findVersionProblem } from "./versions.ts";
+
+/** yt-dlp in processes of its own, which reach the network through the guarded proxy only. */
+export interface YtDlp {
+  /** That of the process that runs; it changes when yt-dlp is replaced. */
+  readonly version: string;
+  /**
+   * Returns the name of the extractor that yt-dlp has for this URL, without a request; `null`: only the
+   * generic one.
+   *
+   * @throws ServiceError `unavailable` while the process is restarted and once closed, `upstream_invalid`
+   * if an extractor fails on this URL
+   */
+  findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
+  /**
+   * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
+   * them. Without formats, `findMissingFormatsError` tells why. Waits while `concurrency` others run.
+   *
+   * Rejects with `signal.reason` when `signal` is aborted; the processes of the extraction have ended then.
+   *
+   * @throws ServiceError the proxy's, if it has refused or failed a request of a failed extraction; else
+   * - `login_required`, `geo_restricted`, `drm_protected`, `live_stream`, `no_media`
+   * - `upstream_status`, `upstream_timeout`, `upstream_unreachable`: of a request, or of the time
+   * - `upstream_invalid`: the extractor fails, or exceeds memory, processor time or the answer's size
+   * - `unavailable`: as above, and if the process ends
+   */
+  extract(url: URL, options: { signal: AbortSignal }): Promise<unknown>;
+  /** Ends all processes; safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface YtDlpOptions {
+  /** Path of the program `yt-dlp`; empty: looked for on `searchPath`; `off`: none. */
+  path: string;
+  /** Folders to find yt-dlp and its Python in, as PATH has them. */
+  searchPath: string;
+  /** File of cookies in Netscape format, which is only read; empty: none. */
+  cookiesFile: string;
+  /** Extractions at a time; others wait. */
+  concurrency: number;
+  /** Longest extraction, milliseconds; waiting for others does not count. */
+  timeoutMs: number;
+  proxy: Pick<GuardedProxy, "port" | "openRun">;
+  logger: Pick<BaseLogger, "info" | "warn">;
+}
+
+const MiB = 1024 * 1024;
+/** Bytes that one extraction may receive. */
+const maxRunBytes = 64 * MiB;
+const maxAnswerBytes = 32 * MiB;
+const limits = { cpuS: 20, memoryMiB: 1024 };
+const maxSocketTimeoutS = 15;
+/** The first version of Landlock with rules for TCP. */
+const leastLandlock = 4;
+
+/**
+ * Starts yt-dlp, which loads in the background; the first calls wait for it. Returns undefined if `path` is
+ * `off`, or empty and `searchPath` has none that can be used; the log then says so.
+ *
+ * @throws Error that names YTDLP or YTDLP_COOKIES, the rule and the value
+ */
+export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefined> {
+  const { path, searchPath, cookiesFile, logger } = options;
+  if (path === "off") return undefined;
+  await assertReadable(cookiesFile);
+  try {
+    const installation = await findInstallation(path, searchPath);
+    if (installation === undefined) {
+      logger.info({ searchPath }, `no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
+      return undefined;
+    }
+    const start = () => startAgain(installation, options);
+    const supervisor = await openSupervisor(start, logger);
+    report(supervisor.current, installation, logger);
+    return createYtDlp(supervisor, options);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    if (path !== "") throw new Error(`YTDLP ${reason}, got ${JSON.stringify(path)}`, { cause });
+    logger.warn({ searchPath }, `the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
+    return undefined;
+  }
+}
+
+const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" gets a new one';
+
+async function assertReadable(cookiesFile: string): Promise<void> {
+  if (cookiesFile === "") return;
+  await access(cookiesFile, constants.R_OK).catch((cause: unknown) => {
+    const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookiesFile)}`;
+    throw new Error(message, { cause });
+  });
+}
+
+/** Starts what is installed now: another Python, perhaps. */
+async function startAgain(
+  { script }: Installation,
+  { searchPath }: YtDlpOptions,
+): Promise<ForkServer> {
+  const installation = await findInstallation(script, searchPath);
+  if (installation === undefined) throw new Error(`must be a file: ${script} is none`);
+  const server = await startForkServer(installation, searchPath);
+  const problem = findVersionProblem(server.version);
+  if (problem === undefined) return server;
+  await server.end(problem);
+  throw new Error(problem);
+}
+
+/** Says once what is found and what is wrong with it. */
+function report(
+  server: ForkServer,
+  { script }: Installation,
+  logger: YtDlpOptions["logger"],
+): void {
+  const { version, landlock } = server;
+  logger.info({ version, path: script }, "using yt-dlp");
+  const days = findExcessiveAge(version, Date.now());
+  if (days !== undefined) {
+    logger.warn({ version, days }, "yt-dlp is old: sites change, update it (pipx upgrade yt-dlp)");
+  }
+  if (landlock < leastLandlock) {
+    logger.warn(
+      { landlock },
+      "this kernel has no Landlock for TCP (Linux 6.7): only Python's own checks keep yt-dlp to the proxy",
+    );
+  }
+}
+
+function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
+  const { cookiesFile, concurrency, timeoutMs, proxy } = options;
+  const slots = createHostSlots(concurrency);
+
+  /** Extracts with a run of the proxy, whose error tells more than what yt-dlp makes of it. */
+  async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
+    const server = await supervisor.acquire();
+    const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
+    const request = {
+      url: withoutSmuggled(url),
+      proxy: proxyRun.url,
+      proxyPort: proxy.port,
+      node: nodeFor(server),
+      cookiesFile,
+      socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
+      maxBytes: maxAnswerBytes,
+      limits,
+    };
+    try {
+      return readAnswer(await server.extract(request, signal), what);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw proxyRun.error ?? error;
+    } finally {
+      proxyRun.close();
+    }
+  }
+
+  return {
+    get version() {
+      return supervisor.current.version;
+    },
+
+    async findExtractor(url, signal) {
+      signal.throwIfAborted();
+      const server = await supervisor.acquire();
+      const result = await server.find(withoutSmuggled(url), signal);
+      if ("name" in result) return result.name;
+      throw new ServiceError(
+        "upstream_invalid",
+        `yt-dlp for ${urlForMessage(url)}: ${result.failure}`,
+      );
+    },
+
+    async extract(url, { signal }) {
+      const what = `yt-dlp for ${urlForMessage(url)}`;
+      const release = await slots.acquire("", signal);
+      const deadline = startDeadline(signal, timeoutMs, what);
+      try {
+        return await extractNow(url, what, deadline.signal);
+      } finally {
+        deadline.end();
+        release();
+      }
+    },
+
+    close: () => supervisor.close(),
+  };
+}
+
+/** Before Node 25 its permissions do not cover the network, so that a site's script needs Landlock around it. */
+function nodeFor({ landlock }: ForkServer): string {
+  const [major = 0] = process.versions.node.split(".").map(Number);
+  return landlock >= leastLandlock || major >= 25 ? process.execPath : "";
+}
+
+/** Removes what only yt-dlp itself puts into a fragment, to tell an extractor how to send requests. */
+function withoutSmuggled(url: URL): string {
+  if (!url.hash.includes("__youtubedl_smuggle")) return url.href;
+  const clean = new URL(url);
+  clean.hash = "";
+  return clean.href;
+}
+
+function readAnswer({ answer, signal }: ExtractResult, what: string): unknown {
+  if (answer === null) throw answerTooLargeError(what);
+  if (signal !== null) throw endedBySignalError(signal, what);
+  const { info, failure } = parseAnswer(answer);
+  if (info !== undefined) return info;
+  if (Value.Check(Failure, failure)) throw extractionError(failure, what);
+  throw new ServiceError("upstream_invalid", `${what}: its process gave no result`);
+}
+
+function parseAnswer(answer: Buffer): { info?: unknown; failure?: unknown } {
+  try {
+    const value: unknown = JSON.parse(answer.toString("utf8"));
+    return typeof value === "object" && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}

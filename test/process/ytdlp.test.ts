@@ -1,0 +1,173 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PageInfo } from "../../src/page-info.ts";
+import { readExhibits } from "../media/media-fixtures.ts";
+import { resource } from "../media/resources.ts";
+import { type Site, startSite } from "../media/site.ts";
+import { createVariant, installed, missing, type Variant } from "../resolvers/ytdlp/installed.ts";
+import { childrenOf, isRunning } from "./child-processes.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { collectLog, type LogLine, type ServiceProcess, startService } from "./service.ts";
+
+const secret = "cookie-of-the-operator";
+const exhibits = readExhibits();
+const film = exhibits.get("an MP4 with its index in front")!;
+const dash = exhibits.get("DASH with a SegmentTimeline")!;
+
+/** An extractor for a site on this machine; the film needs the cookie that the operator has given. */
+const extractor = `
+import re
+from .common import InfoExtractor
+
+class OtterIE(InfoExtractor):
+    _VALID_URL = r'(?P<site>http://127\\.0\\.0\\.1:\\d+)/otters/(?P<id>\\w+)'
+
+    def _real_extract(self, url):
+        site, video_id = self._match_valid_url(url).group('site', 'id')
+        if video_id == 'list':
+            entries = [self.url_result(f'{site}/otters/{n}', OtterIE, n, f'Otter {n}') for n in ('1', '2')]
+            return self.playlist_result(entries, video_id, 'All otters')
+        if video_id in ('dash', 'fragments'):
+            mpd_url = f'{site}/main.mpd'
+            if video_id == 'dash':
+                formats = self._extract_mpd_formats(mpd_url, video_id)
+            else:
+                mpd = self._download_xml(mpd_url, video_id)
+                formats = self._parse_mpd_formats(mpd, mpd_base_url=f'{site}/')
+            return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'private':
+            self.raise_login_required()
+        self._download_webpage(url, video_id)
+        return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4'}
+`;
+
+const opened = new AsyncDisposableStack();
+let variant: Variant;
+let site: Site;
+let service: ServiceProcess;
+let client: TaskClient;
+let log: LogLine[];
+
+describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, () => {
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), "unreel-"));
+    opened.defer(() => rmSync(folder, { recursive: true }));
+    variant = opened.use(createVariant({ extractors: { otter: extractor } }));
+    site = opened.use(await startSite(new Map(dash.resources)));
+    site.resources.set("otters/1", resource("text/html", "<title>Otters</title>"));
+    site.resources.set("otters/private", resource("text/html", "<title>Log in</title>"));
+    site.resources.set("film.mp4", film.resources.get(film.entry)!);
+    for (const path of ["otters/1", "film.mp4"]) {
+      site.answer(path, async (response, serve, { headers }) => {
+        if (headers.cookie === `session=${secret}`) await serve();
+        else response.writeHead(403).end();
+      });
+    }
+    const cookies = join(folder, "cookies.txt");
+    const cookie = ["127.0.0.1", "FALSE", "/", "FALSE", "4000000000", "session", secret];
+    writeFileSync(cookies, `# Netscape HTTP Cookie File\n${cookie.join("\t")}\n`);
+    service = await startService({
+      DATA_DIR: join(folder, "data"),
+      ALLOW_NETWORKS: "127.0.0.1/32",
+      LOG_LEVEL: "trace",
+      MIN_FREE_BYTES: "0",
+      YTDLP: variant.path,
+      YTDLP_COOKIES: cookies,
+    });
+    opened.defer(async () => void (await service.end("SIGTERM")));
+    log = collectLog(service);
+    client = await openTaskClient(service.url);
+    opened.defer(() => client.close());
+  }, 60_000);
+  afterAll(() => opened.disposeAsync());
+
+  const readInfo = async (path: string) =>
+    fetch(`${service.url}/info?url=${encodeURIComponent(site.url(path))}`);
+
+  it("says what read a page, and downloads with the operator's cookies, which it never shows", async () => {
+    const shown = await (await readInfo("otters/1")).text();
+    const info = JSON.parse(shown) as PageInfo;
+    expect(info).toMatchObject({
+      title: "Otters",
+      formats: [{ url: site.url("film.mp4") }],
+      sources: { title: "yt-dlp", formats: "yt-dlp" },
+      resolver: "yt-dlp",
+      extractor: "Otter",
+    });
+    expect(info.extractor_version).toMatch(/^\d{4}\.\d{2}\.\d{2}/);
+    const { id } = await client.post(site.url("otters/1"));
+    const task = await client.ended(id);
+    expect(task).toMatchObject({ state: "succeeded", error: null, info: { title: "Otters" } });
+    const file = Buffer.from(await (await client.file(id)).arrayBuffer());
+    expect(file.equals(site.resources.get("film.mp4")!.body)).toBe(true);
+    const list = await (await fetch(`${service.url}/tasks/`)).text();
+    const texts = [shown, list, JSON.stringify(task), JSON.stringify(log)];
+    expect(texts.filter((text) => text.includes(secret))).toEqual([]);
+    expect(log.length).toBeGreaterThan(0);
+  });
+
+  it.each(["dash", "fragments"])("downloads video and audio of DASH: %s", async (path) => {
+    const { id } = await client.post(site.url(`otters/${path}`));
+    const task = await client.ended(id);
+    expect(task).toMatchObject({ state: "succeeded", file: { width: 160, height: 90 } });
+    expect(task.file?.duration).toBeCloseTo(6, 0);
+    const file = Buffer.from(await (await client.file(id)).arrayBuffer());
+    expect([file.includes("avc1"), file.includes("mp4a")]).toEqual([true, true]);
+    const isListed = task.info?.formats.every(({ manifest_url }) => manifest_url !== null);
+    expect(isListed).toBe(path === "dash");
+    expect(JSON.stringify(task)).not.toContain('"fragments"');
+  });
+
+  it("lists the entries of a playlist, and tells a task on it to post one", async () => {
+    expect(await (await readInfo("otters/list")).json()).toMatchObject({
+      title: "All otters",
+      formats: [],
+      entries: [1, 2].map((n) => ({ url: site.url(`otters/${n}`), title: `Otter ${n}` })),
+    });
+    const { id } = await client.post(site.url("otters/list"));
+    const { state, error } = await client.ended(id);
+    expect([state, error]).toMatchObject(["failed", { code: "playlist", retryable: false }]);
+    expect(error?.message).toContain(site.url("otters/1"));
+  });
+
+  it("says that a login is required", async () => {
+    const response = await readInfo("otters/private");
+    expect([response.status, await response.json()]).toMatchObject([
+      422,
+      { code: "login_required", retryable: false },
+    ]);
+    const { id } = await client.post(site.url("otters/private"));
+    expect((await client.ended(id)).error).toMatchObject({ code: "login_required" });
+  });
+
+  it("leaves no process behind", async () => {
+    const other = await startService({ STORE_URL: "memory:", YTDLP: variant.path });
+    expect((await fetch(`${other.url}/health/live`)).status).toBe(200);
+    const children = childrenOf(other.process.pid!);
+    expect(children).not.toEqual([]);
+    expect(await other.end("SIGTERM")).toEqual({ code: 0, signal: null });
+    await expect.poll(() => children.filter(isRunning)).toEqual([]);
+  });
+});
+
+describe("the program without yt-dlp", () => {
+  it("says once how to get it, and reads pages alone", async () => {
+    const pages = await startSite(new Map());
+    pages.resources.set("watch", resource("text/html", "<title>Otters</title>"));
+    const env = { STORE_URL: "memory:", ALLOW_NETWORKS: "127.0.0.1/32" };
+    const without = await startService({ ...env, YTDLP: "", PATH: "/nowhere" });
+    const advice = without.startLog.filter(({ msg }) => String(msg).includes("pipx install"));
+    expect(advice).toMatchObject([
+      { level: 30, msg: expect.stringContaining("no yt-dlp on PATH") },
+    ]);
+    const url = `${without.url}/info?url=${encodeURIComponent(pages.url("watch"))}`;
+    expect(await (await fetch(url)).json()).toMatchObject({ title: "Otters", resolver: "page" });
+    await without.end("SIGTERM");
+    const off = await startService({ ...env, YTDLP: "off" });
+    expect(JSON.stringify(off.startLog)).not.toContain("yt-dlp");
+    await off.end("SIGTERM");
+    await pages.close();
+  });
+});

@@ -1,0 +1,204 @@
+import { Value } from "@sinclair/typebox/value";
+import { describe, expect, it } from "vitest";
+import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { PageInfo } from "../../src/page-info.ts";
+import { createAutoResolver } from "../../src/resolvers/auto.ts";
+import { createPageResolver } from "../../src/resolvers/page.ts";
+import { createYtDlpResolver } from "../../src/resolvers/ytdlp.ts";
+import { createSavedClient, fixedNow, pageUrl } from "./page/saved-client.ts";
+import { createRecordedYtDlp, fileDict, type Recording, videoDict } from "./ytdlp/recorded.ts";
+
+const withMedium = `<title>Page</title><meta property="og:title" content="Otters on the page">
+<meta property="og:video" content="https://cdn.example.com/page.mp4">`;
+const withPlayer = `<meta property="og:title" content="Otters on the page"><meta name="author" content="Ada">
+<meta property="og:video:url" content="https://player.example.com/1"><meta property="og:video:type" content="text/html">`;
+const article = `<title>Log in</title>`;
+const failure = (code: ErrorCode) => new ServiceError(code, `yt-dlp: ${code}`);
+
+/** Resolves a page with this HTML (or error), of which yt-dlp says what was recorded. */
+async function read(page: string | Error, recording: Recording, forDownload = false) {
+  const client = createSavedClient({ [pageUrl]: page instanceof Error ? page : { body: page } });
+  const ytDlp = createRecordedYtDlp(recording);
+  const resolver = createAutoResolver({
+    page: createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow }),
+    ytDlp: createYtDlpResolver({ ytDlp, client, now: fixedNow }),
+  });
+  const outcome = await resolver
+    .resolve(new URL(pageUrl), { signal: new AbortController().signal, forDownload })
+    .catch((error: unknown) => error as ServiceError);
+  if (!(outcome instanceof Error)) expect([...Value.Errors(PageInfo, outcome)]).toEqual([]);
+  const isPageRead = client.requested.includes(pageUrl);
+  return { outcome, asked: { page: isPageRead, ytDlp: ytDlp.extracted.length > 0 } };
+}
+
+describe("the auto resolver, if yt-dlp has an extractor for the URL,", () => {
+  const extractor = "Example";
+
+  it("asks yt-dlp alone if that has formats", async () => {
+    const { outcome, asked } = await read(withMedium, { extractor, info: videoDict() });
+    expect(asked).toEqual({ page: false, ytDlp: true });
+    expect(outcome).toMatchObject({
+      title: "Otters",
+      resolver: "yt-dlp",
+      extractor: "Example",
+      extractor_version: "2026.10.26",
+      sources: { title: "yt-dlp", formats: "yt-dlp" },
+    });
+  });
+
+  it("asks yt-dlp alone if that has entries", async () => {
+    const entries = [{ _type: "url", url: "/watch/2" }];
+    const info = { _type: "playlist", entries };
+    const { outcome, asked } = await read(withMedium, { extractor, info });
+    expect(asked).toEqual({ page: false, ytDlp: true });
+    expect(outcome).toMatchObject({ entries: [{ url: "https://video.example.com/watch/2" }] });
+  });
+
+  it("reads the page too if yt-dlp has no formats, and fills what yt-dlp does not know", async () => {
+    const { outcome, asked } = await read(withMedium, {
+      extractor,
+      info: videoDict({ formats: [], uploader: "Ada" }),
+    });
+    expect(asked).toEqual({ page: true, ytDlp: true });
+    expect(outcome).toMatchObject({
+      title: "Otters",
+      uploader: "Ada",
+      formats: [{ url: "https://cdn.example.com/page.mp4" }],
+      sources: { title: "yt-dlp", uploader: "yt-dlp", formats: "og" },
+      resolver: "page",
+      extractor: "Example",
+    });
+  });
+
+  it("returns what yt-dlp knows if the page cannot be read", async () => {
+    const info = videoDict({ formats: [] });
+    const { outcome } = await read(failure("upstream_status"), { extractor, info });
+    expect(outcome).toMatchObject({ title: "Otters", formats: [], resolver: "yt-dlp" });
+  });
+
+  it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
+    "reads the page if yt-dlp fails with %s",
+    async (code) => {
+      const { outcome, asked } = await read(withMedium, { extractor, info: failure(code) }, true);
+      expect(asked).toEqual({ page: true, ytDlp: true });
+      expect(outcome).toMatchObject({ title: "Otters on the page", resolver: "page" });
+      expect(outcome).not.toHaveProperty("extractor");
+    },
+  );
+
+  it.each<[ytDlp: ErrorCode, page: ErrorCode, counts: ErrorCode]>([
+    ["login_required", "upstream_status", "login_required"],
+    ["upstream_timeout", "upstream_unreachable", "upstream_timeout"],
+    ["upstream_invalid", "upstream_status", "upstream_status"],
+    ["unavailable", "upstream_status", "upstream_status"],
+  ])("if both fail, with %s and %s, rejects with %s", async (ytDlp, page, counts) => {
+    const { outcome } = await read(failure(page), { extractor, info: failure(ytDlp) });
+    expect(outcome).toMatchObject({ code: counts });
+  });
+});
+
+describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
+  it("reads the page alone if that has formats", async () => {
+    const { outcome, asked } = await read(withMedium, { info: videoDict() });
+    expect(asked).toEqual({ page: true, ytDlp: false });
+    expect(outcome).toMatchObject({ title: "Otters on the page", resolver: "page" });
+  });
+
+  it("asks yt-dlp too if the page has none, and fills what the page does not state", async () => {
+    const info = videoDict({ duration: 90, formats: [fileDict()] });
+    const { outcome, asked } = await read(withPlayer, { info });
+    expect(asked).toEqual({ page: true, ytDlp: true });
+    expect(outcome).toMatchObject({
+      title: "Otters on the page",
+      duration: 90,
+      embed: { url: "https://player.example.com/1" },
+      formats: [{ format_id: "18" }],
+      sources: { title: "og", duration: "yt-dlp", embed: "og", formats: "yt-dlp" },
+      resolver: "yt-dlp",
+      extractor: "Example",
+      extractor_version: "2026.10.26",
+    });
+  });
+
+  it("takes the type of the medium from yt-dlp if the page knows of none", async () => {
+    const info = videoDict({ formats: [fileDict({ ext: "mp3" })] });
+    expect((await read(article, { info })).outcome).toMatchObject({ media_type: "audio" });
+    expect((await read(withPlayer, { info })).outcome).toMatchObject({ media_type: "video" });
+  });
+
+  it("does not ask yt-dlp if the page cannot be read", async () => {
+    const { outcome, asked } = await read(failure("upstream_status"), { info: videoDict() });
+    expect(asked).toEqual({ page: true, ytDlp: false });
+    expect(outcome).toMatchObject({ code: "upstream_status" });
+  });
+
+  it("returns the page's record if yt-dlp finds nothing either", async () => {
+    const { outcome } = await read(article, { info: failure("no_media") }, true);
+    expect(outcome).toMatchObject({ title: "Log in", formats: [], resolver: "page" });
+    expect(outcome).not.toHaveProperty("extractor_version");
+  });
+});
+
+describe.each([null, "Example"])(
+  "the auto resolver, if yt-dlp fails (extractor %s),",
+  (extractor) => {
+    it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
+      "tells a download of a page without formats why: %s",
+      async (code) => {
+        const { outcome } = await read(withPlayer, { extractor, info: failure(code) }, true);
+        expect(outcome).toMatchObject({ code });
+      },
+    );
+
+    it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
+      "returns the facts of a page about a medium otherwise: %s",
+      async (code) => {
+        const { outcome } = await read(withPlayer, { extractor, info: failure(code) });
+        expect(outcome).toMatchObject({
+          title: "Otters on the page",
+          formats: [],
+          resolver: "page",
+        });
+      },
+    );
+
+    it.each<ErrorCode>(["login_required", "geo_restricted"])(
+      "says %s instead of the facts of a page without a medium",
+      async (code) => {
+        const { outcome } = await read(article, { extractor, info: failure(code) });
+        expect(outcome).toMatchObject({ code });
+      },
+    );
+
+    it.each<ErrorCode>(["upstream_invalid", "upstream_timeout", "unavailable", "drm_protected"])(
+      "returns the facts of any page for %s",
+      async (code) => {
+        const { outcome } = await read(article, { extractor, info: failure(code) });
+        expect(outcome).toMatchObject({ title: "Log in" });
+      },
+    );
+  },
+);
+
+describe("the auto resolver", () => {
+  it("reads pages alone while yt-dlp cannot say which extractor suits", async () => {
+    const recording = { extractor: failure("unavailable"), info: videoDict() };
+    const first = await read(withMedium, recording);
+    expect(first.asked).toEqual({ page: true, ytDlp: false });
+    expect(first.outcome).toMatchObject({ resolver: "page" });
+    const second = await read(withPlayer, recording);
+    expect(second.asked).toEqual({ page: true, ytDlp: false });
+    expect(second.outcome).toMatchObject({ formats: [] });
+  });
+
+  it("has a download tried again then, if the page has no formats", async () => {
+    const { outcome } = await read(withPlayer, { extractor: failure("unavailable") }, true);
+    expect(outcome).toMatchObject({ code: "unavailable", retryable: true });
+  });
+
+  it("rejects with an error that nobody expected", async () => {
+    const bug = new TypeError("x");
+    expect((await read(withMedium, { extractor: "Example", info: bug })).outcome).toBe(bug);
+    expect((await read(withMedium, { extractor: bug })).outcome).toBe(bug);
+  });
+});

@@ -1,0 +1,242 @@
+import { describe, expect, it } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import type { DownloadFormat, PageInfo } from "../../src/page-info.ts";
+import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
+
+function ids({ formats }: PageInfo): string[] {
+  return formats.map(({ format_id }) => format_id);
+}
+
+async function readFormat(
+  changes: Record<string, unknown>,
+  forDownload = false,
+): Promise<DownloadFormat | undefined> {
+  const { formats } = await readRecorded(videoDict({ formats: [fileDict(changes)] }), {
+    forDownload,
+  });
+  return formats[0];
+}
+
+const mpdUrl = "https://cdn.example.com/main.mpd";
+const mpd = `<MPD type="static" mediaPresentationDuration="PT10S" xmlns="urn:mpeg:dash:schema:mpd:2011"><Period>
+<AdaptationSet mimeType="video/mp4" codecs="avc1.64001e"><SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="5"/>
+<Representation id="v" bandwidth="500000" width="320" height="180"/></AdaptationSet>
+<AdaptationSet mimeType="audio/mp4" codecs="mp4a.40.2"><SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="5"/>
+<Representation id="a" bandwidth="64000"/></AdaptationSet></Period></MPD>`;
+const dashDict = (format_id: string, changes = {}) =>
+  fileDict({
+    format_id,
+    protocol: "http_dash_segments",
+    url: mpdUrl,
+    manifest_url: mpdUrl,
+    ...changes,
+  });
+
+describe("the formats of the yt-dlp resolver", () => {
+  it("are files, HLS and DASH as the engine fetches them", async () => {
+    expect(
+      await readFormat({
+        format_note: "x",
+        width: 640,
+        height: 360,
+        fps: 29.97,
+        vcodec: "avc1.42001E",
+        acodec: "mp4a.40.2",
+        tbr: 500.1234,
+        filesize: 12_345,
+        filesize_approx: 1,
+        language: "en",
+        has_drm: "maybe",
+      }),
+    ).toEqual({
+      format_id: "18",
+      url: "https://cdn.example.com/18.mp4",
+      manifest_url: null,
+      protocol: "https",
+      ext: "mp4",
+      mime_type: null,
+      width: 640,
+      height: 360,
+      fps: 29.97,
+      vcodec: "avc1.42001E",
+      acodec: "mp4a.40.2",
+      tbr: 500.123,
+      filesize: 12_345,
+      language: "en",
+      has_drm: false,
+    });
+    const hls = { protocol: "m3u8_native", url: "https://cdn.example.com/v.m3u8" };
+    expect(
+      await readFormat({ ...hls, manifest_url: "https://cdn.example.com/main.m3u8" }),
+    ).toMatchObject({
+      protocol: "m3u8",
+      url: "https://cdn.example.com/v.m3u8",
+      manifest_url: "https://cdn.example.com/main.m3u8",
+    });
+    expect(await readFormat(hls)).toMatchObject({ manifest_url: hls.url });
+  });
+
+  it("are the dict itself if it lists none", async () => {
+    const { formats: _, ...dict } = videoDict({ ...fileDict(), format_id: "0", protocol: "http" });
+    expect(await readRecorded(dict)).toMatchObject({
+      formats: [{ format_id: "0", url: "https://cdn.example.com/18.mp4", protocol: "https" }],
+    });
+  });
+
+  it.each([
+    [{ protocol: "mhtml" }],
+    [{ protocol: "rtmp" }],
+    [{ protocol: "ism" }],
+    [{ protocol: "f4m" }],
+    [{ protocol: "websocket_frag" }],
+    [{ protocol: "http_dash_segments_generator" }],
+    [{ protocol: "constructor" }],
+    [{ protocol: null }],
+    [{ url: "rtmp://cdn.example.com/1" }],
+    [{ url: "https://user:secret@cdn.example.com/1" }],
+    [{ url: 7 }],
+    [{ vcodec: "none", acodec: "none" }],
+    [{ request_data: true }],
+    [{ hls_aes: true }],
+    [{ protocol: "http_dash_segments" }],
+    [
+      {
+        protocol: "http_dash_segments",
+        fragments: [{ url: "https://a.test/1" }, { url: "ftp://a.test" }],
+      },
+    ],
+  ])("leave out what the engine cannot fetch: %o", async (changes) => {
+    expect(await readFormat(changes, true)).toBeUndefined();
+  });
+
+  it("have unique ids, the best first", async () => {
+    const formats = [
+      fileDict({ format_id: "s", vcodec: "none" }),
+      fileDict({ format_id: "v", height: 360 }),
+      fileDict({ format_id: "v", height: 720 }),
+      fileDict({ format_id: null }),
+    ];
+    expect(ids(await readRecorded(videoDict({ formats })))).toEqual(["v", "v~1", "https", "s"]);
+  });
+
+  it("list audio for few last, so that nobody gets it unasked", async () => {
+    const audio = (format_id: string, tbr: number, language_preference: number) =>
+      fileDict({
+        format_id,
+        vcodec: "none",
+        acodec: "opus",
+        language: "en",
+        tbr,
+        language_preference,
+      });
+    const formats = [audio("described", 160, -10), audio("plain", 128, 10), fileDict()];
+    const info = await readRecorded(videoDict({ formats }));
+    expect(ids(info)).toEqual(["18", "plain", "described"]);
+    expect(info.language).toBe("en");
+  });
+
+  it("know that audio files have no video", async () => {
+    expect(await readFormat({ ext: "mp3" })).toMatchObject({ vcodec: "none", acodec: null });
+  });
+
+  it("are listed by our own reader from a DASH manifest", async () => {
+    const headers = {
+      "User-Agent": "Otter/1",
+      Referer: "https://video.example.com/",
+      Accept: "*/*",
+    };
+    const dashDicts = ["dash-1", "dash-2"].map((id) => dashDict(id, { http_headers: headers }));
+    const formats = [fileDict(), ...dashDicts];
+    const read = (responses: Record<string, { body: string } | Error>) =>
+      readRecorded(videoDict({ formats }), {}, responses);
+    const info = await read({ [mpdUrl]: { body: mpd } });
+    expect(info.formats.map(({ protocol, url }) => [protocol, url])).toEqual([
+      ["dash", mpdUrl],
+      ["https", "https://cdn.example.com/18.mp4"],
+      ["dash", mpdUrl],
+    ]);
+    expect(info.formats[0]).toMatchObject({ height: 180, acodec: "none" });
+    expect(info.formats[0]).toHaveProperty("http_headers", {
+      "User-Agent": "Otter/1",
+      Referer: "https://video.example.com/",
+    });
+    const unreachable = new ServiceError("upstream_unreachable", "gone");
+    expect(ids(await read({ [mpdUrl]: unreachable }))).toEqual(["18"]);
+    expect(ids(await read({ [mpdUrl]: { body: "<html>" } }))).toEqual(["18"]);
+  });
+
+  it("stop waiting for a manifest when the call is aborted", async () => {
+    const abort = new AbortController();
+    const reason = new Error("changed my mind");
+    async function* body() {
+      abort.abort(reason);
+      yield await Promise.reject(reason);
+    }
+    const dict = videoDict({ formats: [dashDict("dash-1")] });
+    await expect(readRecorded(dict, { signal: abort.signal }, { [mpdUrl]: { body } })).rejects.toBe(
+      reason,
+    );
+  });
+
+  it("have their fragments and cookies for a download only", async () => {
+    const dash = {
+      protocol: "http_dash_segments",
+      url: "https://cdn.example.com/d/",
+      fragment_base_url: "https://cdn.example.com/d/",
+      fragments: [
+        { path: "init.mp4" },
+        { path: "1.m4s", duration: 5 },
+        { url: "https://a.test/2" },
+      ],
+      cookies: "session=secret; Domain=.example.com; Path=/",
+      http_headers: {
+        authorization: "Bearer secret",
+        origin: "https://video.example.com",
+        Cookie: "a=b",
+      },
+    };
+    const shown = await readFormat(dash);
+    expect(JSON.stringify(shown)).not.toContain("secret");
+    expect(shown).not.toHaveProperty("fragments");
+    expect(shown).toMatchObject({ protocol: "dash", manifest_url: null });
+    expect(shown?.http_headers).toEqual({ Origin: "https://video.example.com" });
+    expect(await readFormat(dash, true)).toMatchObject({
+      cookies: "session=secret; Domain=.example.com; Path=/",
+      http_headers: { Authorization: "Bearer secret", Origin: "https://video.example.com" },
+      fragments: [
+        { url: "https://cdn.example.com/d/init.mp4", duration: null },
+        { url: "https://cdn.example.com/d/1.m4s", duration: 5 },
+        { url: "https://a.test/2", duration: null },
+      ],
+    });
+  });
+
+  it("have no header or cookie that would break a request", async () => {
+    const format = await readFormat(
+      {
+        cookies: "a=b\r\nx: y",
+        http_headers: { Referer: "a\nb: c", "User-Agent": "é", Origin: 7 },
+      },
+      true,
+    );
+    expect(format).not.toHaveProperty("cookies");
+    expect(format).not.toHaveProperty("http_headers");
+  });
+
+  it("say how large the ranges may be that the site serves at full speed", async () => {
+    const chunked = (http_chunk_size: unknown) => ({ downloader_options: { http_chunk_size } });
+    expect(await readFormat(chunked(10_485_760))).toMatchObject({ http_chunk_size: 10_485_760 });
+    for (const size of [1, -1, 1.5, "1000000", null]) {
+      expect(await readFormat(chunked(size))).not.toHaveProperty("http_chunk_size");
+    }
+  });
+
+  it("are the best 2,000", async () => {
+    const formats = Array.from({ length: 10_000 }, (_, n) =>
+      fileDict({ format_id: `f${n}`, height: n + 1 }),
+    );
+    const info = await readRecorded(videoDict({ formats }));
+    expect(info.formats).toHaveLength(2_000);
+    expect(ids(info)[0]).toBe("f9999");
+  });
+});

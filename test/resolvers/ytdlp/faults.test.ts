@@ -1,0 +1,296 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { childrenOf, isRunning } from "../../process/child-processes.ts";
+import { never, openHarness, openSite, sendPage, type Site, type YtDlpHarness } from "./harness.ts";
+import { createVariant, installed, missing, setVersion } from "./installed.ts";
+
+const video = '<title>A</title><video src="/v.mp4"></video>';
+
+describe.skipIf(installed === undefined || process.platform !== "linux")(
+  `yt-dlp's process${missing}`,
+  () => {
+    let site: Site;
+    let harness: YtDlpHarness;
+    /** Requests that have no response. */
+    const hanging = new Set<string>();
+    /** From the first failed call to the next extraction, milliseconds. */
+    const timesToBack: number[] = [];
+
+    beforeAll(async () => {
+      const bomb = gzipSync(Buffer.alloc(1024 * 1024 * 1024));
+      site = await openSite((request, response) => {
+        const path = request.url ?? "";
+        if (path.startsWith("/hangs")) hanging.add(path);
+        else if (path === "/bomb") {
+          response.setHeader("content-encoding", "gzip");
+          response.setHeader("content-type", "text/html").end(bomb);
+        } else if (path === "/large") {
+          response.setHeader("content-type", "text/html").end(`<title>${" ".repeat(100_000_000)}`);
+        } else if (path === "/feed") {
+          const item = (n: number) =>
+            `<item><title>${n}</title><link>https://v.example/${n}</link></item>`;
+          const items = Array.from({ length: 10_000 }, (_, n) => item(n)).join("");
+          response
+            .setHeader("content-type", "application/rss+xml")
+            .end(`<rss version="2.0"><channel><title>F</title>${items}</channel></rss>`);
+        } else sendPage(response, video);
+      });
+      harness = await openHarness();
+      await harness.ytDlp.findExtractor(new URL(site.origin), never);
+    }, 60_000);
+
+    afterAll(async () => {
+      await harness[Symbol.asyncDispose]();
+      await site[Symbol.asyncDispose]();
+    });
+
+    const extract = (path: string, signal = never) =>
+      harness.ytDlp.extract(new URL(path, site.origin), { signal });
+    const find = () => harness.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
+    const serverPid = () => childrenOf(process.pid).find(isServer)!;
+    const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
+    const expectBack = async () => {
+      const start = performance.now();
+      await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 20_000 });
+      await extract("/");
+      timesToBack.push(performance.now() - start);
+    };
+
+    it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
+      expect(await find()).toBe("vimeo");
+      const { ytDlp } = harness;
+      expect(
+        await ytDlp.findExtractor(new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa"), never),
+      ).toBe("youtube");
+      expect(await ytDlp.findExtractor(new URL(site.origin), never)).toBeNull();
+    });
+
+    it("is killed: calls fail at once, later ones do not, and nothing of it is left", async () => {
+      const running = extract("/hangs-killed").catch((error: unknown) => error);
+      await untilHanging("/hangs-killed");
+      const pid = serverPid();
+      const children = childrenOf(pid);
+      expect(children).toHaveLength(1);
+      process.kill(pid, "SIGKILL");
+      expect(await running).toMatchObject({ code: "unavailable", retryable: true });
+      await vi.waitUntil(() => !children.some(isRunning), 1_000);
+      await expect(find()).rejects.toMatchObject({ code: "unavailable" });
+      await expectBack();
+    });
+
+    it("hangs: it is ended and restarted", async () => {
+      const pid = serverPid();
+      process.kill(pid, "SIGSTOP");
+      await expect(find()).rejects.toMatchObject({ code: "unavailable" });
+      await vi.waitUntil(() => !isRunning(pid), 1_000);
+      await expectBack();
+    });
+
+    it("hangs while an extraction is canceled: both are ended", async () => {
+      const cancel = new AbortController();
+      const running = extract("/hangs-both", cancel.signal).catch((error: unknown) => error);
+      await untilHanging("/hangs-both");
+      const pid = serverPid();
+      const pids = [pid, ...childrenOf(pid)];
+      process.kill(pid, "SIGSTOP");
+      cancel.abort(new Error("canceled"));
+      expect(await running).toBe(cancel.signal.reason);
+      await vi.waitUntil(() => !pids.some(isRunning), 1_000);
+      await expectBack();
+    });
+
+    it("is back within 5 s after each of these", () => {
+      // The shortest: other processes have the processors as well.
+      expect(Math.min(...timesToBack)).toBeLessThan(5_000);
+    });
+
+    it("ends a canceled extraction within 10 ms", async () => {
+      const times: number[] = [];
+      while (times.length < 30 && !times.some((time) => time < 10)) {
+        const cancel = new AbortController();
+        const path = `/hangs-cancel-${times.length}`;
+        const running = extract(path, cancel.signal).catch((error: unknown) => error);
+        await untilHanging(path);
+        const children = childrenOf(serverPid());
+        expect(children).toHaveLength(1);
+        const start = performance.now();
+        cancel.abort(new Error("canceled"));
+        expect(await running).toBe(cancel.signal.reason);
+        times.push(performance.now() - start);
+        expect(children.filter(isRunning)).toEqual([]);
+      }
+      expect(Math.min(...times)).toBeLessThan(10);
+    });
+
+    it("has a limited number of extractions; others wait, and can be canceled", async () => {
+      const cancel = new AbortController();
+      const running = ["/hangs-1", "/hangs-2"].map((path) =>
+        extract(path, cancel.signal).catch(() => {}),
+      );
+      await untilHanging("/hangs-1");
+      await untilHanging("/hangs-2");
+      const waiting = new AbortController();
+      const third = extract("/hangs-3", waiting.signal).catch((error: unknown) => error);
+      const fourth = extract("/");
+      waiting.abort(new Error("no longer wanted"));
+      expect(await third).toBe(waiting.signal.reason);
+      expect(childrenOf(serverPid())).toHaveLength(2);
+      cancel.abort(new Error("canceled"));
+      await Promise.all(running);
+      expect(await fourth).toMatchObject({ title: "A (1)" });
+      expect(hanging).toEqual(new Set());
+    });
+
+    it("starts nothing for a signal that is aborted already", async () => {
+      const signal = AbortSignal.abort(new Error("canceled"));
+      await expect(extract("/hangs-never", signal)).rejects.toBe(signal.reason);
+      await expect(harness.ytDlp.findExtractor(new URL(site.origin), signal)).rejects.toBe(
+        signal.reason,
+      );
+      expect(hanging).toEqual(new Set());
+    });
+
+    it("survives a 1 MB gzip bomb, and others go on", async () => {
+      const bomb = extract("/bomb").catch((error: unknown) => error);
+      expect(await extract("/")).toMatchObject({ title: "A (1)" });
+      expect(await bomb).toMatchObject({ code: "upstream_invalid" });
+      expect(await find()).toBe("vimeo");
+    });
+
+    it("survives a response of 100 MB", async () => {
+      await expect(extract("/large")).rejects.toMatchObject({ code: "too_large" });
+      expect(await find()).toBe("vimeo");
+    });
+
+    it("lists 200 of 10,000 entries", async () => {
+      const info = (await extract("/feed")) as { entries: object[] };
+      expect(info.entries).toHaveLength(200);
+      expect(info.entries[0]).toMatchObject({ url: "https://v.example/0", title: "0" });
+    });
+
+    it("is not left behind when the service is killed", async () => {
+      const service = spawn(
+        process.execPath,
+        [join(import.meta.dirname, "service.ts"), `${site.origin}/hangs-service`],
+        { stdio: ["ignore", "pipe", "inherit"] },
+      );
+      await untilReady(service);
+      await untilHanging("/hangs-service");
+      const pids = descendantsOf(service.pid!);
+      expect(pids.length).toBeGreaterThanOrEqual(2);
+      service.kill("SIGKILL");
+      await vi.waitUntil(() => !pids.some(isRunning), 2_000);
+    });
+
+    it("is not left behind after closing, and calls then fail", async () => {
+      const before = new Set(descendantsOf(process.pid));
+      const other = await openHarness();
+      const url = new URL("/hangs-closing", site.origin);
+      const running = other.ytDlp.extract(url, { signal: never }).catch((error: unknown) => error);
+      await untilHanging("/hangs-closing");
+      const pids = descendantsOf(process.pid).filter((pid) => !before.has(pid));
+      expect(pids).toHaveLength(2);
+      await other.ytDlp.close();
+      await other.ytDlp.close();
+      await vi.waitUntil(() => !pids.some(isRunning), 1_000);
+      expect(await running).toMatchObject({ code: "unavailable" });
+      await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
+        code: "unavailable",
+      });
+      await other[Symbol.asyncDispose]();
+    });
+
+    it("is replaced when another version has been installed", async () => {
+      using variant = createVariant({ version: "2026.10.01" });
+      await using other = await openHarness({ path: variant.path });
+      expect(other.ytDlp.version).toBe("2026.10.01");
+      setVersion(variant.packageFolder, "2026.10.02.232323");
+      await other.ytDlp.findExtractor(new URL(site.origin), never);
+      expect(other.ytDlp.version).toBe("2026.10.02.232323");
+    });
+
+    it("keeps the running version while another is being installed", async () => {
+      using variant = createVariant({ version: "2026.10.01" });
+      await using other = await openHarness({ path: variant.path });
+      setVersion(variant.packageFolder, "1");
+      expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe("vimeo");
+      expect(other.ytDlp.version).toBe("2026.10.01");
+    });
+
+    it("is not confused by what extractors print", async () => {
+      const source = `
+from .common import InfoExtractor
+import os, sys
+__all__ = ['LoudIE']
+class LoudIE(InfoExtractor):
+    _VALID_URL = r'https?://loud\\.example/'
+    def _real_extract(self, url):
+        print('garbage' * 1000); os.write(1, b'garbage'); os.write(2, b'garbage'); sys.stdout.flush()
+        return {'id': 'x', 'title': 'A', 'url': 'http://loud.example/a.mp4', 'ext': 'mp4'}
+`;
+      using variant = createVariant({ extractors: { loud: source } });
+      await using other = await openHarness({ path: variant.path });
+      const info = await other.ytDlp.extract(new URL("http://loud.example/"), { signal: never });
+      expect(info).toMatchObject({ title: "A" });
+    });
+
+    it("gives up a URL that an extractor takes too long to match", async () => {
+      const source = `
+from .common import InfoExtractor
+__all__ = ['SlowIE']
+class SlowIE(InfoExtractor):
+    _VALID_URL = r'https?://slow\\.example/(a+)+$'
+`;
+      using variant = createVariant({ extractors: { slow: source } });
+      await using other = await openHarness({ path: variant.path });
+      const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
+      await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
+        code: "upstream_invalid",
+      });
+      expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe("vimeo");
+    });
+
+    it("sends the cookies of a file, which stays as it is", async () => {
+      const cookies: (string | undefined)[] = [];
+      await using cookieSite = await openSite((request, response) => {
+        cookies.push(request.headers.cookie);
+        response.setHeader("set-cookie", "b=2");
+        sendPage(response, video);
+      });
+      const folder = mkdtempSync(join(tmpdir(), "cookies-"));
+      const cookiesFile = join(folder, "cookies.txt");
+      const text = "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\ta\t1\n";
+      writeFileSync(cookiesFile, text, { mode: 0o600 });
+      chmodSync(cookiesFile, 0o400);
+      await using other = await openHarness({ cookiesFile });
+      const url = new URL(cookieSite.origin);
+      await other.ytDlp.extract(url, { signal: never });
+      await other.ytDlp.extract(url, { signal: never });
+      expect(readFileSync(cookiesFile, "utf8")).toBe(text);
+      rmSync(folder, { recursive: true });
+      expect(cookies).toEqual(["a=1", "a=1"]);
+      await expect(other.ytDlp.extract(url, { signal: never })).rejects.toMatchObject({
+        code: "internal",
+      });
+    });
+  },
+);
+
+function isServer(pid: number): boolean {
+  return isRunning(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("fork_server.py");
+}
+
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+async function untilReady(service: ChildProcess): Promise<void> {
+  await once(service.stdout!, "data");
+  await wait(0);
+}
