@@ -184,7 +184,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       expect(canary.connections).toBe(0);
     });
 
-    it.skipIf(!hasLandlock).each(Object.keys(nativeWays))("nor past Python by %s", async (way) => {
+    it.each(hasLandlock ? Object.keys(nativeWays) : [])("nor past Python by %s", async (way) => {
       await extract(`http://escape.example/${way}`).catch(() => {});
       expect(canary.connections).toBe(0);
     });
