@@ -13,23 +13,32 @@ import { siteCases } from "./site-cases.ts";
 const fixtures = readExhibits();
 const examine = createExaminer();
 
-describe("a task on a page", () => {
+/** yt-dlp's script, if the environment names one. */
+const { YTDLP: ytDlp = "off" } = process.env;
+const modes = [
+  { mode: "without yt-dlp", setting: "off", isThere: true },
+  { mode: "with yt-dlp", setting: ytDlp, isThere: ytDlp !== "off" && ytDlp !== "" },
+];
+
+describe.each(modes)("a task on a page, $mode", ({ setting, isThere }) => {
   let folder: string;
   let service: ServiceProcess;
   let client: TaskClient;
 
   beforeAll(async () => {
+    if (!isThere) return;
     folder = mkdtempSync(join(tmpdir(), "unreel-sites-"));
     service = await startService({
       DATA_DIR: join(folder, "data"),
       ALLOW_NETWORKS: "127.0.0.1/32",
       MIN_FREE_BYTES: "0",
       RETRY_BACKOFF_MS: "0",
-      LOG_LEVEL: "info",
+      YTDLP: setting,
     });
     client = await openTaskClient(service.url);
   });
   afterAll(async () => {
+    if (!isThere) return;
     client.close();
     await service.end("SIGKILL");
     rmSync(folder, { recursive: true });
@@ -41,7 +50,7 @@ describe("a task on a page", () => {
     return path;
   };
 
-  it.each(siteCases)("ends with all frames: $name", async ({ media, prepare }) => {
+  it.skipIf(!isThere).for(siteCases)("ends with all frames: $name", async ({ media, prepare }) => {
     const fixture = fixtures.get(media)!;
     await using site = await startSite(new Map(fixture.resources));
     prepare(site, fixture);
