@@ -79,7 +79,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   try {
     const installation = await findInstallation(path, searchPath);
     if (installation === undefined) {
-      logger.info({ searchPath }, `no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
+      logger.info(`no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
       return undefined;
     }
     const start = () => startAgain(installation, options);
@@ -89,12 +89,12 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     if (path !== "") throw new Error(`YTDLP ${reason}, got ${JSON.stringify(path)}`, { cause });
-    logger.warn({ searchPath }, `the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
+    logger.warn(`the yt-dlp on PATH is not used: it ${reason}; ${howToInstall}`);
     return undefined;
   }
 }
 
-const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" gets a new one';
+const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" installs a new one';
 
 async function assertReadable(cookiesFile: string): Promise<void> {
   if (cookiesFile === "") return;
