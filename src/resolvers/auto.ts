@@ -24,7 +24,7 @@ export async function openAutoResolver(
 /** Share of the time before the caller's deadline that yt-dlp may take if the page is to be read after it. */
 const firstShare = 2 / 3;
 
-/** The same if the page has been read: its record must be returned in time. */
+/** Share of the time that the second of both may take: what the first one knows must be returned in time. */
 const lastShare = 0.9;
 
 /** A record, or why there is none. */
@@ -40,7 +40,7 @@ type Outcome = PageInfo | ServiceError;
  * - What the first record does not know is taken from the second; `sources` tells.
  *   `resolver` names the one that found the formats, else the first.
  *
- * yt-dlp never takes all of the time before the caller's deadline, so that what the page states is returned then.
+ * Neither takes all of the time before the caller's deadline, so that what the other one knows is returned then.
  *
  * If both fail, yt-dlp's error counts, unless it tells nothing about the page (`unavailable`,
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
@@ -51,15 +51,15 @@ export function createAutoResolver({
   ytDlp,
 }: AutoResolverOptions): Resolver<typeof PageInfo> {
   async function ask(url: URL, share: number, context: ResolveContext): Promise<Outcome> {
-    return withinShare(share, context, `yt-dlp for ${urlForMessage(url)}`, (signal) =>
-      ytDlp.resolve(url, { ...context, signal }),
-    );
+    const what = `yt-dlp for ${urlForMessage(url)}`;
+    return withinShare(share, context, what, (own) => ytDlp.resolve(url, own));
   }
 
   async function askFirst(url: URL, context: ResolveContext): Promise<PageInfo> {
     const found = await ask(url, firstShare, context);
     if (isRecord(found) && hasMedia(found)) return found;
-    const read = await outcomeOf(page.resolve(url, context), context);
+    const what = `reading ${urlForMessage(url)}`;
+    const read = await withinShare(lastShare, context, what, (own) => page.resolve(url, own));
     if (isRecord(read)) return isRecord(found) ? fill(found, read) : decide(read, found, context);
     if (isRecord(found)) return found;
     throw tellsOfPage(found) ? found : read;
@@ -81,7 +81,7 @@ export function createAutoResolver({
     output: PageInfo,
     async resolve(url, context) {
       const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
-      const extractor = await withinShare(firstShare, context, what, (signal) =>
+      const extractor = await withinShare(firstShare, context, what, ({ signal }) =>
         ytDlp.findExtractor(url, signal),
       );
       return typeof extractor === "string"
@@ -102,13 +102,15 @@ async function withinShare<T>(
   share: number,
   context: ResolveContext,
   what: string,
-  request: (signal: AbortSignal) => Promise<T>,
+  request: (own: ResolveContext) => Promise<T>,
 ): Promise<T | ServiceError> {
   const { signal, deadlineMs = Infinity } = context;
-  const remainingMs = Math.max(0, deadlineMs - performance.now());
-  const deadline = startDeadline(signal, Math.floor(share * remainingMs), what);
+  const startedMs = performance.now();
+  const shareMs = Math.max(0, Math.floor(share * (deadlineMs - startedMs)));
+  const deadline = startDeadline(signal, shareMs, what);
+  const own = { ...context, signal: deadline.signal, deadlineMs: startedMs + shareMs };
   try {
-    return await outcomeOf(request(deadline.signal), context);
+    return await outcomeOf(request(own), context);
   } finally {
     deadline.end();
   }

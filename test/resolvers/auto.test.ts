@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
 import { buildApp } from "../../src/http/app.ts";
+import type { HttpClient } from "../../src/net/client.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import { createAutoResolver } from "../../src/resolvers/auto.ts";
 import { createPageResolver } from "../../src/resolvers/page.ts";
@@ -34,13 +35,14 @@ async function read(page: string | Error, recording: Recording, forDownload = fa
   return { outcome, asked: { page: isPageRead, ytDlp: ytDlp.extracted.length > 0 } };
 }
 
+async function untilAborted(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, "abort");
+  throw signal.reason;
+}
+
 /** Creates a resolver whose yt-dlp extracts until it is aborted; `never`: it does not even name an extractor. */
 function slowResolver(page: string, extractor: string | null = "Example") {
   const client = createSavedClient({ [pageUrl]: { body: page } });
-  const untilAborted = async (signal: AbortSignal): Promise<never> => {
-    await once(signal, "abort");
-    throw signal.reason;
-  };
   const recorded = createRecordedYtDlp({ extractor });
   const ytDlp: YtDlp = {
     ...recorded,
@@ -237,6 +239,25 @@ describe("the auto resolver", () => {
       expect(info.formats).toHaveLength(page === withMedium ? 1 : 0);
     },
   );
+
+  it("returns what yt-dlp knows before the caller's deadline if the page does not respond", async () => {
+    const silent: HttpClient = {
+      get: (_url, { signal }) => untilAborted(signal),
+      close: async () => {},
+    };
+    const ytDlp = createRecordedYtDlp({ extractor: "Example", info: videoDict({ formats: [] }) });
+    const resolver = createAutoResolver({
+      page: createPageResolver({ client: silent, pageMaxBytes: 1e6 }),
+      ytDlp: createYtDlpResolver({ ytDlp, client: silent }),
+    });
+    const { signal } = new AbortController();
+    const deadlineMs = performance.now() + 300;
+    expect(await resolver.resolve(new URL(pageUrl), { signal, deadlineMs })).toMatchObject({
+      title: "Otters",
+      formats: [],
+      resolver: "yt-dlp",
+    });
+  });
 
   it("leaves time for the page in /info if yt-dlp does not end", async () => {
     await using app = await buildApp({ resolver: slowResolver(withMedium), infoTimeoutMs: 1_500 });

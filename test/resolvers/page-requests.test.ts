@@ -7,9 +7,9 @@ import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";
 
 const hls = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nlow.m3u8\n";
-const frame = (url: string | URL) =>
+const frame = (url: string) =>
   `<title>Otters</title><iframe src="${url}" allowfullscreen></iframe>`;
-const video = (url: string | URL) => `<title>Otters</title><video src="${url}"></video>`;
+const video = (url: string) => `<title>Otters</title><video src="${url}"></video>`;
 
 /** What a path responds with: a text, or a function that responds itself; `undefined`: nothing, ever. */
 type Route = string | undefined | ((request: IncomingMessage, response: ServerResponse) => void);
@@ -100,8 +100,8 @@ describe("the Referer of what a page leads to", () => {
 
   it("is the player's page for what that leads to", async () => {
     const site = await startSite((self) => ({
-      "/watch": frame(self.url("/embed/1", "localhost")),
-      "/embed/1": `<video><source src="/main.m3u8"><source src="${self.url("/1.mp4")}"></video>`,
+      "/watch": frame(self.url("/embed/1", "localhost").href),
+      "/embed/1": `<video><source src="/main.m3u8"><source src="${self.url("/1.mp4").href}"></video>`,
       "/main.m3u8": hls,
     }));
     const { info, requested } = await site.visit("/watch");

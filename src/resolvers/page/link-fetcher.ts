@@ -80,7 +80,10 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
       const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
       const results = manifests.map(
         async (medium) =>
-          [medium, await attempt((linkSignal) => readManifest(medium, from, linkSignal))] as const,
+          [
+            medium,
+            await attempt((requestSignal) => readManifest(medium, from, requestSignal)),
+          ] as const,
       );
       return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
     },
@@ -117,8 +120,8 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
     };
   }
 
-  function get(url: URL, from: URL, options: GetOptions) {
-    return client.get(url, { ...options, headers: createPageHeaders(from), cookies });
+  function get(url: URL, from: URL, request: GetOptions) {
+    return client.get(url, { ...request, headers: createPageHeaders(from), cookies });
   }
 
   /** Returns the request's result or its error; rejects only when `signal` is aborted. */
