@@ -116,9 +116,10 @@ interface DescribeDeps {
 async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
   const { content, url } = document;
   const page = await describeDocument(document, deps);
-  const isEnough = page.formats.length > 0 || depth === maxPlayerDepth;
-  if (content.kind !== "page" || isEnough) return page;
-  for (const playerUrl of findPlayers(page, content.markup, url)) {
+  const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
+  if (content.kind !== "page" || hasEnded) return page;
+  const { markup } = content;
+  for (const playerUrl of findPlayers(page, { markup, url, isPlayer: depth > 0 })) {
     const fetched = await deps.linkFetcher.fetchPlayer(playerUrl, url);
     if (fetched === null) continue;
     const player = await describe({ ...fetched, from: url }, deps, depth + 1);

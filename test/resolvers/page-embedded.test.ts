@@ -135,6 +135,17 @@ describe("the player that a page embeds", () => {
     });
   });
 
+  it("may lead to another player in any frame that it shows", async () => {
+    const inner = "https://cdn.example.net/e/2";
+    const frames = `<iframe src="https://ads.example.net/1"></iframe><iframe src="https://x.example.net/2" hidden></iframe>
+      <iframe src="${inner}" width="100%" height="100%"></iframe>`;
+    const info = await resolvePage(frame(`src="${player}" allowfullscreen`), {
+      [player]: { body: frames },
+      [inner]: video,
+    });
+    expect(info.formats).toMatchObject([{ url: film }]);
+  });
+
   it("is followed to one further player, and no page is read twice", async () => {
     const inner = (n: number) => `https://inner.example.org/embed/${n}`;
     const to = (...urls: string[]) => ({
