@@ -11,10 +11,10 @@ export interface CookieJar {
 }
 
 const maxCookies = 50;
-/** Of all names and values: many servers refuse a request whose header is over 8 KiB. */
+/** Of all names, values and paths: many servers refuse a request whose header is over 8 KiB. */
 const maxLength = 6 * 1024;
 
-/** Creates an empty jar. It holds at most 50 cookies with 6 KiB of names and values; new ones push out the oldest. */
+/** Creates an empty jar. It holds at most 50 cookies with 6 KiB of names, values and paths; new ones push out the oldest. */
 export function createCookieJar(): CookieJar {
   const cookies = new Map<string, Cookie>();
   let length = 0;
