@@ -63,7 +63,8 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     const readAt = performance.now();
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
-      const info = await resolver.resolve(url, { signal: abort.signal });
+      const deadlineMs = readAt + timeoutMs;
+      const info = await resolver.resolve(url, { signal: abort.signal, deadlineMs });
       if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: JSON.stringify(info).length });
       return info;
     } finally {

@@ -1,4 +1,5 @@
 import type { ByteRange } from "./byte-range.ts";
+import type { CookieJar } from "./cookie-jar.ts";
 
 /** The guarded HTTP client; all outgoing requests use it. */
 export interface HttpClient {
@@ -36,6 +37,8 @@ export interface GetOptions {
   accept?: string;
   /** Called for each hop: further header fields of its request. */
   headers?: HeadersFor;
+  /** Each hop sends the jar's cookies, and adds those that its response sets. Default: no cookies. */
+  cookies?: CookieJar;
   /**
    * Accepts no content coding, so that offsets mean the same in every response. A response that has
    * one fails with `upstream_invalid`.

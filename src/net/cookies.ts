@@ -12,6 +12,9 @@ export interface Cookie {
   expiresMs: number;
 }
 
+/** Of name and value, characters (RFC 6265 §6.1). */
+const maxCookieLength = 4096;
+
 /**
  * Parses cookies as yt-dlp states them with a format: `name=value; Domain=.example.com; Path=/; Secure;
  * Expires=1893456000; next=…`. A domain with a leading dot includes its subdomains, one without does not;
@@ -23,10 +26,7 @@ export interface Cookie {
 export function parseCookies(text: string, host: string, nowMs: number): Cookie[] {
   const cookies: Cookie[] = [];
   let current: Cookie | undefined;
-  for (const pair of text.split(";")) {
-    const equals = pair.indexOf("=");
-    const name = pair.slice(0, equals === -1 ? undefined : equals).trim();
-    const written = equals === -1 ? undefined : pair.slice(equals + 1).trim();
+  for (const [name, written] of text.split(";").map(readPair)) {
     const setAttribute = attributes.get(name.toLowerCase());
     if (setAttribute !== undefined) {
       if (current !== undefined) setAttribute(current, unquote(written ?? ""), nowMs);
@@ -36,6 +36,43 @@ export function parseCookies(text: string, host: string, nowMs: number): Cookie[
     }
   }
   return cookies;
+}
+
+/**
+ * Parses one `Set-Cookie` field of a response of `url`. Returns undefined if a browser would not store the cookie:
+ * it is not well-formed, longer than 4,096 characters, of another site, or secure although the URL is not.
+ *
+ * @param nowMs The time from which `Max-Age` counts
+ */
+export function parseSetCookie(field: string, url: URL, nowMs: number): Cookie | undefined {
+  const [[name, value], ...rest] = field.split(";").map(readPair) as [Pair, ...Pair[]];
+  const cookie = value === undefined ? undefined : createCookie(name, value, url.hostname);
+  if (cookie === undefined || name.length + cookie.value.length > maxCookieLength) return undefined;
+  const stated = new Map(rest.map(([attribute, text = ""]) => [attribute.toLowerCase(), text]));
+  cookie.path = url.pathname.slice(0, url.pathname.lastIndexOf("/")) || "/";
+  if (!stated.get("path")?.startsWith("/")) stated.delete("path");
+  // With a domain, stated with or without the dot, it is for the subdomains too.
+  const domain = stated.get("domain")?.replace(/^\./, "") ?? "";
+  stated.set("domain", domain && `.${domain}`);
+  // In the order of `attributes`: `Max-Age` counts more than `Expires`.
+  for (const [attribute, setAttribute] of attributes) {
+    const text = stated.get(attribute);
+    if (text !== undefined) setAttribute(cookie, text, nowMs);
+  }
+  const isAllowed = isForHost(cookie, url.hostname) && (!cookie.isSecure || isHttps(url));
+  return isAllowed ? cookie : undefined;
+}
+
+/** Returns cookies as `parseCookies` reads them, without those that have expired. */
+export function formatCookies(cookies: readonly Cookie[], nowMs: number): string {
+  return cookies
+    .filter(({ name, expiresMs }) => expiresMs > nowMs && !attributes.has(name.toLowerCase()))
+    .map(({ name, value, domain, isHostOnly, path, isSecure, expiresMs }) => {
+      const expires = expiresMs === Infinity ? "" : `; Expires=${Math.floor(expiresMs / 1000)}`;
+      const place = `Domain=${isHostOnly ? "" : "."}${domain}; Path=${path}`;
+      return `${name}=${quote(value)}; ${place}${isSecure ? "; Secure" : ""}${expires}`;
+    })
+    .join("; ");
 }
 
 /**
@@ -54,6 +91,14 @@ export function cookieField(
     .toSorted((a, b) => b.path.length - a.path.length);
   if (matching.length === 0) return undefined;
   return matching.map(({ name, value }) => `${name}=${value}`).join("; ");
+}
+
+type Pair = readonly [name: string, value: string | undefined];
+
+function readPair(text: string): Pair {
+  const equals = text.indexOf("=");
+  if (equals === -1) return [text.trim(), undefined];
+  return [text.slice(0, equals).trim(), text.slice(equals + 1).trim()];
 }
 
 /** A token (RFC 9110 §5.6.2), and a value that can be in a header field without ending its cookie. */
@@ -111,6 +156,11 @@ function unquote(value: string): string {
   return quoted.replaceAll(/\\([0-3][0-7]{2}|.)/gs, (_, escaped: string) =>
     escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped,
   );
+}
+
+/** Quotes a value that `unquote` would take for a quoted one. */
+function quote(value: string): string {
+  return /^".*"$/s.test(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : value;
 }
 
 /** RFC 6265 §5.1.3. Of a domain without a dot there are no subdomains: it is a public suffix. */

@@ -8,6 +8,8 @@ export interface Exchange {
   url: URL;
   status: number;
   headers: ReadonlyMap<string, string>;
+  /** The `Set-Cookie` fields, which cannot be joined (RFC 6265 §3). */
+  setCookie: readonly string[];
   /** The bytes as sent, still encoded. The host's slot is taken until it is closed. */
   body: Dispatcher.ResponseData["body"];
 }
@@ -38,7 +40,9 @@ export async function exchange(
     // undici reuses a connection only in the event loop's next iteration.
     response.body.once("close", () => setImmediate(release)).on("error", () => {});
     const headers = Object.entries(response.headers).map(joinedLines);
-    return { url, status: response.statusCode, headers: new Map(headers), body: response.body };
+    const setCookie = [response.headers["set-cookie"] ?? []].flat();
+    const { statusCode: status, body } = response;
+    return { url, status, headers: new Map(headers), setCookie, body };
   } catch (error) {
     release();
     throw error;

@@ -56,8 +56,8 @@ const maxRedirects = 5;
 
 /**
  * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
- * `Accept-Encoding`, if asked for, `Range` and `If-Range`, and what a request's `headers` add; it stores no
- * cookies and sends no fields of a client's request. It uses HTTP/1.1 and keeps connections open for a few seconds.
+ * `Accept-Encoding`, if asked for, `Range` and `If-Range`, and what a request's `headers` and `cookies` add; it stores
+ * no cookies itself and sends no fields of a client's request. It uses HTTP/1.1 and keeps connections open for a few seconds.
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network
  */
@@ -93,6 +93,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         for (;;) {
           const fields = requestFields(url, request, describeGet(start));
           const received = await exchange(url, fields, deadline, deps);
+          request.cookies?.store(url, received.setCookie);
           if (!isRedirect(received.status)) {
             return await openResponse(received, request, deadline, limits, buffers);
           }

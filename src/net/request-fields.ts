@@ -8,14 +8,16 @@ const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
 /** Returns the header fields of the request for one hop; undici adds those of the connection. */
 export function requestFields(
   url: URL,
-  { accept = "*/*", headers, identity, range, ifRange }: GetOptions,
+  { accept = "*/*", headers, cookies, identity, range, ifRange }: GetOptions,
   what: string,
 ): Record<string, string> {
   const isIdentity = identity === true || range !== undefined;
+  const cookie = cookies?.fieldFor(url);
   const fields = {
     "user-agent": userAgent,
     accept,
     ...headers?.(url),
+    ...(cookie !== undefined && { cookie }),
     "accept-encoding": isIdentity ? "identity" : acceptEncoding,
   };
   if (range === undefined) return fields;

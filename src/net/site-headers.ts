@@ -12,15 +12,21 @@ export interface SiteDemands {
   cookies?: string;
 }
 
-/** Header fields that a site may choose. All others say how this client connects and what it asks for. */
-const chosen: ReadonlySet<string> = new Set([
-  "accept",
-  "accept-language",
-  "authorization",
-  "origin",
-  "referer",
-  "user-agent",
-]);
+/**
+ * Header fields that a site may choose, by name in lower case, as they are written. All others say how this client
+ * connects and what it asks for.
+ */
+export const siteHeaderNames: ReadonlyMap<string, string> = new Map(
+  ["Authorization", "Origin", "Referer", "User-Agent"].map((name) => [name.toLowerCase(), name]),
+);
+
+/** Of the value of a header field that a site chooses, characters. */
+const maxValueLength = 4096;
+
+/** Whether this can be the value of a header field: ASCII without control characters (RFC 9110 §5.5), not too long. */
+export function isFieldValue(text: string, maxLength = maxValueLength): boolean {
+  return text.length <= maxLength && /^[\t\x20-\x7e]*$/.test(text);
+}
 
 /**
  * Returns the header fields of all requests that a format leads to: those of its `http_headers` that a site
@@ -51,10 +57,10 @@ export function createPageHeaders(page: URL): HeadersFor {
 function readHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const fields = Object.entries(headers)
     .map(([name, value]) => [name.toLowerCase(), value.trim()] as const)
-    .filter(([name]) => chosen.has(name));
+    .filter(([name]) => siteHeaderNames.has(name));
   for (const [name, value] of fields) {
-    if (/^[\t\x20-\x7e]{0,4096}$/.test(value)) continue;
-    const rule = "must be at most 4096 characters of ASCII without control characters";
+    if (isFieldValue(value)) continue;
+    const rule = `must be at most ${maxValueLength} characters of ASCII without control characters`;
     throw new ServiceError("upstream_invalid", `the request header ${name} of the format ${rule}`);
   }
   return Object.fromEntries(fields);

@@ -1,4 +1,6 @@
 import { ServiceError } from "../errors.ts";
+import { startDeadline } from "../net/deadline.ts";
+import { urlForMessage } from "../net/http-url.ts";
 import { PageInfo } from "../page-info.ts";
 import { createPageResolver, type PageResolverOptions } from "./page.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
@@ -19,6 +21,12 @@ export async function openAutoResolver(
   return ytDlp === undefined ? page : createAutoResolver({ page, ytDlp });
 }
 
+/** Share of the time before the caller's deadline that yt-dlp may take if the page is to be read after it. */
+const firstShare = 2 / 3;
+
+/** Share of the time that the second of both may take: what the first one knows must be returned in time. */
+const lastShare = 0.9;
+
 /** A record, or why there is none. */
 type Outcome = PageInfo | ServiceError;
 
@@ -32,6 +40,8 @@ type Outcome = PageInfo | ServiceError;
  * - What the first record does not know is taken from the second; `sources` tells.
  *   `resolver` names the one that found the formats, else the first.
  *
+ * Neither takes all of the time before the caller's deadline, so that what the other one knows is returned then.
+ *
  * If both fail, yt-dlp's error counts, unless it tells nothing about the page (`unavailable`,
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
  * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
@@ -40,10 +50,16 @@ export function createAutoResolver({
   page,
   ytDlp,
 }: AutoResolverOptions): Resolver<typeof PageInfo> {
+  async function ask(url: URL, share: number, context: ResolveContext): Promise<Outcome> {
+    const what = `yt-dlp for ${urlForMessage(url)}`;
+    return withinShare(share, context, what, (own) => ytDlp.resolve(url, own));
+  }
+
   async function askFirst(url: URL, context: ResolveContext): Promise<PageInfo> {
-    const found = await outcomeOf(ytDlp.resolve(url, context), context);
+    const found = await ask(url, firstShare, context);
     if (isRecord(found) && hasMedia(found)) return found;
-    const read = await outcomeOf(page.resolve(url, context), context);
+    const what = `reading ${urlForMessage(url)}`;
+    const read = await withinShare(lastShare, context, what, (own) => page.resolve(url, own));
     if (isRecord(read)) return isRecord(found) ? fill(found, read) : decide(read, found, context);
     if (isRecord(found)) return found;
     throw tellsOfPage(found) ? found : read;
@@ -56,7 +72,7 @@ export function createAutoResolver({
   ): Promise<PageInfo> {
     const read = await page.resolve(url, context);
     if (hasMedia(read)) return read;
-    const found = failure ?? (await outcomeOf(ytDlp.resolve(url, context), context));
+    const found = failure ?? (await ask(url, lastShare, context));
     return isRecord(found) ? fill(read, found) : decide(read, found, context);
   }
 
@@ -64,7 +80,10 @@ export function createAutoResolver({
     name: "auto",
     output: PageInfo,
     async resolve(url, context) {
-      const extractor = await outcomeOf(ytDlp.findExtractor(url, context.signal), context);
+      const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
+      const extractor = await withinShare(firstShare, context, what, ({ signal }) =>
+        ytDlp.findExtractor(url, signal),
+      );
       return typeof extractor === "string"
         ? askFirst(url, context)
         : readFirst(url, context, extractor);
@@ -73,6 +92,28 @@ export function createAutoResolver({
       await Promise.all([page.close(), ytDlp.close()]);
     },
   };
+}
+
+/**
+ * Returns what `request` gives, or its error; `upstream_timeout` once a share of the time before the caller's deadline
+ * is over. Rejects when the caller's signal is aborted.
+ */
+async function withinShare<T>(
+  share: number,
+  context: ResolveContext,
+  what: string,
+  request: (own: ResolveContext) => Promise<T>,
+): Promise<T | ServiceError> {
+  const { signal, deadlineMs = Infinity } = context;
+  const startedMs = performance.now();
+  const shareMs = Math.max(0, Math.floor(share * (deadlineMs - startedMs)));
+  const deadline = startDeadline(signal, shareMs, what);
+  const own = { ...context, signal: deadline.signal, deadlineMs: startedMs + shareMs };
+  try {
+    return await outcomeOf(request(own), context);
+  } finally {
+    deadline.end();
+  }
 }
 
 /** Returns the result or its error; rejects when the signal is aborted. */

@@ -1,10 +1,11 @@
 import type { HttpClient } from "../net/client.ts";
+import { createCookieJar } from "../net/cookie-jar.ts";
 import { PageInfo } from "../page-info.ts";
 import { createTimeSlices, type TimeSlices } from "../parsers/steps.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { type Content, readContent } from "./page/content.ts";
 import { createDraft } from "./page/draft.ts";
-import { bestFormats } from "./page/formats.ts";
+import { addCookies, addReferer, bestFormats } from "./page/formats.ts";
 import {
   acceptPage,
   createLinkFetcher,
@@ -25,11 +26,17 @@ export interface PageResolverOptions {
   pageMaxBytes: number;
   /** Default: the system's clock. */
   now?: () => Date;
-  /** Timeout of each request that the page leads to (oEmbed, manifests), milliseconds; default 5,000. */
+  /** Longest time for all requests that the page leads to (oEmbed, manifests, players), milliseconds; default 5,000. */
   linkTimeoutMs?: number;
 }
 
 const name = "page";
+
+/** Pages from a page to its medium: a player's page may only lead to another one. */
+const maxPlayerDepth = 2;
+
+/** Share of the time before the caller's deadline that is left to the requests that the page leads to. */
+const linkShare = 0.9;
 
 /**
  * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
@@ -38,7 +45,8 @@ const name = "page";
  * If the URL is a media file or a manifest, it is described without downloading the medium.
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
- * page nor medium. If a request that the page leads to fails, its fields stay as the page states them.
+ * page nor medium. If a request that the page leads to fails or the time for it is over, the fields stay as the page
+ * states them. For a download, the formats have the cookies that the page and its players have set.
  * All calls together take the event loop for a few milliseconds at a time, whatever the pages are.
  */
 export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
@@ -47,30 +55,36 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
   return {
     name,
     output: PageInfo,
-    async resolve(url, { signal }) {
+    async resolve(url, { signal, forDownload = false, deadlineMs = Infinity }) {
       const fetchedAt = now();
+      const cookies = createCookieJar();
       const response = await client.get(url, {
         signal,
         maxBytes: pageMaxBytes,
         accept: acceptPage,
+        cookies,
       });
       const content = await readContent(response, slices, signal);
+      const remainingMs = Math.max(0, deadlineMs - performance.now());
       const linkFetcher = createLinkFetcher({
         client,
         slices,
         signal,
+        cookies,
+        pageUrl: response.url,
         pageMaxBytes,
-        timeoutMs: linkTimeoutMs,
+        timeoutMs: Math.min(linkTimeoutMs, Math.floor(linkShare * remainingMs)),
       });
-      const deps = { linkFetcher, slices, signal, now: fetchedAt };
-      const description = await describe(content, response.url, deps);
+      const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
+      const description = await describe({ content, url: response.url, from: null }, deps);
       // Copied: substrings would keep the whole page in memory as long as the record.
-      return structuredClone({
+      const info = structuredClone({
         url: url.href,
         ...description,
         resolver: name,
         fetched_at: fetchedAt.toISOString(),
       });
+      return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
     close: () => client.close(),
   };
@@ -78,51 +92,63 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
 
 type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
 
+/** A fetched page, manifest or file. */
+interface Document {
+  content: Content;
+  url: URL;
+  /** URL of the page that led to it; null: it was asked for. */
+  from: URL | null;
+}
+
 interface DescribeDeps {
   linkFetcher: LinkFetcher;
   slices: TimeSlices;
   signal: AbortSignal;
   now: Date;
+  /** Before redirects. */
+  requestedUrl: URL;
 }
 
 /**
- * Describes a page. If it has no medium, those of its players that are pages are read too: what the first one with a
- * medium states of it is added. A player within a player's page is not read.
+ * Describes a document. If it is a page without a medium, those of its players that are pages are read too: what the
+ * first one with a medium states of it is added. `depth` counts the pages that led to it.
  */
-async function describe(content: Content, url: URL, deps: DescribeDeps): Promise<Description> {
-  const page = await describeContent(content, url, deps);
-  if (content.kind !== "page" || page.formats.length > 0) return page;
-  for (const playerUrl of findPlayers(page, content.markup, url)) {
-    const response = await deps.linkFetcher.fetchPlayer(playerUrl);
-    if (response === null) continue;
-    const isPlayer = true;
-    const player = await describeContent(response.content, response.url, deps, isPlayer);
+async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
+  const { content, url } = document;
+  const page = await describeDocument(document, deps);
+  const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
+  if (content.kind !== "page" || hasEnded) return page;
+  const { markup } = content;
+  for (const playerUrl of findPlayers(page, { markup, url, isPlayer: depth > 0 })) {
+    const fetched = await deps.linkFetcher.fetchPlayer(playerUrl, url);
+    if (fetched === null) continue;
+    const player = await describe({ ...fetched, from: url }, deps, depth + 1);
     if (player.formats.length > 0) return addPlayer(page, player);
   }
   return page;
 }
 
-async function describeContent(
-  content: Content,
-  url: URL,
-  { linkFetcher, slices, signal, now }: DescribeDeps,
-  isPlayer = false,
-): Promise<Description> {
+async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {
+  const { content, url, from } = document;
+  const { linkFetcher, slices, signal, now, requestedUrl } = deps;
+  const referrer = content.kind === "page" ? url : from;
+  // That of the requested page is what a download sends anyway.
+  const stated = referrer?.href === requestedUrl.href ? null : referrer;
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);
     const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
     const { fields } = mergeMetadata({}, url);
     const listing = { ...content.manifest, formats, hasManifest: true };
-    return addListing({ ...fields, media_type }, listing);
+    return addListing({ ...fields, media_type }, listing, stated);
   }
   const { metadata, merged } = await slices.run(createDraft(content, url, now), signal);
-  const hasOembed = content.kind === "page" && !isPlayer;
+  const hasOembed = content.kind === "page" && from === null;
   const [oembed, listing] = await Promise.all([
     hasOembed ? fetchOembed(content.markup, merged.fields, url, linkFetcher) : null,
-    linkFetcher.listFormats(merged.media),
+    linkFetcher.listFormats(merged.media, referrer ?? url),
   ]);
   const { fields } = oembed === null ? merged : mergeMetadata({ ...metadata, oembed }, url);
-  return addListing(fields, listing);
+  return addListing(fields, listing, stated);
 }
 
 /** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */
@@ -139,7 +165,7 @@ async function fetchOembed(
     /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
   );
   const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
-  return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl);
+  return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl, url);
 }
 
 /** Adds to what a page states what its player states of the medium; the page takes precedence. */
@@ -162,8 +188,11 @@ function addPlayer(page: Description, player: Description): Description {
   return { ...page, ...added, media_type, sources };
 }
 
-/** Adds to the page's fields what its manifests state; the page takes precedence. */
-function addListing(fields: Fields, listing: FormatListing): Description {
+/**
+ * Adds to the page's fields what its manifests state; the page takes precedence. The formats demand the `Referer` of
+ * the page `referrer`, if there is one.
+ */
+function addListing(fields: Fields, listing: FormatListing, referrer: URL | null): Description {
   const sources = { ...fields.sources };
   if (fields.duration === null && listing.duration !== null) sources["duration"] = "manifest";
   if (fields.live_status === null && listing.live_status !== null) {
@@ -176,7 +205,7 @@ function addListing(fields: Fields, listing: FormatListing): Description {
     ...fields,
     duration: fields.duration ?? listing.duration,
     live_status: fields.live_status ?? listing.live_status,
-    formats: listing.formats,
+    formats: referrer === null ? listing.formats : addReferer(listing.formats, referrer),
     subtitles: { ...listing.subtitles, ...fields.subtitles },
     sources,
   };

@@ -44,4 +44,9 @@ export interface ResolveContext {
    * beyond `output`. Without it they match `output` exactly.
    */
   forDownload?: boolean;
+  /**
+   * When the caller will abort `signal`, on the clock of `performance.now()`; default never. A resolver that has a
+   * record by then ends what it could still learn in time to return it.
+   */
+  deadlineMs?: number;
 }

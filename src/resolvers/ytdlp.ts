@@ -80,7 +80,7 @@ export function createYtDlpResolver({
   const slices = createTimeSlices();
 
   async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
-    const { signal, forDownload = false } = context;
+    const { signal, forDownload = false, deadlineMs = Infinity } = context;
     const dict = asDict(info);
     if (isGuess(dict, url)) {
       const what = "neither a web page nor media that yt-dlp knows";
@@ -95,6 +95,7 @@ export function createYtDlpResolver({
       slices,
       pageUrl: url.href,
       signal,
+      deadlineMs,
     });
     if (forDownload && formats.length === 0) {
       const error = findMissingFormatsError(video, `yt-dlp for ${urlForMessage(url)}`);

@@ -58,7 +58,6 @@ it("sends only header fields that a site may choose", () => {
   };
   expect(fieldsAt(createSiteHeaders({ url, http_headers }, ""))).toEqual({
     "user-agent": "Player/1.0",
-    "accept-language": "de",
     origin: "https://www.example.com",
   });
 });

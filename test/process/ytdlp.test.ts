@@ -8,6 +8,7 @@ import { resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { createVariant, installed, missing, type Variant } from "../resolvers/ytdlp/installed.ts";
 import { childrenOf, isRunning } from "./child-processes.ts";
+import { withPadding } from "./padded-film.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { collectLog, type LogLine, type ServiceProcess, startService } from "./service.ts";
 
@@ -15,6 +16,7 @@ const secret = "cookie-of-the-operator";
 const exhibits = readExhibits();
 const film = exhibits.get("an MP4 with its index in front")!;
 const dash = exhibits.get("DASH with a SegmentTimeline")!;
+const files = exhibits.get("DASH of single files")!;
 
 /** An extractor for a site on this machine; the film needs the cookie that the operator has given. */
 const extractor = `
@@ -36,6 +38,13 @@ class OtterIE(InfoExtractor):
             else:
                 mpd = self._download_xml(mpd_url, video_id)
                 formats = self._parse_mpd_formats(mpd, mpd_base_url=f'{site}/')
+            return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'chunks':
+            options = {'http_chunk_size': 65536}
+            formats = [
+                {'url': f'{site}/video.mp4', 'vcodec': 'avc1.64000c', 'acodec': 'none', 'downloader_options': options},
+                {'url': f'{site}/audio.mp4', 'vcodec': 'none', 'acodec': 'mp4a.40.2', 'downloader_options': options},
+            ]
             return {'id': video_id, 'title': 'Otters', 'formats': formats}
         if video_id == 'private':
             self.raise_login_required()
@@ -118,6 +127,35 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     const isListed = task.info?.formats.every(({ manifest_url }) => manifest_url !== null);
     expect(isListed).toBe(path === "dash");
     expect(JSON.stringify(task)).not.toContain('"fragments"');
+  });
+
+  it("downloads two tracks apart of a site that serves ranges of a limited size only", async () => {
+    const limit = 65_536;
+    const tracks = ["video.mp4", "audio.mp4"];
+    for (const path of tracks) {
+      const { type, body } = files.resources.get(path)!;
+      site.resources.set(path, resource(type, withPadding(body, 3 * limit)));
+      site.answer(path, async (response, serve, { headers }) => {
+        const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "") ?? [];
+        if (last === undefined || Number(last) - Number(first) >= limit)
+          response.writeHead(403).end();
+        else await serve();
+      });
+    }
+    const { id } = await client.post(site.url("otters/chunks"));
+    const task = await client.ended(id);
+    expect(task).toMatchObject({
+      state: "succeeded",
+      error: null,
+      file: { width: 160, height: 90 },
+    });
+    expect(task.info?.formats).toMatchObject(tracks.map(() => ({ http_chunk_size: limit })));
+    const file = Buffer.from(await (await client.file(id)).arrayBuffer());
+    expect([file.includes("avc1"), file.includes("mp4a")]).toEqual([true, true]);
+    for (const track of tracks) {
+      const ranges = site.asked.filter(({ path }) => path === track).map(({ range }) => range);
+      expect(new Set(ranges).size).toBeGreaterThanOrEqual(4);
+    }
   });
 
   it("lists the entries of a playlist, and tells a task on it to post one", async () => {

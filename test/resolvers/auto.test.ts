@@ -1,10 +1,14 @@
+import { once } from "node:events";
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { buildApp } from "../../src/http/app.ts";
+import type { HttpClient } from "../../src/net/client.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import { createAutoResolver } from "../../src/resolvers/auto.ts";
 import { createPageResolver } from "../../src/resolvers/page.ts";
 import { createYtDlpResolver } from "../../src/resolvers/ytdlp.ts";
+import type { YtDlp } from "../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createSavedClient, fixedNow, pageUrl } from "./page/saved-client.ts";
 import { createRecordedYtDlp, fileDict, type Recording, videoDict } from "./ytdlp/recorded.ts";
 
@@ -29,6 +33,32 @@ async function read(page: string | Error, recording: Recording, forDownload = fa
   if (!(outcome instanceof Error)) expect([...Value.Errors(PageInfo, outcome)]).toEqual([]);
   const isPageRead = client.requested.includes(pageUrl);
   return { outcome, asked: { page: isPageRead, ytDlp: ytDlp.extracted.length > 0 } };
+}
+
+async function untilAborted(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, "abort");
+  throw signal.reason;
+}
+
+/** Creates a resolver whose yt-dlp extracts until it is aborted; `never`: it does not even name an extractor. */
+function slowResolver(page: string, extractor: string | null = "Example") {
+  const client = createSavedClient({ [pageUrl]: { body: page } });
+  const recorded = createRecordedYtDlp({ extractor });
+  const ytDlp: YtDlp = {
+    ...recorded,
+    extract: (_url, { signal }) => untilAborted(signal),
+    ...(extractor === "never" && { findExtractor: (_url, signal) => untilAborted(signal) }),
+  };
+  return createAutoResolver({
+    page: createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow }),
+    ytDlp: createYtDlpResolver({ ytDlp, client, now: fixedNow }),
+  });
+}
+
+function readSlow(page: string, extractor: string | null): Promise<PageInfo> {
+  const { signal } = new AbortController();
+  const deadlineMs = performance.now() + 300;
+  return slowResolver(page, extractor).resolve(new URL(pageUrl), { signal, deadlineMs });
 }
 
 describe("the auto resolver, if yt-dlp has an extractor for the URL,", () => {
@@ -194,6 +224,45 @@ describe("the auto resolver", () => {
   it("has a download tried again then, if the page has no formats", async () => {
     const { outcome } = await read(withPlayer, { extractor: failure("unavailable") }, true);
     expect(outcome).toMatchObject({ code: "unavailable", retryable: true });
+  });
+
+  it.each([
+    ["an extractor", "Example", withMedium],
+    ["an extractor, and the page no medium", "Example", withPlayer],
+    ["no extractor", null, withPlayer],
+    ["not told which extractor suits", "never", withMedium],
+  ] as const)(
+    "returns what the page states before the caller's deadline if yt-dlp does not end: %s",
+    async (_, extractor, page) => {
+      const info = await readSlow(page, extractor);
+      expect(info).toMatchObject({ title: "Otters on the page", resolver: "page" });
+      expect(info.formats).toHaveLength(page === withMedium ? 1 : 0);
+    },
+  );
+
+  it("returns what yt-dlp knows before the caller's deadline if the page does not respond", async () => {
+    const silent: HttpClient = {
+      get: (_url, { signal }) => untilAborted(signal),
+      close: async () => {},
+    };
+    const ytDlp = createRecordedYtDlp({ extractor: "Example", info: videoDict({ formats: [] }) });
+    const resolver = createAutoResolver({
+      page: createPageResolver({ client: silent, pageMaxBytes: 1e6 }),
+      ytDlp: createYtDlpResolver({ ytDlp, client: silent }),
+    });
+    const { signal } = new AbortController();
+    const deadlineMs = performance.now() + 300;
+    expect(await resolver.resolve(new URL(pageUrl), { signal, deadlineMs })).toMatchObject({
+      title: "Otters",
+      formats: [],
+      resolver: "yt-dlp",
+    });
+  });
+
+  it("leaves time for the page in /info if yt-dlp does not end", async () => {
+    await using app = await buildApp({ resolver: slowResolver(withMedium), infoTimeoutMs: 1_500 });
+    const response = await app.inject({ url: "/info", query: { url: pageUrl } });
+    expect([response.statusCode, response.json()]).toMatchObject([200, { resolver: "page" }]);
   });
 
   it("rejects with an error that nobody expected", async () => {

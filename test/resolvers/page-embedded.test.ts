@@ -119,14 +119,46 @@ describe("the player that a page embeds", () => {
     expect(info).toMatchObject({ title: "Otters", formats: [] });
   });
 
-  it("is not followed to a further player", async () => {
+  it("may only lead to another player: the facts of the outer pages win", async () => {
+    const inner = "https://inner.example.org/embed/2";
+    const middle = jsonLd({ "@type": "VideoObject", name: "Player", duration: "PT61S" });
+    const info = await resolvePage(frame(`src="${player}" allowfullscreen`), {
+      [player]: { body: `${middle}<iframe src="${inner}" allowfullscreen></iframe>` },
+      [inner]: { body: `<script>setup({file: "${film}", duration: 99})</script>` },
+    });
+    expect(info).toMatchObject({
+      title: "Otters",
+      media_type: "video",
+      duration: 61,
+      formats: [{ url: film, http_headers: { Referer: "https://inner.example.org/" } }],
+      sources: { duration: "json-ld", formats: "player" },
+    });
+  });
+
+  it("may lead to another player in any frame that it shows", async () => {
+    const inner = "https://cdn.example.net/e/2";
+    const frames = `<iframe src="https://ads.example.net/1"></iframe><iframe src="https://x.example.net/2" hidden></iframe>
+      <iframe src="${inner}" width="100%" height="100%"></iframe>`;
+    const info = await resolvePage(frame(`src="${player}" allowfullscreen`), {
+      [player]: { body: frames },
+      [inner]: video,
+    });
+    expect(info.formats).toMatchObject([{ url: film }]);
+  });
+
+  it("is followed to one further player, and no page is read twice", async () => {
+    const inner = (n: number) => `https://inner.example.org/embed/${n}`;
+    const to = (...urls: string[]) => ({
+      body: urls.map((url) => `<iframe src="${url}" allowfullscreen></iframe>`).join(""),
+    });
     const client = createSavedClient({
-      [pageUrl]: { body: frame(`src="${player}" allowfullscreen`) },
-      [player]: { body: frame(`src="https://inner.example.org/embed/2" allowfullscreen`) },
+      [pageUrl]: to(player),
+      [player]: to(pageUrl, inner(2)),
+      [inner(2)]: to(player, inner(3)),
     });
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6 });
     await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
-    expect(client.requested).toEqual([pageUrl, player]);
+    expect(client.requested).toEqual([pageUrl, player, inner(2)]);
   });
 
   it("is one of two at most, the likeliest first", async () => {

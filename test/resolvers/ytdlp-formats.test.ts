@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
 import type { DownloadFormat, PageInfo } from "../../src/page-info.ts";
@@ -176,6 +177,18 @@ describe("the formats of the yt-dlp resolver", () => {
     await expect(readRecorded(dict, { signal: abort.signal }, { [mpdUrl]: { body } })).rejects.toBe(
       reason,
     );
+  });
+
+  it("stop waiting for a manifest before the caller's deadline", async () => {
+    // As the client does when its signal is aborted, which it is before this.
+    async function* body() {
+      await wait(300);
+      yield await Promise.reject(new Error("aborted"));
+    }
+    const dict = videoDict({ formats: [fileDict(), dashDict("dash-1")] });
+    const deadlineMs = performance.now() + 200;
+    const info = await readRecorded(dict, { deadlineMs }, { [mpdUrl]: { body } });
+    expect(ids(info)).toEqual(["18"]);
   });
 
   it("have their fragments and cookies for a download only", async () => {

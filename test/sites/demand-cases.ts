@@ -4,6 +4,9 @@ import { resource } from "../media/resources.ts";
 import type { Site } from "../media/site.ts";
 import { media, pageOf, servePage, type SiteCase } from "./site-case.ts";
 
+const iframe = (url: string) => ({
+  body: `<iframe src="${url}" width="640" height="360" allowfullscreen></iframe>`,
+});
 const videoPage = (url: string) => ({ body: `<video controls src="${url}"></video>` });
 
 /** Sites that serve their media only to requests like a browser's. */
@@ -29,7 +32,7 @@ export const demandCases: readonly SiteCase[] = [
     media: media.mp4,
     prepare(site, fixture) {
       setCookie(site, fixture, "session=abc; Path=/; HttpOnly");
-      demand(site, fixture, ({ headers }) => /(^|; )session=abc(;|$)/.test(headers.cookie ?? ""));
+      demand(site, fixture, hasCookie("session", "abc"));
     },
   },
   {
@@ -37,7 +40,60 @@ export const demandCases: readonly SiteCase[] = [
     media: media.hls,
     prepare(site, fixture) {
       setCookie(site, fixture, "session=abc; Path=/");
-      demand(site, fixture, ({ headers }) => /(^|; )session=abc(;|$)/.test(headers.cookie ?? ""));
+      demand(site, fixture, hasCookie("session", "abc"));
+    },
+  },
+  {
+    name: "the Referer of the embedded player demanded",
+    media: media.hls,
+    prepare(site, fixture) {
+      servePage(site, "watch", iframe(site.url("embed/film")));
+      servePage(site, "embed/film", videoPage(site.url(fixture.entry)));
+      demand(site, fixture, ({ headers }) => headers.referer === site.url("embed/film"));
+    },
+  },
+  {
+    name: "the Referer of the page after a redirect demanded",
+    media: media.mp4,
+    prepare(site, fixture) {
+      site.answer("watch", (response) => response.writeHead(302, { location: "/films/1" }).end());
+      servePage(site, "films/1", videoPage(site.url(fixture.entry)));
+      demand(site, fixture, ({ headers }) => headers.referer === site.url("films/1"));
+    },
+  },
+  {
+    name: "a cookie demanded of the page itself, which redirects until it is there",
+    media: media.mp4,
+    prepare(site, fixture) {
+      servePage(site, "watch", videoPage(site.url(fixture.entry)));
+      const isKnown = hasCookie("seen", "1");
+      site.answer("watch", (response, serve, request) =>
+        isKnown(request)
+          ? serve()
+          : response.writeHead(302, { location: "/watch", "set-cookie": "seen=1; Path=/" }).end(),
+      );
+      demand(site, fixture, isKnown);
+    },
+  },
+  {
+    name: "a cookie demanded that the embedded player has set",
+    media: media.hls,
+    prepare(site, fixture) {
+      servePage(site, "watch", iframe(site.url("embed/film")));
+      setCookie(site, fixture, "session=abc; Path=/", "embed/film");
+      demand(site, fixture, hasCookie("session", "abc"));
+    },
+  },
+  {
+    name: "a cookie demanded that the manifest has set",
+    media: media.hls,
+    prepare(site, fixture) {
+      servePage(site, "watch", videoPage(site.url(fixture.entry)));
+      demand(site, fixture, hasCookie("token", "1"));
+      site.answer(fixture.entry, (response, serve) => {
+        response.setHeader("set-cookie", "token=1; Path=/");
+        return serve();
+      });
     },
   },
   {
@@ -70,6 +126,12 @@ const comesFrom =
   ({ headers }) =>
     [site.url(""), site.url("watch")].includes(headers.referer ?? "");
 
+/** Whether the request has a cookie. */
+const hasCookie =
+  (name: string, value: string): Holds =>
+  ({ headers }) =>
+    (headers.cookie ?? "").split("; ").includes(`${name}=${value}`);
+
 /** Answers requests for the medium with 403 unless `holds`. */
 function demand(site: Site, { resources }: MediaFixture, holds: Holds): void {
   for (const path of resources.keys()) {
@@ -79,8 +141,9 @@ function demand(site: Site, { resources }: MediaFixture, holds: Holds): void {
   }
 }
 
-function setCookie(site: Site, { entry }: MediaFixture, cookie: string): void {
-  site.answer("watch", (response) =>
+/** Serves a page with the medium that sets a cookie. */
+function setCookie(site: Site, { entry }: MediaFixture, cookie: string, path = "watch"): void {
+  site.answer(path, (response) =>
     response
       .writeHead(200, { "content-type": "text/html", "set-cookie": cookie })
       .end(pageOf(videoPage(site.url(entry)))),

@@ -1,5 +1,6 @@
 import { byQuality } from "../../format-ranking.ts";
-import type { Format } from "../../page-info.ts";
+import { refererOf } from "../../net/referer.ts";
+import type { DownloadFormat, Format } from "../../page-info.ts";
 import { splitCodecs } from "../../manifests/codecs.ts";
 import type { Medium } from "./resources.ts";
 
@@ -53,4 +54,21 @@ export function bestFormats<F extends Format>(formats: readonly F[]): F[] {
     return length > maxUrlLength;
   });
   return end === -1 ? sorted : sorted.slice(0, end);
+}
+
+/** Of a longer URL only the origin is stated: thousands of formats may repeat it. */
+const maxRefererLength = 500;
+
+/** Returns the formats with the `Referer` that a browser sends with them from the page `page`. */
+export function addReferer(formats: readonly Format[], page: URL): Format[] {
+  const stated = page.href.length > maxRefererLength ? new URL(page.origin) : page;
+  return formats.map((format) => {
+    const referer = refererOf(stated, new URL(format.url));
+    return referer === undefined ? format : { ...format, http_headers: { Referer: referer } };
+  });
+}
+
+/** Returns the formats with these cookies, as `parseCookies` reads them; `""`: none. */
+export function addCookies(formats: readonly Format[], cookies: string): DownloadFormat[] {
+  return formats.map((format) => (cookies === "" ? format : { ...format, cookies }));
 }

@@ -14,16 +14,15 @@ const otherWord =
 
 /**
  * Returns the URLs of the players' pages to look for the page's medium in, at most two: the player to embed,
- * then the frames that may be players. The page itself and Flash are none.
+ * then the frames that may be players. The page itself and Flash are none. `isPlayer`: the page is a player's.
  */
 export function findPlayers(
   page: Pick<PageInfo, "webpage_url" | "embed" | "media_type">,
-  markup: Markup,
-  url: URL,
+  { markup, url, isPlayer }: { markup: Markup; url: URL; isPlayer: boolean },
 ): URL[] {
   const base = tryParseUrl(markup.base, url) ?? url;
-  const isFront = page.media_type === "none" && isFrontPage(url);
-  const frames = isFront ? [] : findPlayerFrames(markup.frames, base);
+  const isFront = !isPlayer && page.media_type === "none" && isFrontPage(url);
+  const frames = isFront ? [] : findPlayerFrames(markup.frames, base, isPlayer);
   const pageKeys = new Set([url, ...parseUrls([page.webpage_url], url)].map(pageKey));
   const players = new Map(
     [...parseUrls([page.embed?.url], url), ...frames].map((each) => [pageKey(each), each]),
@@ -36,20 +35,20 @@ export function findPlayers(
 
 /**
  * Returns the URLs of the `<iframe>` elements that may be players, the likeliest first: those that may be
- * shown full screen, then those that are named as a player, then those of a video's size. Hidden and tiny
- * ones are none.
+ * shown full screen, then those that are named as a player, then those of a video's size, and in a player's page
+ * the others too. Hidden and tiny ones are none.
  */
-function findPlayerFrames(frames: readonly Attributes[], base: URL): URL[] {
+function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {
     const stated = ["src", "data-src", "data-lazy-src"].map((name) => frame.get(name));
     const url = stated.map((src) => tryParseUrl(src, base)).find((src) => src !== null);
-    const points = url === undefined || isHidden(frame) ? 0 : pointsOf(frame, url);
+    const points = url === undefined || isHidden(frame) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];
   });
   return found.toSorted((a, b) => b.points - a.points).map(({ url }) => url);
 }
 
-function pointsOf(frame: Attributes, { host, pathname }: URL): number {
+function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolean): number {
   const names = ["id", "name", "class", "title"].map(
     (name) => frame.get(name)?.slice(0, 200) ?? "",
   );
@@ -61,7 +60,8 @@ function pointsOf(frame: Attributes, { host, pathname }: URL): number {
   const isFullScreen =
     frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
   const isNamed = [address, ...names].some((text) => playerWord.test(text));
-  return (isFullScreen ? 4 : 0) + (isNamed ? 2 : 0) + (hasVideoSize(frame) ? 1 : 0);
+  const points = (isFullScreen ? 8 : 0) + (isNamed ? 4 : 0) + (hasVideoSize(frame) ? 2 : 0);
+  return points + (isInPlayer ? 1 : 0);
 }
 
 function hasVideoSize(frame: Attributes): boolean {

@@ -4,27 +4,36 @@ import { readMpd } from "../../manifests/dash.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readHlsInSteps } from "../../manifests/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
-import type { HttpClient } from "../../net/client.ts";
+import type { GetOptions, HttpClient } from "../../net/client.ts";
+import type { CookieJar } from "../../net/cookie-jar.ts";
+import { createPageHeaders } from "../../net/site-headers.ts";
 import type { Format } from "../../page-info.ts";
 import type { Steps, TimeSlices } from "../../parsers/steps.ts";
+import { pageKey } from "../../parsers/url.ts";
 import { type Content, readContent } from "./content.ts";
 import { bestFormats, createFormat } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Medium } from "./resources.ts";
 import { extractOembed } from "./vocabularies/oembed.ts";
 
-/** Sends the requests that a page leads to. */
+/**
+ * Sends the requests that a page leads to, as a browser does: with the `Referer` of the page `from`, and the cookies
+ * of the jar, which keeps those that responses set.
+ */
 export interface LinkFetcher {
   /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
-  fetchOembed(url: URL): Promise<Metadata>;
+  fetchOembed(url: URL, from: URL): Promise<Metadata>;
   /**
    * Returns the formats of `media`, best first, each with a unique `format_id`. Fetches the first
    * `maxManifests` manifests concurrently; one that cannot be fetched is listed as a format itself, one
    * that cannot be parsed is left out.
    */
-  listFormats(media: readonly Medium[]): Promise<FormatListing>;
-  /** Returns what a player's page at `url` is; null if it cannot be fetched or is of another kind. */
-  fetchPlayer(url: URL): Promise<{ content: Content; url: URL } | null>;
+  listFormats(media: readonly Medium[], from: URL): Promise<FormatListing>;
+  /**
+   * Returns what a player's page at `url` is; null if it cannot be fetched, is of another kind, or is the page itself
+   * or a player's page that was fetched before.
+   */
+  fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null>;
 }
 
 /** `hasManifest`: at least one manifest was read. */
@@ -43,7 +52,10 @@ export interface LinkFetcherOptions {
   client: HttpClient;
   slices: TimeSlices;
   signal: AbortSignal;
-  /** Of each request. */
+  cookies: CookieJar;
+  /** URL of the page. */
+  pageUrl: URL;
+  /** Of all requests together, from the first one on. */
   timeoutMs: number;
   /** Limit of a player's page, decoded bytes. */
   pageMaxBytes: number;
@@ -51,32 +63,38 @@ export interface LinkFetcherOptions {
 
 /** Creates a fetcher whose methods reject only when `signal` is aborted. */
 export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
-  const { client, slices, signal, timeoutMs, pageMaxBytes } = options;
+  const { client, slices, signal, cookies, pageUrl, timeoutMs, pageMaxBytes } = options;
+  const readPages = new Set([pageKey(pageUrl)]);
+  let linkSignal: AbortSignal | undefined;
+
   return {
-    async fetchOembed(url) {
+    async fetchOembed(url, from) {
       const metadata = await attempt(async (requestSignal) => {
-        const fetched = await fetchText(url, maxOembedBytes, requestSignal);
+        const fetched = await fetchText(url, from, maxOembedBytes, requestSignal);
         return extractOembed(fetched.text, fetched.type, fetched.url);
       });
       return metadata instanceof ServiceError ? {} : metadata;
     },
 
-    async listFormats(media) {
+    async listFormats(media, from) {
       const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
       const results = manifests.map(
         async (medium) =>
-          [medium, await attempt((requestSignal) => readManifest(medium, requestSignal))] as const,
+          [
+            medium,
+            await attempt((requestSignal) => readManifest(medium, from, requestSignal)),
+          ] as const,
       );
       return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
     },
 
-    async fetchPlayer(url) {
+    async fetchPlayer(url, from) {
+      const key = pageKey(url);
+      if (readPages.has(key)) return null;
+      readPages.add(key);
       const page = await attempt(async (requestSignal) => {
-        const response = await client.get(url, {
-          signal: requestSignal,
-          maxBytes: pageMaxBytes,
-          accept: acceptPage,
-        });
+        const limits = { signal: requestSignal, maxBytes: pageMaxBytes };
+        const response = await get(url, from, { ...limits, accept: acceptPage });
         return { content: await readContent(response, slices, requestSignal), url: response.url };
       });
       return page instanceof ServiceError ? null : page;
@@ -85,15 +103,16 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
 
   async function readManifest(
     { url, protocol }: Medium,
+    from: URL,
     requestSignal: AbortSignal,
   ): Promise<Manifest> {
-    const fetched = await fetchText(url, maxManifestBytes, requestSignal);
+    const fetched = await fetchText(url, from, maxManifestBytes, requestSignal);
     const read = protocol === "m3u8" ? readHlsInSteps : readMpd;
     return slices.run(read(fetched.text, fetched.url), signal);
   }
 
-  async function fetchText(url: URL, maxBytes: number, requestSignal: AbortSignal) {
-    const response = await client.get(url, { signal: requestSignal, maxBytes });
+  async function fetchText(url: URL, from: URL, maxBytes: number, requestSignal: AbortSignal) {
+    const response = await get(url, from, { signal: requestSignal, maxBytes });
     return {
       text: await readText(response.body),
       type: response.headers.get("content-type") ?? null,
@@ -101,17 +120,21 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
     };
   }
 
+  function get(url: URL, from: URL, request: GetOptions) {
+    return client.get(url, { ...request, headers: createPageHeaders(from), cookies });
+  }
+
   /** Returns the request's result or its error; rejects only when `signal` is aborted. */
   async function attempt<T>(
     request: (requestSignal: AbortSignal) => Promise<T>,
   ): Promise<T | ServiceError> {
-    const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    linkSignal ??= AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     try {
-      return await request(requestSignal);
+      return await request(linkSignal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ServiceError) return error;
-      if (!requestSignal.aborted) throw error;
+      if (!linkSignal.aborted) throw error;
       return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, {
         cause: error,
       });

@@ -13,11 +13,15 @@ export interface DashFormatsDeps {
   /** URL of the page, for `Referer`. */
   pageUrl: string;
   signal: AbortSignal;
+  /** When the formats must be listed, on the clock of `performance.now()`. */
+  deadlineMs: number;
 }
 
 const maxManifests = 3;
 const maxManifestBytes = 4 * 1024 * 1024;
-const timeoutMs = 5_000;
+const maxTimeoutMs = 5_000;
+/** Share of the time before the deadline that the manifests may take. */
+const manifestShare = 0.9;
 
 /**
  * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a
@@ -50,13 +54,15 @@ export async function listDashFormats(
 async function readFormatsAt(
   url: string,
   [first]: readonly ListedFormat[],
-  { client, slices, pageUrl, signal }: DashFormatsDeps,
+  { client, slices, pageUrl, signal, deadlineMs }: DashFormatsDeps,
 ): Promise<ListedFormat[]> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
     ...(http_headers !== undefined && { http_headers }),
     ...(cookies !== undefined && { cookies }),
   };
+  const shareMs = Math.max(0, Math.floor(manifestShare * (deadlineMs - performance.now())));
+  const timeoutMs = Math.min(maxTimeoutMs, shareMs);
   const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const { url: finalUrl, body } = await client.get(new URL(url), {
