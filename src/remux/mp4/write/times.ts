@@ -13,8 +13,10 @@ export interface TimesIndex {
   /** Start of the first sample and end of the last in presentation order. */
   startTicks: number;
   endTicks: number;
-  /** Media time (ISO/IEC 14496-12 §8.6.6) of the first sample in presentation order. */
-  shownFromTicks: number;
+  /** Decode time of the first sample. */
+  firstTicks: number;
+  /** Media time (ISO/IEC 14496-12 §8.6.6) of the presentation time 0. */
+  zeroTicks: number;
 }
 
 export interface TrackTimes {
@@ -67,7 +69,8 @@ export function createTrackTimes(timescale: number): TrackTimes {
       mediaTicks: last.dts - first! + lastStep(),
       startTicks,
       endTicks: Math.max(endTicks, last.pts + lastStep()),
-      shownFromTicks: startTicks - first! - leastComposition,
+      firstTicks: first!,
+      zeroTicks: -first! - leastComposition,
     }),
   };
 }

@@ -1,0 +1,84 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { ServiceError } from "../../errors.ts";
+import { adts } from "../codecs/adts.ts";
+import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { createFileWindow, type FileWindow } from "../file-window.ts";
+import { isFrame } from "./frame-start.ts";
+import { endOfTags } from "./tags.ts";
+
+export interface FramesSummary {
+  codec: "aac" | "ac-3" | "ec-3";
+  /** Seconds of all frames. */
+  durationS: number;
+  /** The last frame is whole. */
+  isComplete: boolean;
+}
+
+const syntaxes = [adts, dolby] as const;
+/** More bytes that are neither frames nor tags are no audio file. */
+const maxGarbage = 64 << 10;
+
+/**
+ * Reads a file of AAC (ADTS), AC-3 or E-AC-3 frames, frame by frame to its end; tags may be before, between
+ * and after them. Returns undefined if its audio starts otherwise.
+ * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own
+ * errors.
+ */
+export function readFramesSummary(path: string): FramesSummary | undefined {
+  const fd = openSync(path, "r");
+  try {
+    const file = createFileWindow(fd, fstatSync(fd).size);
+    const start = endOfTags(file, 0);
+    const first = file.at(start);
+    const syntax = syntaxes.find((candidate) => isFrame(candidate, first, 0));
+    const frame = syntax?.frameAt(first, 0, true);
+    if (syntax === undefined || !frame || frame === "incomplete") return undefined;
+    const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
+    return { codec, ...walk(file, syntax, start) };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Counts the frames from `start` to the end of the file. */
+function walk(
+  file: FileWindow,
+  syntax: AudioSyntax,
+  start: number,
+): Pick<FramesSummary, "durationS" | "isComplete"> {
+  let durationS = 0;
+  let garbage = 0;
+  let isAligned = true;
+  for (let at = start; at < file.size;) {
+    const bytes = file.at(at);
+    const frame = syntax.frameAt(bytes, 0, true);
+    const isStart = isAligned || isFrame(syntax, bytes, 0);
+    if (isStart && frame && frame !== "incomplete") {
+      if (at + frame.size > file.size) return { durationS, isComplete: false };
+      durationS += frame.samples / frame.sampleRate;
+      at += frame.size;
+      isAligned = true;
+      continue;
+    }
+    const afterTags = endOfTags(file, at);
+    if (afterTags > at) {
+      at = afterTags;
+      continue;
+    }
+    const isCut = isAligned && bytes.length < syntax.headerLength && bytes[0] === syntax.firstByte;
+    if (isCut) return { durationS, isComplete: false };
+    const next = bytes.indexOf(syntax.firstByte, 1);
+    const skipped = next < 0 ? bytes.length : next;
+    garbage += skipped;
+    if (garbage > maxGarbage) {
+      throw new ServiceError(
+        "upstream_invalid",
+        `reading audio frames stopped: over ${maxGarbage} bytes are none`,
+      );
+    }
+    at += skipped;
+    isAligned = false;
+  }
+  return { durationS, isComplete: true };
+}
