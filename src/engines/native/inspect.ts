@@ -5,16 +5,18 @@ import { readMpegTsSummary } from "../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../remux/media-summary.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
-import type { Download } from "../engine.ts";
 import { readFileStart } from "./file-start.ts";
 import { isCompleteFile } from "./inspect/file-complete.ts";
 import { readByLibrary } from "./inspect/library.ts";
+import type { MediaInfo } from "./inspect/media-info.ts";
 import { readOgg } from "./inspect/ogg.ts";
 import { readSignature } from "./inspect/signature.ts";
 import { readWave } from "./inspect/wave.ts";
 
-/** What a media file states. */
-export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
+export interface InspectOptions {
+  /** The server stated its size: a last frame that is cut off is so as published. */
+  isSizeStated: boolean;
+}
 
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.
@@ -22,9 +24,12 @@ export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
  * @throws ServiceError `upstream_invalid` if it is no media file; `upstream_unreachable` if it is truncated,
  * because the connection was lost; `drm_protected`.
  */
-export async function inspectFile(path: string): Promise<MediaInfo> {
+export async function inspectFile(
+  path: string,
+  { isSizeStated }: InspectOptions = { isSizeStated: true },
+): Promise<MediaInfo> {
   try {
-    const info = await readInfo(path);
+    const info = await readInfo(path, isSizeStated);
     if (isCompleteFile(path)) return info;
     throw truncatedError();
   } catch (error) {
@@ -46,7 +51,7 @@ function truncatedError(cause?: unknown): ServiceError {
 
 const headBytes = 4096;
 
-async function readInfo(path: string): Promise<MediaInfo> {
+async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const signature = readSignature(head);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
@@ -57,7 +62,7 @@ async function readInfo(path: string): Promise<MediaInfo> {
   }
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
   const frames = readFramesSummary(path);
-  if (frames !== undefined) return framesInfo(frames);
+  if (frames !== undefined) return framesInfo(frames, isSizeStated);
   return readOgg(path, head) ?? (await readByLibrary(path));
 }
 
@@ -76,8 +81,11 @@ const frameKinds = {
   "ec-3": { ext: "eac3", mime_type: "audio/eac3" },
 } as const;
 
-function framesInfo({ codec, durationS, isComplete }: FramesSummary): MediaInfo {
-  if (!isComplete) throw truncatedError();
+function framesInfo(
+  { codec, durationS, isComplete }: FramesSummary,
+  isSizeStated: boolean,
+): MediaInfo {
+  if (!isComplete && !isSizeStated) throw truncatedError();
   return { ...frameKinds[codec], duration: durationS, width: null, height: null };
 }
 

@@ -30,15 +30,22 @@ export function readFramesSummary(path: string): FramesSummary | undefined {
   try {
     const file = createFileWindow(fd, fstatSync(fd).size);
     const start = endOfTags(file, 0);
-    const first = file.at(start);
-    const syntax = syntaxes.find((candidate) => isFrame(candidate, first, 0));
-    const frame = syntax?.frameAt(first, 0, true);
+    const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
+    const frame = syntax?.frameAt(file.at(start), 0, true);
     if (syntax === undefined || !frame || frame === "incomplete") return undefined;
     const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
     return { codec, ...walk(file, syntax, start) };
   } finally {
     closeSync(fd);
   }
+}
+
+/** Returns whether a frame is at `at`, and after it another one, a tag or the end. */
+function isStart(syntax: AudioSyntax, file: FileWindow, at: number): boolean {
+  const bytes = file.at(at);
+  const frame = syntax.frameAt(bytes, 0, true);
+  if (frame === null || frame === "incomplete") return false;
+  return isFrame(syntax, bytes, 0) || endOfTags(file, at + frame.size) > at + frame.size;
 }
 
 /** Counts the frames from `start` to the end of the file. */
@@ -53,8 +60,8 @@ function walk(
   for (let at = start; at < file.size;) {
     const bytes = file.at(at);
     const frame = syntax.frameAt(bytes, 0, true);
-    const isStart = isAligned || isFrame(syntax, bytes, 0);
-    if (isStart && frame && frame !== "incomplete") {
+    const isKnown = isAligned || isStart(syntax, file, at);
+    if (isKnown && frame && frame !== "incomplete") {
       if (at + frame.size > file.size) return { durationS, isComplete: false };
       durationS += frame.samples / frame.sampleRate;
       at += frame.size;
