@@ -54,7 +54,7 @@ function walk(
   syntax: AudioSyntax,
   start: number,
 ): Pick<FramesSummary, "durationS" | "isComplete"> {
-  let durationS = 0;
+  const samples = new Map<number, number>();
   let garbage = 0;
   let isAligned = true;
   for (let at = start; at < file.size;) {
@@ -62,8 +62,8 @@ function walk(
     const frame = syntax.frameAt(bytes, 0, true);
     const isKnown = isAligned || isStart(syntax, file, at);
     if (isKnown && frame && frame !== "incomplete") {
-      if (at + frame.size > file.size) return { durationS, isComplete: false };
-      durationS += frame.samples / frame.sampleRate;
+      if (at + frame.size > file.size) return { durationS: secondsOf(samples), isComplete: false };
+      samples.set(frame.sampleRate, (samples.get(frame.sampleRate) ?? 0) + frame.samples);
       at += frame.size;
       isAligned = true;
       continue;
@@ -74,7 +74,7 @@ function walk(
       continue;
     }
     const isCut = isAligned && bytes.length < syntax.headerLength && bytes[0] === syntax.firstByte;
-    if (isCut) return { durationS, isComplete: false };
+    if (isCut) return { durationS: secondsOf(samples), isComplete: false };
     const next = bytes.indexOf(syntax.firstByte, 1);
     const skipped = next < 0 ? bytes.length : next;
     garbage += skipped;
@@ -87,5 +87,10 @@ function walk(
     at += skipped;
     isAligned = false;
   }
-  return { durationS, isComplete: true };
+  return { durationS: secondsOf(samples), isComplete: true };
+}
+
+/** @param samples By sampling rate. */
+function secondsOf(samples: ReadonlyMap<number, number>): number {
+  return samples.entries().reduce((sum, [rate, count]) => sum + count / rate, 0);
 }
