@@ -1,6 +1,6 @@
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
-import { readMp4Summary } from "../../remux/mp4/read/summary.ts";
+import { type Mp4Summary, readMp4Summary } from "../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../remux/media-summary.ts";
@@ -34,9 +34,8 @@ export async function inspectFile(
     throw truncatedError();
   } catch (error) {
     const cause = diskError(`read ${path}`, error);
-    const isDamaged = !(cause instanceof ServiceError) || cause.code === "upstream_invalid";
-    if (isDamaged && !isCompleteFile(path)) throw truncatedError(cause);
     if (cause instanceof ServiceError) throw cause;
+    if (!isCompleteFile(path)) throw truncatedError(cause);
     throw new ServiceError(
       "upstream_invalid",
       "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
@@ -67,12 +66,25 @@ async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo>
 }
 
 function mp4Info(path: string): MediaInfo {
-  const summary = readMp4Summary(path);
+  const summary = readMp4(path);
+  if (summary === undefined) {
+    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
+  }
   if (summary.isQuickTime) return toInfo({ ext: "mov", mime_type: "video/quicktime" }, summary);
   const kind = summary.hasVideo
     ? { ext: "mp4", mime_type: "video/mp4" }
     : { ext: "m4a", mime_type: "audio/mp4" };
   return toInfo(kind, summary);
+}
+
+/** The index of a truncated file lists samples that it does not have. */
+function readMp4(path: string): Mp4Summary | undefined {
+  try {
+    return readMp4Summary(path);
+  } catch (error) {
+    const isDamaged = error instanceof ServiceError && error.code === "upstream_invalid";
+    throw isDamaged && !isCompleteFile(path) ? truncatedError(error) : error;
+  }
 }
 
 const frameKinds = {

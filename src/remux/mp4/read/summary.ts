@@ -23,22 +23,25 @@ const maxSamples = 1 << 24;
 
 /**
  * Reads what the MP4 file at `path` states: its index, and of a fragmented file the times of all fragments.
- * No configuration of a decoder is read.
- * @throws ServiceError `upstream_invalid` if it has no audio or video track, or cannot be read;
- * `drm_protected`; the file system's own errors.
+ * No configuration of a decoder is read. Returns undefined if it is whole and has no audio or video track.
+ * @throws ServiceError `upstream_invalid` if it cannot be read; `drm_protected`; the file system's own errors.
  */
-export function readMp4Summary(path: string): Mp4Summary {
+export function readMp4Summary(path: string): Mp4Summary | undefined {
   const fd = openSync(path, "r");
   try {
     const { size } = fstatSync(fd);
     checkSampleTables(numbersInFile(fd));
     const boxes = [...completeFileBoxes(fd, size)];
     const index = boxes.find(({ type }) => type === "moov");
-    if (index === undefined) throw damagedError(`the file has no "moov"`);
+    if (index === undefined) {
+      // Fewer bytes than a header are no box that was cut off.
+      if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
+      throw damagedError(`a box is cut off, and there is no "moov" before it`);
+    }
     const bytes = readBox(fd, index);
     const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
     const tracks = readInit(bytes, moov!, ["video", "audio"]);
-    if (tracks.length === 0) throw damagedError("it has no track");
+    if (tracks.length === 0) return undefined;
     const movie = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
     const fragments = boxes.filter(({ type }) => type === "moof");
     const stated = movie.duration === null ? null : movie.duration / movie.timescale;
