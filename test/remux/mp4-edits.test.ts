@@ -32,12 +32,12 @@ const frameAt = (number: number): Sample => ({
 });
 
 /** Writes four seconds of video in these formats, one after the other. */
-function write(...formats: TrackFormat[]) {
+function write(formats: readonly TrackFormat[], delay = 0) {
   const writer = openMp4Writer({ path, expectedS: 4 });
   const track = writer.setFormat(formats[0]!);
   for (let i = 0; i < 100; i++) {
     writer.setFormat(formats[Math.floor((i * formats.length) / 100)]!, track);
-    writer.write(track, frameAt(i));
+    writer.write(track, { ...frameAt(i), pts: i * 1000 + delay });
   }
   return writer.finish();
 }
@@ -52,6 +52,11 @@ function formatsIn(file: string): TrackFormat[] {
   return formats;
 }
 
+function summaryOf(file: string) {
+  const steps = readMp4Summary(file);
+  for (let next = steps.next(); ; next = steps.next()) if (next.done === true) return next.value;
+}
+
 const edit = (mediaTicks: number, durationTicks: number, emptyTicks = 0): Edit => ({
   mediaTicks,
   durationTicks,
@@ -61,24 +66,30 @@ const edit = (mediaTicks: number, durationTicks: number, emptyTicks = 0): Edit =
 describe("the edit list of a track", () => {
   it("is kept: a cut start, a cut end, and what lies between two parts", () => {
     const edits = [edit(10_000, 25_000), edit(50_000, 20_000, 5_000)];
-    const file = write({ ...videoFormat, edits });
+    const file = write([{ ...videoFormat, edits }]);
     expect(file.durationS).toBe(2);
-    expect(readMp4Summary(path)?.durationS).toBe(2);
+    expect(summaryOf(path)).toMatchObject({ durationS: 2 });
     expect(formatsIn(path)[0]?.edits).toEqual(edits);
     const again = folder.path("again.mp4");
     remux([{ segments: [path] }], again);
     expect(formatsIn(again)[0]?.edits).toEqual(edits);
   });
 
+  it("is kept together with the composition offsets that it counts with", () => {
+    const edits = [edit(12_500, 25_000), edit(50_500, 20_000)];
+    write([{ ...videoFormat, edits }], 2_000);
+    expect(formatsIn(path)[0]?.edits).toEqual(edits);
+  });
+
   it("is not written if it leaves out nothing", () => {
-    write({ ...videoFormat, edits: [edit(0, 200_000)] });
+    write([{ ...videoFormat, edits: [edit(0, 200_000)] }]);
     expect(indexOf(path).includes("elst")).toBe(false);
   });
 
   it("cuts only the start of a track that continues in another format", () => {
     const second = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry) };
     second.sampleEntry[40] = 1;
-    const file = write({ ...videoFormat, edits: [edit(10_000, 25_000)] }, second);
+    const file = write([{ ...videoFormat, edits: [edit(10_000, 25_000)] }, second]);
     expect(file.durationS).toBe(3.6);
   });
 
@@ -101,7 +112,7 @@ describe("the edit list of a track", () => {
   });
 
   it("with more entries than a file needs is refused", () => {
-    write({ ...videoFormat, edits: [edit(10_000, 25_000)] });
+    write([{ ...videoFormat, edits: [edit(10_000, 25_000)] }]);
     const bytes = readFileSync(path);
     bytes.set(u32(70_000), bytes.indexOf("elst") + 8);
     writeFileSync(path, bytes);
@@ -134,15 +145,15 @@ describe("the matrix of a track", () => {
   const turned = [0, 0x10000, 0, -0x10000, 0, 0, 36 << 16, 0, 0x40000000];
 
   it("is kept, and its quarter turn exchanges width and height", () => {
-    write({ ...videoFormat, matrix: turned });
-    expect(readMp4Summary(path)).toMatchObject({ width: 36, height: 64 });
+    write([{ ...videoFormat, matrix: turned }]);
+    expect(summaryOf(path)).toMatchObject({ width: 36, height: 64 });
     const again = folder.path("again.mp4");
     remux([{ segments: [path] }], again);
     expect(formatsIn(again)[0]?.matrix).toEqual(turned);
   });
 
   it("is applied before that of the movie", () => {
-    write({ ...videoFormat, matrix: [-0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000] });
+    write([{ ...videoFormat, matrix: [-0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000] }]);
     const bytes = readFileSync(path);
     const movie = bytes.indexOf("mvhd") + 4 + 36;
     bytes.set(u32(...turned), movie);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../remux/mp4/read/summary.ts";
@@ -55,18 +56,18 @@ async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo>
   const signature = readSignature(head);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
   const container = sniffContainer(head);
-  if (container === "mp4") return mp4Info(path);
+  if (container === "mp4") return await mp4Info(path);
   if (container === "mpeg-ts") {
-    return toInfo({ ext: "ts", mime_type: "video/mp2t" }, readMpegTsSummary(path));
+    return toInfo({ ext: "ts", mime_type: "video/mp2t" }, await inSteps(readMpegTsSummary(path)));
   }
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
-  const frames = readFramesSummary(path);
+  const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isSizeStated);
   return readOgg(path, head) ?? (await readByLibrary(path));
 }
 
-function mp4Info(path: string): MediaInfo {
-  const summary = readMp4(path);
+async function mp4Info(path: string): Promise<MediaInfo> {
+  const summary = await readMp4(path);
   if (summary === undefined) {
     throw new ServiceError("upstream_invalid", "the downloaded file has no track");
   }
@@ -77,10 +78,18 @@ function mp4Info(path: string): MediaInfo {
   return toInfo(kind, summary);
 }
 
+/** Lets the event loop handle messages between the steps. */
+async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
+  for (let next = steps.next(); ; next = steps.next()) {
+    if (next.done === true) return next.value;
+    await nextTurn();
+  }
+}
+
 /** The index of a truncated file lists samples that it does not have. */
-function readMp4(path: string): Mp4Summary | undefined {
+async function readMp4(path: string): Promise<Mp4Summary | undefined> {
   try {
-    return readMp4Summary(path);
+    return await inSteps(readMp4Summary(path));
   } catch (error) {
     const isDamaged = error instanceof ServiceError && error.code === "upstream_invalid";
     throw isDamaged && !isCompleteFile(path) ? truncatedError(error) : error;

@@ -14,17 +14,20 @@ const start = { timeline: 0, offsetS: null };
 /**
  * Reads what the transport stream at `path` has (ISO/IEC 13818-1), to its end, whatever its codecs are. The
  * duration is that from the first presentation time to the end of the last. The size of the video is that
- * of H.264 or HEVC within the first 8 MiB.
+ * of H.264 or HEVC within the first 8 MiB. Each step reads a bounded part.
  * @throws ServiceError `upstream_invalid` if it has no audio or video; `drm_protected` if all of it is
  * scrambled; the file system's own errors.
  */
-export function readMpegTsSummary(path: string): MediaSummary {
+export function* readMpegTsSummary(path: string): Generator<undefined, MediaSummary> {
   const fd = openSync(path, "r");
   try {
     const { size } = fstatSync(fd);
     const scan = createTimeScan();
     const packets = createPacketReader(scan.read);
-    for (const chunk of readChunks(fd, size)) packets.read(chunk);
+    for (const chunk of readChunks(fd, size)) {
+      packets.read(chunk);
+      yield;
+    }
     const { hasVideo, durationS } = scan.result();
     return { hasVideo, durationS, ...(hasVideo ? readVideoSize(fd, size) : noSize) };
   } finally {

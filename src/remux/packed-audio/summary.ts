@@ -18,14 +18,15 @@ export interface FramesSummary {
 const syntaxes = [adts, dolby] as const;
 /** More bytes that are neither frames nor tags are no audio file. */
 const maxGarbage = 64 << 10;
+const stepBytes = 1 << 20;
 
 /**
  * Reads a file of AAC (ADTS), AC-3 or E-AC-3 frames, frame by frame to its end; tags may be before, between
- * and after them. Returns undefined if its audio starts otherwise.
+ * and after them. Each step reads a bounded part. Returns undefined if its audio starts otherwise.
  * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own
  * errors.
  */
-export function readFramesSummary(path: string): FramesSummary | undefined {
+export function* readFramesSummary(path: string): Generator<undefined, FramesSummary | undefined> {
   const fd = openSync(path, "r");
   try {
     const file = createFileWindow(fd, fstatSync(fd).size);
@@ -34,7 +35,7 @@ export function readFramesSummary(path: string): FramesSummary | undefined {
     const frame = syntax?.frameAt(file.at(start), 0, true);
     if (syntax === undefined || !frame || frame === "incomplete") return undefined;
     const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
-    return { codec, ...walk(file, syntax, start) };
+    return { codec, ...(yield* walk(file, syntax, start)) };
   } finally {
     closeSync(fd);
   }
@@ -49,15 +50,20 @@ function isStart(syntax: AudioSyntax, file: FileWindow, at: number): boolean {
 }
 
 /** Counts the frames from `start` to the end of the file. */
-function walk(
+function* walk(
   file: FileWindow,
   syntax: AudioSyntax,
   start: number,
-): Pick<FramesSummary, "durationS" | "isComplete"> {
+): Generator<undefined, Pick<FramesSummary, "durationS" | "isComplete">> {
   const samples = new Map<number, number>();
   let garbage = 0;
   let isAligned = true;
+  let pause = start + stepBytes;
   for (let at = start; at < file.size;) {
+    if (at >= pause) {
+      pause = at + stepBytes;
+      yield;
+    }
     const bytes = file.at(at);
     const frame = syntax.frameAt(bytes, 0, true);
     const isKnown = isAligned || isStart(syntax, file, at);
