@@ -14,11 +14,28 @@ export interface TrackFormat {
   timescale: number;
   /** A whole SampleEntry box (ISO/IEC 14496-12 §8.5.2): `avc1`, `hvc1`, `av01`, `mp4a` … */
   sampleEntry: Uint8Array;
-  /** Pixels as shown; 0 for audio. */
+  /** Pixels as shown, before `matrix`; 0 for audio. */
   width: number;
   height: number;
+  /** Rotation and reflection of the video as in `tkhd` (§8.3.2); default: none. */
+  matrix?: readonly number[];
+  /**
+   * What of the media is presented; default: all. It holds for a track of one format; of one that continues
+   * in another format, only what is before the first edit is left out.
+   */
+  edits?: readonly Edit[];
   /** BCP 47; `null`: unknown. */
   language: string | null;
+}
+
+/** A part of the media that is presented (§8.6.6). All in ticks of the track. */
+export interface Edit {
+  /** Where the part starts, from the decode time of the track's first sample. */
+  mediaTicks: number;
+  /** Infinity: to the end. */
+  durationTicks: number;
+  /** How long nothing is presented before it. */
+  emptyTicks: number;
 }
 
 export interface Sample {

@@ -4,7 +4,7 @@ import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 export interface TrackOutput {
   /** Ticks per second; 0 before the first format. */
   readonly timescale: number;
-  /** Does nothing if the sample entry is the current one. */
+  /** Does nothing if the sample entry and the edits are the current ones. */
   setFormat(format: TrackFormat): void;
   /** Does nothing before the first format. */
   write(sample: Sample): void;
@@ -14,6 +14,7 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
   let track: number | undefined;
   let timescale = 0;
   let entry: Uint8Array = new Uint8Array();
+  let edits: TrackFormat["edits"];
   return {
     get timescale() {
       return timescale;
@@ -21,8 +22,9 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
     setFormat(format) {
       const { sampleEntry } = format;
       const isCurrent = sampleEntry === entry || Buffer.compare(sampleEntry, entry) === 0;
-      if (track !== undefined && isCurrent) return;
+      if (track !== undefined && isCurrent && format.edits === edits) return;
       entry = sampleEntry;
+      ({ edits } = format);
       timescale ||= format.timescale;
       track = sink.setFormat({ ...format, timescale }, track);
     },

@@ -9,6 +9,7 @@ import { createElementaryStream } from "../elementary-streams/stream.ts";
 import type { TrackReader } from "../elementary-streams/track-reader.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
+import { isFrame } from "./frame-start.ts";
 import { skipId3Tags } from "./id3.ts";
 
 const syntaxes = [adts, mpegAudio, dolby] as const;
@@ -65,14 +66,6 @@ export function createPackedAudioDemuxer({
 /** Returns whether packed audio starts at `at`. */
 export function isPackedAudio(segment: Uint8Array, at: number): boolean {
   return syntaxes.some((syntax) => isFrame(syntax, segment, at));
-}
-
-/** Returns whether a frame is at `at`, and after it another one or the end. */
-function isFrame(syntax: AudioSyntax, segment: Uint8Array, at: number): boolean {
-  const frame = syntax.frameAt(segment, at, true);
-  if (frame === null || frame === "incomplete") return false;
-  const end = at + frame.size;
-  return end + syntax.headerLength > segment.length || syntax.frameAt(segment, end, true) !== null;
 }
 
 function noAudioError(): ServiceError {

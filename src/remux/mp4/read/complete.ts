@@ -1,6 +1,5 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { ServiceError } from "../../../errors.ts";
-import { fileBoxes, readFully } from "./file-boxes.ts";
+import { completeFileBoxes, readFully } from "./file-boxes.ts";
 
 /**
  * Returns whether the MP4 file at `path` is complete: its top-level boxes end where the file ends, and an
@@ -26,13 +25,9 @@ export function isCompleteMp4(path: string): boolean {
 function readCompleteBoxes(fd: number, size: number): { types: Set<string>; end: number } {
   const types = new Set<string>();
   let end = 0;
-  try {
-    for (const found of fileBoxes(fd, size)) {
-      types.add(found.type);
-      ({ end } = found);
-    }
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
+  for (const found of completeFileBoxes(fd, size)) {
+    types.add(found.type);
+    ({ end } = found);
   }
   return { types, end };
 }

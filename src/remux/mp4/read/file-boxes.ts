@@ -1,4 +1,5 @@
 import { readSync } from "node:fs";
+import { ServiceError } from "../../../errors.ts";
 import { type Box, damagedError, readBoxHeader, viewOf } from "../boxes.ts";
 
 /** A day of one-second fragments of four boxes each is 345,600. */
@@ -18,6 +19,15 @@ export function* fileBoxes(fd: number, size: number): Generator<Box> {
     const end = start + box.size;
     yield { type: box.type, start, body: start + box.headerBytes, end };
     start = end;
+  }
+}
+
+/** Like `fileBoxes`, but ends before the first box that is cut off or none. */
+export function* completeFileBoxes(fd: number, size: number): Generator<Box> {
+  try {
+    yield* fileBoxes(fd, size);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
   }
 }
 

@@ -20,8 +20,24 @@ export interface FragmentContext {
 export function readFragment(
   bytes: Uint8Array,
   moof: Box,
-  { tracks, nextDts, budget }: FragmentContext,
+  context: FragmentContext,
 ): IndexedSample[] {
+  const { runs, isAbsolute } = readFragmentRuns(bytes, moof, context);
+  const samples = runs.flatMap((run) => run.samples);
+  const shift = isAbsolute ? distanceToData(viewOf(bytes), moof, runs) : 0;
+  for (const sample of samples) sample.offset += shift;
+  return samples;
+}
+
+/**
+ * Like `readFragment`, but run by run; needs no media data. `isAbsolute`: the offsets count from the start of
+ * the file that the fragment was written into.
+ */
+export function readFragmentRuns(
+  bytes: Uint8Array,
+  moof: Box,
+  { tracks, nextDts, budget }: FragmentContext,
+): { runs: TrackRun[]; isAbsolute: boolean } {
   const view = viewOf(bytes);
   const runs: TrackRun[] = [];
   let isAbsolute = false;
@@ -41,10 +57,7 @@ export function readFragment(
     }
     if (track !== undefined) nextDts.set(track, dts);
   }
-  const samples = runs.flatMap((run) => run.samples);
-  const shift = isAbsolute ? distanceToData(view, moof, runs) : 0;
-  for (const sample of samples) sample.offset += shift;
-  return samples;
+  return { runs, isAbsolute };
 }
 
 interface FragmentHeader {

@@ -1,18 +1,59 @@
-import { createBoxReader } from "../box-reader.ts";
+import { type BoxReader, createBoxReader } from "../box-reader.ts";
 import { type Box, damagedError, findChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
+import { multiplyMatrices, type Matrix } from "../matrix.ts";
+import type { Edit } from "../../samples.ts";
 
-/** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown. */
-export function readTrackHeader(
-  bytes: Uint8Array,
-  tkhd: Box,
-): { id: number; width: number; height: number } {
+/** What a `tkhd` states; the size is in pixels as shown, before the matrix. */
+export interface TrackHeader {
+  id: number;
+  width: number;
+  height: number;
+  matrix: Matrix;
+}
+
+/** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2). */
+export function readTrackHeader(bytes: Uint8Array, tkhd: Box): TrackHeader {
   const reader = createBoxReader(bytes, tkhd);
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);
   const id = reader.u32();
-  reader.skip((version === 1 ? 12 : 8) + 52);
-  return { id, width: Math.round(reader.u32() / 65536), height: Math.round(reader.u32() / 65536) };
+  reader.skip((version === 1 ? 12 : 8) + 16);
+  const matrix = readMatrix(reader);
+  const [width, height] = [reader.u32() / 65536, reader.u32() / 65536];
+  return { id, width: Math.round(width), height: Math.round(height), matrix };
+}
+
+/** What an `mvhd` states; `duration` counts ticks of `timescale`, `null`: not stated. */
+export interface MovieHeader {
+  timescale: number;
+  duration: number | null;
+  matrix: Matrix;
+}
+
+/** Reads an `mvhd` (§8.2.2). */
+export function readMovieHeader(bytes: Uint8Array, mvhd: Box): MovieHeader {
+  const { timescale } = readMediaHeader(bytes, mvhd);
+  const reader = createBoxReader(bytes, mvhd);
+  const { version } = reader.versionAndFlags();
+  reader.skip(version === 1 ? 20 : 12);
+  const [high, low] = [version === 1 ? reader.u32() : 0, reader.u32()];
+  const isStated = (low !== 0 || high !== 0) && low !== 0xffffffff;
+  reader.skip(16);
+  return {
+    timescale,
+    duration: isStated ? high * 2 ** 32 + low : null,
+    matrix: readMatrix(reader),
+  };
+}
+
+function readMatrix(reader: BoxReader): Matrix {
+  return Array.from({ length: 9 }, () => reader.i32());
+}
+
+/** Returns how the video of a track is shown: its own matrix, then that of the movie. */
+export function displayMatrix(track: TrackHeader, movie: MovieHeader): Matrix {
+  return multiplyMatrices(track.matrix, movie.matrix);
 }
 
 /** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
@@ -29,28 +70,42 @@ export function readMediaHeader(
   return { timescale, language: header.type === "mdhd" ? mp4ToBcp47(reader.u16()) : null };
 }
 
+/** Beyond it a file is damaged. */
+const maxEdits = 1 << 16;
+
 /**
- * Returns how much later media times are than presentation times, in ticks: the media time of the first
- * edit that is not empty, less the empty edits before it (§8.6.6).
+ * Reads the edit list of a track (§8.6.6). `shiftTicks`: how much later media times are than presentation
+ * times in the first edit that is not empty. `edits`: all of them; none if the track has no such list.
  */
-export function readEditShift(
+export function readEdits(
   bytes: Uint8Array,
   trak: Box,
   { timescale, movieTimescale }: { timescale: number; movieTimescale: number },
-): number {
+): { shiftTicks: number; edits: Edit[] } {
   const view = viewOf(bytes);
   const edts = findChild(view, trak, "edts");
   const elst = edts && findChild(view, edts, "elst");
-  if (elst === undefined) return 0;
+  if (elst === undefined) return { shiftTicks: 0, edits: [] };
   const reader = createBoxReader(bytes, elst);
   const { version } = reader.versionAndFlags();
+  const toTicks = (movieTicks: number) => Math.round(movieTicks * (timescale / movieTimescale));
+  const edits: Edit[] = [];
+  const count = reader.u32();
+  if (count > maxEdits) throw damagedError(`"elst" has ${count} edits, the limit is ${maxEdits}`);
   let emptyTicks = 0;
-  for (let left = reader.u32(); left > 0; left--) {
-    const duration = version === 1 ? reader.i64() : reader.u32();
+  for (let left = count; left > 0; left--) {
+    const duration = toTicks(version === 1 ? reader.i64() : reader.u32());
     const mediaTime = version === 1 ? reader.i64() : reader.i32();
     reader.skip(4);
-    if (mediaTime >= 0) return mediaTime - Math.round(emptyTicks * (timescale / movieTimescale));
-    emptyTicks += duration;
+    if (mediaTime < 0) {
+      emptyTicks += duration;
+      continue;
+    }
+    // A duration of 0 stands for "to the end".
+    const durationTicks = duration === 0 && left === 1 ? Infinity : duration;
+    edits.push({ mediaTicks: mediaTime, durationTicks, emptyTicks });
+    emptyTicks = 0;
   }
-  return 0;
+  const [first] = edits;
+  return { shiftTicks: first === undefined ? 0 : first.mediaTicks - first.emptyTicks, edits };
 }

@@ -1,7 +1,16 @@
 import { ServiceError } from "../../../errors.ts";
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
-import { readEditShift, readMediaHeader, readTrackHeader } from "./headers.ts";
+import {
+  displayMatrix,
+  type MovieHeader,
+  readEdits,
+  readMediaHeader,
+  readMovieHeader,
+  readTrackHeader,
+} from "./headers.ts";
+import { isUnity } from "../matrix.ts";
+import { readCodedSize } from "./visual-entry.ts";
 import type { TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
@@ -39,14 +48,15 @@ export const noDefaults: SampleDefaults = { entry: 1, duration: 0, size: 0, flag
  */
 export function readInit(bytes: Uint8Array, moov: Box, kinds: readonly TrackKind[]): InitTrack[] {
   const view = viewOf(bytes);
-  const movieTimescale = readMediaHeader(bytes, getChild(view, moov, "mvhd")).timescale;
+  const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
+  const isFragmented = findChild(view, moov, "mvex") !== undefined;
   const defaults = readDefaults(bytes, moov);
   const tracks = new Map<TrackKind, InitTrack>();
   for (const trak of boxesIn(view, moov.body, moov.end)) {
     if (trak.type !== "trak") continue;
     const kind = kindOf(view, getChild(view, trak, "mdia"));
     if (kind === null || !kinds.includes(kind) || tracks.has(kind)) continue;
-    tracks.set(kind, readTrack(bytes, trak, { kind, movieTimescale, defaults }));
+    tracks.set(kind, readTrack(bytes, trak, { kind, movie, isFragmented, defaults }));
   }
   return [...tracks.values()];
 }
@@ -76,29 +86,39 @@ function kindOf(view: DataView, mdia: Box): TrackKind | null {
 
 interface TrackContext {
   kind: TrackKind;
-  movieTimescale: number;
+  movie: MovieHeader;
+  isFragmented: boolean;
   defaults: ReadonlyMap<number, SampleDefaults>;
 }
 
 function readTrack(
   bytes: Uint8Array,
   trak: Box,
-  { kind, movieTimescale, defaults }: TrackContext,
+  { kind, movie, isFragmented, defaults }: TrackContext,
 ): InitTrack {
   const view = viewOf(bytes);
-  const { id, width, height } = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
+  const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
+  const { id, width, height } = header;
+  const matrix = displayMatrix(header, movie);
   const mdia = getChild(view, trak, "mdia");
   const { timescale, language } = readMediaHeader(bytes, getChild(view, mdia, "mdhd"));
   const tables = getChild(view, getChild(view, mdia, "minf"), "stbl");
+  const scales = { timescale, movieTimescale: movie.timescale };
+  const { shiftTicks, edits } = readEdits(bytes, trak, scales);
+  const shown = {
+    ...(kind === "video" && !isUnity(matrix) && { matrix }),
+    // Of fragments only the start is cut: the list is written before their number is known.
+    ...(!isFragmented && edits.length > 0 && { edits }),
+  };
   const formats = readSampleEntries(bytes, getChild(view, tables, "stsd")).map((sampleEntry) => {
     const size = kind === "audio" ? { width: 0, height: 0 } : { width, height };
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
-    return { kind, timescale, sampleEntry, language, ...(coded ?? size) };
+    return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
   return {
     id,
     formats,
-    shiftTicks: readEditShift(bytes, trak, { timescale, movieTimescale }),
+    shiftTicks,
     defaults: defaults.get(id) ?? noDefaults,
     tables,
   };
@@ -114,11 +134,4 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
   }
   if (entries.length === 0) throw damagedError("a track has no sample entry");
   return entries.map(({ start, end }) => bytes.slice(start, end));
-}
-
-/** Returns the size in a visual sample entry (§12.1.3); undefined if the entry is too short. */
-function readCodedSize(sampleEntry: Uint8Array): { width: number; height: number } | undefined {
-  if (sampleEntry.length < 36) return undefined;
-  const view = viewOf(sampleEntry);
-  return { width: view.getUint16(32), height: view.getUint16(34) };
 }

@@ -1,4 +1,5 @@
-import { ascii, box, fullBox, u16, u32, u64 } from "../boxes.ts";
+import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
+import { type Matrix, unityMatrix } from "../matrix.ts";
 import { headerBox, mediaBox, type MediaDataRange } from "./media-box.ts";
 import type { TrackIndex } from "./track.ts";
 
@@ -22,7 +23,7 @@ export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange):
         u32(0x10000),
         u16(0x100),
         new Uint8Array(10),
-        unityMatrix,
+        matrixField(unityMatrix),
         new Uint8Array(24),
         u32(tracks.length + 1),
       ),
@@ -31,29 +32,43 @@ export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange):
   ]);
 }
 
-/** Returns the seconds from the start of the first sample of all tracks to the end of the last. */
+/** Returns the seconds from the start of what is presented first to the end of what is presented last. */
 export function movieDuration(tracks: readonly TrackIndex[]): number {
-  const ends = tracks.map(({ endTicks, format }) => endTicks / format.timescale);
+  const ends = tracks.map(({ parts, format }) => parts.at(-1)!.endTicks / format.timescale);
   return Math.max(...ends) - Math.min(...tracks.map(startS));
 }
 
-const unityMatrix = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
+function matrixField(matrix: Matrix): Uint8Array {
+  return u32Table(Uint32Array.from(matrix));
+}
 
-function startS({ startTicks, format }: TrackIndex): number {
-  return startTicks / format.timescale;
+function startS({ parts, format }: TrackIndex): number {
+  return parts[0]!.startTicks / format.timescale;
 }
 
 /** A track in the movie; times are movie ticks from the start of the presentation. */
 interface MovieTrack {
   track: TrackIndex;
-  start: number;
+  parts: MoviePart[];
   end: number;
 }
 
+interface MoviePart {
+  start: number;
+  end: number;
+  /** Ticks of the track. */
+  mediaTicks: number;
+}
+
 function toMovieTrack(track: TrackIndex, originS: number): MovieTrack {
-  const start = Math.round((startS(track) - originS) * movieTimescale);
-  const shownS = (track.endTicks - track.startTicks) / track.format.timescale;
-  return { track, start, end: start + Math.ceil(shownS * movieTimescale) };
+  const { timescale } = track.format;
+  const parts = track.parts.map(({ startTicks, endTicks, mediaTicks, isCut }) => {
+    const start = Math.round((startTicks / timescale - originS) * movieTimescale);
+    const shown = ((endTicks - startTicks) / timescale) * movieTimescale;
+    // The last sample is shown to its end; the first one after a cut is not shown.
+    return { start, end: start + (isCut ? Math.round(shown) : Math.ceil(shown)), mediaTicks };
+  });
+  return { track, parts, end: Math.max(...parts.map(({ end }) => end)) };
 }
 
 function fileType(tracks: readonly TrackIndex[]): Uint8Array {
@@ -71,17 +86,25 @@ function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uin
     movieTrack.end,
     new Uint8Array(8),
     u16(0, 0, format.kind === "audio" ? 0x100 : 0, 0),
-    unityMatrix,
+    matrixField(format.matrix ?? unityMatrix),
     u32(Math.round(format.width * 0x10000), Math.round(format.height * 0x10000)),
   );
   return box("trak", header, ...editList(movieTrack), mediaBox(movieTrack.track, data));
 }
 
-/** Returns no box if the track starts with its first media time at the start of the presentation. */
-function editList({ track, start, end }: MovieTrack): Uint8Array[] {
-  if (start === 0 && track.shownFromTicks === 0) return [];
-  const edits = [{ duration: end - start, mediaTime: u64(track.shownFromTicks) }];
-  if (start > 0) edits.unshift({ duration: start, mediaTime: Buffer.alloc(8, 0xff) });
+/** Returns no box if the whole track is presented from the start on. */
+function editList({ track, parts }: MovieTrack): Uint8Array[] {
+  const [first] = parts;
+  const isWhole = parts.length === 1 && !track.parts[0]!.isCut;
+  if (isWhole && first?.start === 0 && first.mediaTicks === 0) return [];
+  let at = 0;
+  const edits = parts.flatMap(({ start, end, mediaTicks }) => {
+    const gap = start - at;
+    at = end;
+    const empty = { duration: gap, mediaTime: Buffer.alloc(8, 0xff) };
+    const shown = { duration: end - start, mediaTime: u64(mediaTicks) };
+    return gap > 0 ? [empty, shown] : [shown];
+  });
   const entries = edits.flatMap(({ duration, mediaTime }) => [
     u64(duration),
     mediaTime,

@@ -6,15 +6,17 @@ import type { Sample } from "../../samples.ts";
 export interface TimesIndex {
   /** Counts and decode durations in turn (`stts`). */
   durations: Uint32Array;
-  /** Counts and composition offsets in turn (`ctts`); the least offset is 0. */
+  /** Counts and composition offsets in turn (`ctts`), none of them negative. */
   compositions: Uint32Array;
   /** Sum of the decode durations. */
   mediaTicks: number;
   /** Start of the first sample and end of the last in presentation order. */
   startTicks: number;
   endTicks: number;
-  /** Media time (ISO/IEC 14496-12 §8.6.6) of the first sample in presentation order. */
-  shownFromTicks: number;
+  /** Decode time of the first sample. */
+  firstTicks: number;
+  /** Media time (ISO/IEC 14496-12 §8.6.6) of the presentation time 0. */
+  zeroTicks: number;
 }
 
 export interface TrackTimes {
@@ -28,8 +30,11 @@ export interface TrackTimes {
   index(): TimesIndex;
 }
 
-/** A sample lasts until the next is decoded; the last has its own duration, or that of the one before. */
-export function createTrackTimes(timescale: number): TrackTimes {
+/**
+ * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
+ * terms of them; else the least becomes 0. A sample lasts until the next is decoded; the last has its own duration, or that of the one before.
+ */
+export function createTrackTimes(timescale: number, keepsOffsets = false): TrackTimes {
   const durations = createRunLengths();
   const compositions = createRunLengths();
   let first: number | undefined;
@@ -61,14 +66,18 @@ export function createTrackTimes(timescale: number): TrackTimes {
       last = { dts, pts, duration };
       return dts;
     },
-    index: () => ({
-      durations: durations.pairs(lastStep()),
-      compositions: aboveLeast(compositions.pairs(), leastComposition),
-      mediaTicks: last.dts - first! + lastStep(),
-      startTicks,
-      endTicks: Math.max(endTicks, last.pts + lastStep()),
-      shownFromTicks: startTicks - first! - leastComposition,
-    }),
+    index() {
+      const base = keepsOffsets ? Math.min(0, leastComposition) : leastComposition;
+      return {
+        durations: durations.pairs(lastStep()),
+        compositions: aboveLeast(compositions.pairs(), base),
+        mediaTicks: last.dts - first! + lastStep(),
+        startTicks,
+        endTicks: Math.max(endTicks, last.pts + lastStep()),
+        firstTicks: first!,
+        zeroTicks: -first! - base,
+      };
+    },
   };
 }
 

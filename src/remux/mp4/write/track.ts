@@ -1,6 +1,7 @@
 import { ServiceError } from "../../../errors.ts";
 import { createNumberList } from "./number-lists.ts";
 import { createSampleEntries } from "./sample-entries.ts";
+import { type PresentedPart, presentedParts } from "./presented-parts.ts";
 import { createTrackTimes, type TimesIndex } from "./times.ts";
 import type { Sample, TrackFormat } from "../../samples.ts";
 
@@ -15,8 +16,10 @@ export interface TrackWriter {
 }
 
 /** Contents of the sample tables (ISO/IEC 14496-12 §8.6, §8.7). */
-export interface TrackIndex extends TimesIndex {
+export interface TrackIndex extends Pick<TimesIndex, "durations" | "compositions" | "mediaTicks"> {
   format: TrackFormat;
+  /** At least one, in order. */
+  parts: readonly PresentedPart[];
   sampleEntries: readonly Uint8Array[];
   /** Size of each sample in bytes. */
   sizes: Uint32Array;
@@ -41,7 +44,7 @@ export function createTrackWriter(
   append: (chunk: Uint8Array) => number,
 ): TrackWriter {
   const entries = createSampleEntries();
-  const times = createTrackTimes(first.timescale);
+  const times = createTrackTimes(first.timescale, first.edits !== undefined);
   const sizes = createNumberList();
   const syncs = createNumberList();
   const chunks: number[] = [];
@@ -49,6 +52,7 @@ export function createTrackWriter(
   let buffer: Buffer | undefined;
   let open = { bytes: 0, samples: 0, fromTicks: 0 };
   let entry = entries.add(first.sampleEntry);
+  let { edits } = first;
   let lastRun = { samples: 0, entry: 0 };
 
   function addChunk(bytes: Uint8Array, samples: number): void {
@@ -81,6 +85,9 @@ export function createTrackWriter(
       }
       flush();
       entry = entries.add(format.sampleEntry);
+      if (format.edits !== first.edits) {
+        edits = edits?.slice(0, 1).map((edit) => ({ ...edit, durationTicks: Infinity }));
+      }
     },
     write(sample) {
       if (sizes.length >= maxSamples) {
@@ -93,6 +100,8 @@ export function createTrackWriter(
     flush,
     index() {
       if (sizes.length === 0) return undefined;
+      const index = times.index();
+      const { durations, compositions, mediaTicks } = index;
       return {
         format: first,
         sampleEntries: entries.all,
@@ -100,16 +109,11 @@ export function createTrackWriter(
         syncs: syncs.values(),
         chunks,
         chunkRuns: chunkRuns.values(),
-        ...withoutPriming(times.index(), first),
+        durations,
+        compositions,
+        mediaTicks,
+        parts: presentedParts(index, first, edits),
       };
     },
   };
-}
-
-/** Audio of at most a second before time 0 is priming: the track starts at 0 then. */
-function withoutPriming(times: TimesIndex, { kind, timescale }: TrackFormat): TimesIndex {
-  const { startTicks, endTicks, shownFromTicks } = times;
-  const isPriming = startTicks < 0 && startTicks >= -timescale && endTicks > 0;
-  if (kind !== "audio" || !isPriming) return times;
-  return { ...times, startTicks: 0, shownFromTicks: shownFromTicks - startTicks };
 }

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
-import { readFileStart } from "./file-start.ts";
-import { isCompleteMp4 } from "../../remux/mp4/read/complete.ts";
+import { readFileStart } from "../file-start.ts";
+import { isCompleteMp4 } from "../../../remux/mp4/read/complete.ts";
 
 /**
  * Whether a file has all bytes that its container states. Containers that state no length (MP3, AAC, Ogg,

@@ -1,5 +1,4 @@
-import type { Download } from "../engine.ts";
-import { readFileStart } from "./file-start.ts";
+import type { Download } from "../../engine.ts";
 
 /** Containers that only players can read, as patterns of bytes in Latin-1. */
 const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: string])[] = [
@@ -12,11 +11,12 @@ const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: s
   [/^OggS.{20,500}\x80theora/s, "ogv", "video/ogg"],
 ];
 
-const headBytes = 512;
-
-/** Returns the container of a file that is kept unread; `undefined` for any other. */
-export function readSignature(path: string): Pick<Download, "ext" | "mime_type"> | undefined {
-  const text = readFileStart(path, Buffer.alloc(headBytes)).toString("latin1");
+/**
+ * Returns the container of a file that is kept unread; `undefined` for any other.
+ * @param head The first bytes of the file, 512 or more if it has them.
+ */
+export function readSignature(head: Buffer): Pick<Download, "ext" | "mime_type"> | undefined {
+  const text = head.toString("latin1", 0, 512);
   const found = signatures.find(([pattern]) => pattern.test(text));
   return found && { ext: found[1], mime_type: found[2] };
 }

@@ -1,0 +1,51 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import type { MediaInfo } from "./media-info.ts";
+
+/** A page is at most 65,307 bytes long (RFC 3533 §6). */
+const tailBytes = 128 << 10;
+
+/**
+ * Reads an Ogg file whose first stream is FLAC or Speex; undefined for any other. The duration is where the
+ * last page of the stream ends.
+ * @param head The first bytes of the file.
+ * @throws the file system's own errors.
+ */
+export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
+  if (head.length < 64 || head.toString("latin1", 0, 4) !== "OggS") return undefined;
+  const packet = head.subarray(27 + head.readUInt8(26));
+  const rate = sampleRate(packet);
+  if (rate === undefined) return undefined;
+  const samples = lastGranule(path, head.readUInt32LE(14));
+  const duration = samples !== null && samples > 0 && rate > 0 ? samples / rate : null;
+  return { ext: "ogg", mime_type: "audio/ogg", duration, width: null, height: null };
+}
+
+/** The mappings: https://xiph.org/flac/ogg_mapping.html and its forerunner, the manual of Speex §8. */
+function sampleRate(packet: Buffer): number | undefined {
+  const start = packet.toString("latin1", 0, 8);
+  const streamInfo = start.startsWith("\x7fFLAC") ? 17 : start.startsWith("fLaC") ? 8 : undefined;
+  if (streamInfo !== undefined && packet.length >= streamInfo + 13) {
+    return packet.readUIntBE(streamInfo + 10, 3) >> 4;
+  }
+  return start === "Speex   " && packet.length >= 40 ? packet.readUInt32LE(36) : undefined;
+}
+
+/** Returns the granule position of the last page of a stream; `null` if the end of the file has none. */
+function lastGranule(path: string, serial: number): number | null {
+  const fd = openSync(path, "r");
+  try {
+    const { size } = fstatSync(fd);
+    const bytes = Buffer.alloc(Math.min(size, tailBytes));
+    readSync(fd, bytes, 0, bytes.length, size - bytes.length);
+    for (let at = bytes.lastIndexOf("OggS"); at >= 0; at = bytes.lastIndexOf("OggS", at - 1)) {
+      if (at + 18 <= bytes.length && bytes.readUInt32LE(at + 14) === serial) {
+        const granule = bytes.readBigInt64LE(at + 6);
+        if (granule >= 0n) return Number(granule);
+      }
+      if (at === 0) break;
+    }
+    return null;
+  } finally {
+    closeSync(fd);
+  }
+}

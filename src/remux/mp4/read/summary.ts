@@ -1,0 +1,114 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { type Box, boxesIn, damagedError, getChild, viewOf } from "../boxes.ts";
+import { isQuarterTurn } from "../matrix.ts";
+import type { MediaSummary } from "../../media-summary.ts";
+import type { TrackFormat } from "../../samples.ts";
+import { checkSampleTables } from "./check-tables.ts";
+import { completeFileBoxes, readFully } from "./file-boxes.ts";
+import { readFragmentRuns } from "./fragment.ts";
+import { readMovieHeader } from "./headers.ts";
+import { createBudget, type IndexedSample } from "./indexed-sample.ts";
+import { type InitTrack, readInit, secondsOf } from "./init.ts";
+import { numbersInFile } from "./number-source.ts";
+import { readSampleTables } from "./sample-tables.ts";
+import { readDisplaySize } from "./visual-entry.ts";
+
+export interface Mp4Summary extends MediaSummary {
+  /** Its brand is QuickTime's. */
+  isQuickTime: boolean;
+}
+
+const maxBoxBytes = 256 << 20;
+const maxSamples = 1 << 24;
+
+/**
+ * Reads what the MP4 file at `path` states: its index, and of a fragmented file the times of all fragments.
+ * Each step reads a bounded part. No configuration of a decoder is read. Returns undefined if it is whole and has no audio or video track.
+ * @throws ServiceError `upstream_invalid` if it cannot be read; `drm_protected`; the file system's own errors.
+ */
+export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary | undefined> {
+  const fd = openSync(path, "r");
+  try {
+    const { size } = fstatSync(fd);
+    checkSampleTables(numbersInFile(fd));
+    const boxes = [...completeFileBoxes(fd, size)];
+    const index = boxes.find(({ type }) => type === "moov");
+    if (index === undefined) {
+      // Fewer bytes than a header are no box that was cut off.
+      if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
+      throw damagedError(`a box is cut off, and there is no "moov" before it`);
+    }
+    const bytes = readBox(fd, index);
+    const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
+    const tracks = readInit(bytes, moov!, ["video", "audio"]);
+    if (tracks.length === 0) return undefined;
+    const movie = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
+    const fragments = boxes.filter(({ type }) => type === "moof");
+    const stated = movie.duration === null ? null : movie.duration / movie.timescale;
+    const isUnstated = fragments.length > 0 || stated === null;
+    const source = { bytes, tracks, fragments, size };
+    const durationS = isUnstated ? yield* measureSpan(fd, source) : stated;
+    const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
+    return {
+      isQuickTime: isQuickTime(fd, boxes[0]),
+      hasVideo: video !== undefined,
+      durationS,
+      ...(video === undefined ? { width: null, height: null } : sizeOf(video)),
+    };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+interface SampleSource {
+  /** The index, which `tracks` are of. */
+  bytes: Uint8Array;
+  tracks: readonly InitTrack[];
+  fragments: readonly Box[];
+  /** Of the file. */
+  size: number;
+}
+
+/**
+ * Returns the seconds from the first presentation time to the last end, of the samples in the index and in
+ * the fragments; `null` without samples.
+ */
+function* measureSpan(
+  fd: number,
+  { bytes, tracks, fragments, size }: SampleSource,
+): Generator<undefined, number | null> {
+  let [start, end] = [Infinity, -Infinity];
+  const add = ({ track, pts, duration }: IndexedSample): void => {
+    start = Math.min(start, secondsOf(track, pts));
+    end = Math.max(end, secondsOf(track, pts + duration));
+  };
+  const budget = createBudget(size, maxSamples);
+  for (const sample of readSampleTables(bytes, tracks, budget)) add(sample);
+  const nextDts = new Map<InitTrack, number>();
+  for (const fragment of fragments) {
+    const moof = readBox(fd, fragment);
+    const [box] = boxesIn(viewOf(moof), 0, moof.length);
+    const { runs } = readFragmentRuns(moof, box!, { tracks, nextDts, budget });
+    for (const { samples } of runs) for (const sample of samples) add(sample);
+    yield;
+  }
+  return end > start ? end - start : null;
+}
+
+function sizeOf(format: TrackFormat): { width: number; height: number } {
+  const { width, height } = readDisplaySize(format.sampleEntry) ?? format;
+  const isTurned = format.matrix !== undefined && isQuarterTurn(format.matrix);
+  return isTurned ? { width: height, height: width } : { width, height };
+}
+
+function isQuickTime(fd: number, first: Box | undefined): boolean {
+  if (first?.type !== "ftyp" || first.end - first.body < 4) return true;
+  return readFully(fd, Buffer.alloc(4), first.body).toString("latin1") === "qt  ";
+}
+
+function readBox(fd: number, { start, end }: Box): Buffer {
+  if (end - start > maxBoxBytes) {
+    throw damagedError(`a box has ${end - start} bytes, the limit is ${maxBoxBytes}`);
+  }
+  return readFully(fd, Buffer.allocUnsafe(end - start), start);
+}

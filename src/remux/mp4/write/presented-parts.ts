@@ -1,0 +1,59 @@
+import type { Edit, TrackFormat } from "../../samples.ts";
+import type { TimesIndex } from "./times.ts";
+
+/** A part of a track's media and when it is presented, in ticks of the track. */
+export interface PresentedPart {
+  /** On the presentation timeline. */
+  startTicks: number;
+  endTicks: number;
+  /** Media time (ISO/IEC 14496-12 §8.6.6) of its start. */
+  mediaTicks: number;
+  /** It ends before the media do. */
+  isCut: boolean;
+}
+
+/**
+ * Returns what of a track is presented, in order: what `edits` say, or else everything but the priming of
+ * audio. At least one part, which is empty if nothing is presented.
+ */
+export function presentedParts(
+  times: TimesIndex,
+  format: TrackFormat,
+  edits: readonly Edit[] | undefined,
+): PresentedPart[] {
+  if (edits !== undefined) {
+    const parts = partsOf(times, edits);
+    if (parts.length > 0) return parts;
+  }
+  const { startTicks, endTicks, zeroTicks } = times;
+  const start = hasPriming(times, format) ? 0 : startTicks;
+  return [{ startTicks: start, endTicks, mediaTicks: start + zeroTicks, isCut: false }];
+}
+
+/** Audio of at most a second before time 0 is priming: the track starts at 0 then. */
+function hasPriming({ startTicks, endTicks }: TimesIndex, { kind, timescale }: TrackFormat) {
+  return kind === "audio" && startTicks < 0 && startTicks >= -timescale && endTicks > 0;
+}
+
+/** Leaves out what an edit has before the first sample and after the last. */
+function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
+  const { startTicks, endTicks, firstTicks, zeroTicks } = times;
+  const parts: PresentedPart[] = [];
+  let at: number | undefined;
+  for (const { mediaTicks, durationTicks, emptyTicks } of edits) {
+    const from = firstTicks + mediaTicks;
+    // Samples have the presentation times of the first edit.
+    const start = at === undefined ? from : at + emptyTicks;
+    at = start + durationTicks;
+    const first = Math.max(from, startTicks);
+    const end = Math.min(from + durationTicks, endTicks);
+    if (end <= first) continue;
+    parts.push({
+      startTicks: start + first - from,
+      endTicks: start + end - from,
+      mediaTicks: first + zeroTicks,
+      isCut: end < endTicks,
+    });
+  }
+  return parts;
+}

@@ -1,0 +1,170 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { ServiceError } from "../../errors.ts";
+import { ticksPerSecond, unwrap } from "../elementary-streams/clock.ts";
+import { readChunks } from "../file-chunks.ts";
+import type { MediaSummary } from "../media-summary.ts";
+import type { SampleSink } from "../samples.ts";
+import { createTimelines } from "../timelines.ts";
+import { createMpegTsDemuxer } from "./demuxer.ts";
+import { createPacketReader, packetLength } from "./packets.ts";
+
+const maxSizeBytes = 8 << 20;
+const start = { timeline: 0, offsetS: null };
+
+/**
+ * Reads what the transport stream at `path` has (ISO/IEC 13818-1), to its end, whatever its codecs are. The
+ * duration is that from the first presentation time to the end of the last. The size of the video is that
+ * of H.264 or HEVC within the first 8 MiB. Each step reads a bounded part.
+ * @throws ServiceError `upstream_invalid` if it has no audio or video; `drm_protected` if all of it is
+ * scrambled; the file system's own errors.
+ */
+export function* readMpegTsSummary(path: string): Generator<undefined, MediaSummary> {
+  const fd = openSync(path, "r");
+  try {
+    const { size } = fstatSync(fd);
+    const scan = createTimeScan();
+    const packets = createPacketReader(scan.read);
+    for (const chunk of readChunks(fd, size)) {
+      packets.read(chunk);
+      yield;
+    }
+    const { hasVideo, durationS } = scan.result();
+    return { hasVideo, durationS, ...(hasVideo ? readVideoSize(fd, size) : noSize) };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const noSize = { width: null, height: null };
+
+function readVideoSize(fd: number, size: number): Pick<MediaSummary, "width" | "height"> {
+  let found: { width: number; height: number } | undefined;
+  const sink: SampleSink = {
+    setFormat({ width, height }) {
+      found ??= { width, height };
+      return 0;
+    },
+    write() {},
+  };
+  const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+  try {
+    for (const chunk of readChunks(fd, Math.min(size, maxSizeBytes))) {
+      demuxer.read(chunk, start);
+      if (found !== undefined) return found;
+    }
+    demuxer.flush();
+  } catch (error) {
+    // Another codec than these two.
+    if (!(error instanceof ServiceError)) throw error;
+  }
+  return found ?? noSize;
+}
+
+/** The presentation times of one PID, in ticks from the first of all. */
+interface PidTimes {
+  kind: "video" | "audio" | "other";
+  /** The latest time as it is stated, unwrapped. */
+  latest: number;
+  /** What to add to stated times; changes when they restart. */
+  shift: number;
+  least: number;
+  most: number;
+  count: number;
+  /** Transport packets, of all its PES packets and of the latest. */
+  packets: number;
+  latestPackets: number;
+}
+
+const maxFallBack = 10 * ticksPerSecond;
+const maxLeap = 3600 * ticksPerSecond;
+
+function createTimeScan() {
+  const pids = new Map<number, PidTimes>();
+  let origin: number | undefined;
+  let isScrambled = false;
+
+  function note(pid: number, kind: PidTimes["kind"], stamp: number): void {
+    origin ??= stamp;
+    const found = pids.get(pid);
+    if (found === undefined) {
+      const time = unwrap(stamp, origin);
+      const at = time - origin;
+      const span = { least: at, most: at, count: 1, packets: 1, latestPackets: 1 };
+      pids.set(pid, { kind, latest: time, shift: -origin, ...span });
+      return;
+    }
+    const time = unwrap(stamp, found.latest);
+    const step = time - found.latest;
+    found.latest = time;
+    // The times have restarted: they continue after the latest.
+    if (step < -maxFallBack || step > maxLeap) found.shift = found.most + lastStep(found) - time;
+    found.least = Math.min(found.least, time + found.shift);
+    found.most = Math.max(found.most, time + found.shift);
+    found.count++;
+    found.latestPackets = 0;
+    countPacket(found);
+  }
+
+  return {
+    /** Reads the packet at `at`; only one that starts a PES packet has a time. */
+    read(bytes: Uint8Array, at: number): void {
+      const [second = 0, third = 0, fourth = 0] = [bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+      if ((fourth & 0xc0) !== 0) isScrambled = true;
+      const pid = ((second & 0x1f) << 8) | third;
+      if ((second & 0x40) === 0) countPacket(pids.get(pid));
+      if ((second & 0xc0) !== 0x40 || (fourth & 0xd0) !== 0x10) return;
+      const body = at + 4 + ((fourth & 0x20) === 0 ? 0 : 1 + (bytes[at + 4] ?? 0));
+      if (body + 14 > at + packetLength) return;
+      if (bytes[body] !== 0 || bytes[body + 1] !== 0 || bytes[body + 2] !== 1) return;
+      const kind = kindOf(bytes[body + 3] ?? 0);
+      if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
+      note(pid, kind, readStamp(bytes, body + 9));
+    },
+    result(): { hasVideo: boolean; durationS: number | null } {
+      const all = [...pids.values()];
+      if (all.length === 0) {
+        throw isScrambled
+          ? new ServiceError("drm_protected", "the transport stream is scrambled")
+          : new ServiceError("upstream_invalid", "the transport stream has no audio or video");
+      }
+      const main = all.filter(({ kind }) => kind !== "other");
+      const shown = main.length > 0 ? main : all;
+      const end = Math.max(...shown.map((times) => times.most + lastStep(times)));
+      const ticks = end - Math.min(...shown.map(({ least }) => least));
+      const hasVideo = all.some(({ kind }) => kind === "video");
+      return { hasVideo, durationS: ticks > 0 ? ticks / ticksPerSecond : null };
+    },
+  };
+}
+
+function countPacket(times: PidTimes | undefined): void {
+  if (times === undefined) return;
+  times.packets++;
+  times.latestPackets++;
+}
+
+/**
+ * How long the last PES packet lasts: one of video as long as they do on average; one of audio has several
+ * frames, and the last one often fewer of them.
+ */
+function lastStep({ kind, least, most, count, packets, latestPackets }: PidTimes): number {
+  if (count < 2) return 0;
+  const average = (most - least) / (count - 1);
+  if (kind === "video") return average;
+  return average * Math.min(1, latestPackets / ((packets - latestPackets) / (count - 1)));
+}
+
+/** By stream_id (§2.4.3.7); undefined: it has neither audio nor video. */
+function kindOf(streamId: number): PidTimes["kind"] | undefined {
+  if (streamId >= 0xe0 && streamId <= 0xef) return "video";
+  if (streamId >= 0xc0 && streamId <= 0xdf) return "audio";
+  // Private streams (AC-3, but subtitles too), and extended identifiers.
+  return streamId === 0xbd || streamId === 0xfd ? "other" : undefined;
+}
+
+/** Reads 33 bits with marker bits between them (§2.4.3.6). */
+function readStamp(bytes: Uint8Array, at: number): number {
+  const [b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0] = bytes.subarray(at, at + 5);
+  const low = (b1 << 22) | ((b2 >> 1) << 15) | (b3 << 7) | (b4 >> 1);
+  return ((b0 >> 1) & 7) * 2 ** 30 + (low >>> 0);
+}

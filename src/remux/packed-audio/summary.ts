@@ -1,0 +1,102 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { ServiceError } from "../../errors.ts";
+import { adts } from "../codecs/adts.ts";
+import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { createFileWindow, type FileWindow } from "../file-window.ts";
+import { isFrame } from "./frame-start.ts";
+import { endOfTags } from "./tags.ts";
+
+export interface FramesSummary {
+  codec: "aac" | "ac-3" | "ec-3";
+  /** Seconds of all frames. */
+  durationS: number;
+  /** The last frame is whole. */
+  isComplete: boolean;
+}
+
+const syntaxes = [adts, dolby] as const;
+/** More bytes that are neither frames nor tags are no audio file. */
+const maxGarbage = 64 << 10;
+const stepBytes = 1 << 20;
+
+/**
+ * Reads a file of AAC (ADTS), AC-3 or E-AC-3 frames, frame by frame to its end; tags may be before, between
+ * and after them. Each step reads a bounded part. Returns undefined if its audio starts otherwise.
+ * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own
+ * errors.
+ */
+export function* readFramesSummary(path: string): Generator<undefined, FramesSummary | undefined> {
+  const fd = openSync(path, "r");
+  try {
+    const file = createFileWindow(fd, fstatSync(fd).size);
+    const start = endOfTags(file, 0);
+    const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
+    const frame = syntax?.frameAt(file.at(start), 0, true);
+    if (syntax === undefined || !frame || frame === "incomplete") return undefined;
+    const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
+    return { codec, ...(yield* walk(file, syntax, start)) };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Returns whether a frame is at `at`, and after it another one, a tag or the end. */
+function isStart(syntax: AudioSyntax, file: FileWindow, at: number): boolean {
+  const bytes = file.at(at);
+  const frame = syntax.frameAt(bytes, 0, true);
+  if (frame === null || frame === "incomplete") return false;
+  return isFrame(syntax, bytes, 0) || endOfTags(file, at + frame.size) > at + frame.size;
+}
+
+/** Counts the frames from `start` to the end of the file. */
+function* walk(
+  file: FileWindow,
+  syntax: AudioSyntax,
+  start: number,
+): Generator<undefined, Pick<FramesSummary, "durationS" | "isComplete">> {
+  const samples = new Map<number, number>();
+  let garbage = 0;
+  let isAligned = true;
+  let pause = start + stepBytes;
+  for (let at = start; at < file.size;) {
+    if (at >= pause) {
+      pause = at + stepBytes;
+      yield;
+    }
+    const bytes = file.at(at);
+    const frame = syntax.frameAt(bytes, 0, true);
+    const isKnown = isAligned || isStart(syntax, file, at);
+    if (isKnown && frame && frame !== "incomplete") {
+      if (at + frame.size > file.size) return { durationS: secondsOf(samples), isComplete: false };
+      samples.set(frame.sampleRate, (samples.get(frame.sampleRate) ?? 0) + frame.samples);
+      at += frame.size;
+      isAligned = true;
+      continue;
+    }
+    const afterTags = endOfTags(file, at);
+    if (afterTags > at) {
+      at = afterTags;
+      continue;
+    }
+    const isCut = isAligned && bytes.length < syntax.headerLength && bytes[0] === syntax.firstByte;
+    if (isCut) return { durationS: secondsOf(samples), isComplete: false };
+    const next = bytes.indexOf(syntax.firstByte, 1);
+    const skipped = next < 0 ? bytes.length : next;
+    garbage += skipped;
+    if (garbage > maxGarbage) {
+      throw new ServiceError(
+        "upstream_invalid",
+        `reading audio frames stopped: over ${maxGarbage} bytes are none`,
+      );
+    }
+    at += skipped;
+    isAligned = false;
+  }
+  return { durationS: secondsOf(samples), isComplete: true };
+}
+
+/** @param samples By sampling rate. */
+function secondsOf(samples: ReadonlyMap<number, number>): number {
+  return samples.entries().reduce((sum, [rate, count]) => sum + count / rate, 0);
+}
