@@ -115,6 +115,28 @@ describe("the data of a player", () => {
     ],
     "a link to download": [`<a download href="/1.mp4">Save</a>`, `${site}/1.mp4`],
     "a hidden input": [`<input type=hidden name="video_url" value="/1.mp4">`, `${site}/1.mp4`],
+    "an address without an extension, beside its type": [
+      script(`player.src({type: "application/x-mpegURL", src: "/playlist/1"})`),
+      `${site}/playlist/1`,
+    ],
+    "an address without an extension, by its name": [
+      script(`setup({"hls": "https://cdn.example.com/playlist/1"})`),
+      "https://cdn.example.com/playlist/1",
+    ],
+    "an address without an extension, by a longer name": [
+      script(`var clip = {title: "Otters", dashManifestUrl: "https:\\/\\/cdn.example.com\\/1"}`),
+      "https://cdn.example.com/1",
+    ],
+    "an address without an extension, beside its format": [
+      script(`setup({sources: [{format: "hls", url: "/playlist/1"}]})`),
+      `${site}/playlist/1`,
+    ],
+    "an extension in upper case": [script(`setup({file: "/1.MP4"})`), `${site}/1.MP4`],
+    "a rare extension": [script(`setup({file: "/1.ogv"})`), `${site}/1.ogv`],
+    "a set-up that is cut between two chunks": [
+      `<title>Otters</title><script>${" ".repeat(65_480)}setup({file: "/${"1".repeat(25)}.mp4"})</script>`,
+      `${site}/${"1".repeat(25)}.mp4`,
+    ],
     "a custom element": [`<media-player src="/1.m3u8"></media-player>`, `${site}/1.m3u8`],
   };
 
@@ -185,6 +207,9 @@ describe("the data of a player", () => {
       `setup({file: "rtmp://example.com/mp4:1.mp4", src: "blob:x/1.mp4", url: "mp4:1.mp4"})`,
     ),
     decoration: `<video class=hero data-src="/1.mp4" loop muted playsinline></video>`,
+    "types that a program knows": script(
+      `var types = {hls: "application/x-mpegURL"}; if (type == "application/dash+xml") play("hls");`,
+    ),
     text: `<p>The file "1.mp4" is at https://example.com/1.mp4?x</p>`,
   };
   it.each(Object.keys(nothing))("states no medium: %s", async (name) => {

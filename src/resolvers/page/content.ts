@@ -8,17 +8,13 @@ import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media
 import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
-import { decodePage, type PageSource } from "./markup/charset.ts";
+import { decodePage } from "./markup/charset.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 
 /** What a response is, read as far as needed. */
 export type Content =
-  | {
-      kind: "page";
-      markup: Markup;
-      source: PageSource;
-    }
+  | { kind: "page"; markup: Markup }
   | { kind: "manifest"; manifest: Manifest }
   | { kind: "media"; metadata: Metadata };
 
@@ -63,10 +59,7 @@ async function readAs(
 ): Promise<Content> {
   const { kind } = type;
   if (kind === "page") {
-    const bytes: Uint8Array[] = [];
-    const chunks = decodePage(keep(body, bytes), contentType);
-    const markup = await readMarkup(chunks, slices, signal);
-    return { kind, markup, source: { bytes, contentType } };
+    return { kind, markup: await readMarkup(decodePage(body, contentType), slices, signal) };
   }
   if (kind === "hls" || kind === "dash") {
     const text = await readText(body);
@@ -126,13 +119,6 @@ async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> 
     length += next.value.length;
   }
   return head;
-}
-
-async function* keep<T>(items: AsyncIterable<T>, kept: T[]): AsyncGenerator<T> {
-  for await (const item of items) {
-    kept.push(item);
-    yield item;
-  }
 }
 
 async function* concat(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>) {

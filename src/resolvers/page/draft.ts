@@ -23,13 +23,13 @@ export function* createDraft(
   now: Date,
 ): Steps<Draft> {
   if (content.kind === "media") return merge({ media: content.metadata }, url);
-  const { markup, source } = content;
+  const { markup } = content;
   const metadata = yield* extractMetadata(markup, url, now);
   yield;
   const draft = merge(metadata, url);
   if (draft.merged.media.length > 0) return draft;
   const base = tryParseUrl(markup.base, url) ?? url;
-  const player = yield* extractPlayer(source, factsOf(draft, markup, url), base);
+  const player = yield* extractPlayer(markup.playerSources, factsOf(draft, markup, url), base);
   return player.resources === undefined ? draft : merge({ ...metadata, player }, url);
 }
 

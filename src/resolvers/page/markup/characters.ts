@@ -6,6 +6,13 @@ export function isMicrodataName(source: string, i: number): boolean {
   return name === "itemscope" || name.startsWith("itemprop");
 }
 
+/** Whether `download` stands at `i`, where the caller has seen a d. */
+export function isDownload(source: string, i: number): boolean {
+  return (
+    (source.charCodeAt(i + 1) | 32) === 111 && source.slice(i, i + 8).toLowerCase() === "download"
+  );
+}
+
 export function isLetter(code: number): boolean {
   const lower = code | 32;
   return lower >= 97 && lower <= 122;

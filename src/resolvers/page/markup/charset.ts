@@ -1,26 +1,7 @@
 import sniffHtmlEncoding from "html-encoding-sniffer";
-import type { Steps } from "../../../parsers/steps.ts";
 
 /** The bytes per chunk of text; the first chunk decides the encoding. */
 const chunkBytes = 65_536;
-
-/** A page as it was received. */
-export interface PageSource {
-  bytes: readonly Uint8Array[];
-  contentType: string | null;
-}
-
-/** Decodes a page at once, as `decodePage` does. */
-export function* decodeSource({ bytes, contentType }: PageSource): Steps<string> {
-  const page = Buffer.concat(bytes);
-  const decoder = createDecoder(page.subarray(0, chunkBytes), contentType);
-  const chunks: string[] = [];
-  for (let at = 0; at < page.length; at += chunkBytes) {
-    chunks.push(decoder.decode(page.subarray(at, at + chunkBytes), { stream: true }));
-    yield;
-  }
-  return chunks.join("") + decoder.decode();
-}
 
 /**
  * Decodes an HTML page. Yields its text in chunks of 64 KiB (the last may be shorter), however the bytes
@@ -71,7 +52,7 @@ function createDecoder(start: Uint8Array, contentType: string | null): TextDecod
   const encoding = sniffHtmlEncoding(start, {
     ...(label === null ? {} : { transportLayerEncodingLabel: label }),
     defaultEncoding: "UTF-8",
-    maxPrescanBytes: headLength(start),
+    maxPrescanBytes: isKnown(label) ? 0 : headLength(start),
   });
   return new TextDecoder(decodable.get(encoding) ?? encoding);
 }
@@ -86,6 +67,15 @@ function charsetParameter(contentType: string | null): string | null {
   const [, label] =
     /;\s*charset\s*=\s*["']?([^"';,\s]+)/i.exec(contentType?.slice(0, 500) ?? "") ?? [];
   return label ?? null;
+}
+
+/** Whether it names an encoding, so that no `<meta>` is looked for. */
+function isKnown(label: string | null): boolean {
+  try {
+    return label !== null && new TextDecoder(label).encoding !== "";
+  } catch {
+    return false;
+  }
 }
 
 /**

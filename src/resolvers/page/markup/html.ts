@@ -1,30 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { isLetter, isMicrodataName, isNameEnd, isSpace } from "./characters.ts";
-
-/** Receives what an `HtmlScanner` finds, in page order; names are in lower case. */
-export interface HtmlSink {
-  /** Elements whose tags are always reported. */
-  readonly elements: ReadonlySet<string>;
-  /** While true, all tags are reported; else those of `elements` and start tags with microdata. */
-  readonly wantsAllTags: boolean;
-  /** While true, text outside of raw-text elements is reported. */
-  readonly wantsText: boolean;
-  /** Returns whether to report the text of this element, if it is a raw-text element. */
-  open(tag: StartTag): boolean;
-  close(name: string): void;
-  /** Receives text, entities not decoded; one run of text may come in several calls. */
-  text(text: string): void;
-}
-
-export interface StartTag {
-  name: string;
-  /** The text between the name and `>`: the attributes as written. */
-  source: string;
-  /** There is an `itemprop` or `itemscope` attribute. */
-  hasMicrodata: boolean;
-  /** It is `<svg>` or `<math>`, or within one. */
-  isForeign: boolean;
-}
+import { isDownload, isLetter, isMicrodataName, isNameEnd, isSpace } from "./characters.ts";
+import type { HtmlSink } from "./html-sink.ts";
+import { NameShapes } from "./name-shapes.ts";
 
 /** Longer tags are ignored; UTF-16 code units. */
 const maxTagLength = 256 * 1024;
@@ -37,6 +14,7 @@ const rawTextElements = new Set(rawText.split(" "));
 
 const QUOTE = 34;
 const APOSTROPHE = 39;
+const HYPHEN = 45;
 const SLASH = 47;
 const EQUALS = 61;
 const GREATER = 62;
@@ -51,13 +29,11 @@ type Mode = "content" | "comment" | "bogus-comment" | "raw-text" | "long-tag";
  * Tokenizes streamed HTML as far as metadata needs it: tags, comments and raw-text elements as in the
  * HTML Standard §13.2.5, `<noscript>` as markup, no tree. The result does not depend on where chunks
  * end. Takes linear time, and memory for a chunk and one tag, on any input.
- *
- * Why not htmlparser2: on 140 saved pages (44 MB) its Tokenizer with this same sink takes 2.3 times
- * the CPU time of this scanner, and the whole page resolver 1.7 times (medians of interleaved rounds,
- * 2 shared cores, Node 26.10, 2026-11-21). It is faster only on 8 MB of `<`: 0.13 s to 0.28 s.
+ * htmlparser2's Tokenizer with this same sink takes 2.3 times the CPU time on saved pages.
  */
 export class HtmlScanner {
   readonly #sink: HtmlSink;
+  readonly #shapes: NameShapes;
   #waiting: string[] = [];
   #waitingLength = 0;
   /** What has not been scanned yet starts at `#at`. */
@@ -69,9 +45,11 @@ export class HtmlScanner {
   #foreignDepth = 0;
   #tagState = BETWEEN;
   #tagHasMicrodata = false;
+  #tagMayHoldData = false;
 
   constructor(sink: HtmlSink) {
     this.#sink = sink;
+    this.#shapes = new NameShapes([...sink.elements, ...rawTextElements, "svg", "math"]);
   }
 
   *write(chunk: string): Steps<void> {
@@ -141,6 +119,7 @@ export class HtmlScanner {
 
   #stepStartTag(less: number): boolean {
     this.#tagHasMicrodata = false;
+    this.#tagMayHoldData = false;
     const nameEnd = this.#findNameEnd(less + 1);
     const end = this.#findTagEnd(nameEnd, BETWEEN);
     const length = (end < 0 ? this.#buffer.length : end) - less;
@@ -151,7 +130,9 @@ export class HtmlScanner {
     }
     if (end < 0) return false;
     this.#at = end + 1;
-    this.#openTag(this.#buffer.slice(less + 1, nameEnd).toLowerCase(), nameEnd, end);
+    const isOfUse = this.#tagHasMicrodata || this.#tagMayHoldData || this.#sink.wantsAllTags;
+    if (isOfUse || this.#shapes.has(this.#buffer, less + 1, nameEnd))
+      this.#openTag(this.#buffer.slice(less + 1, nameEnd).toLowerCase(), nameEnd, end);
     return true;
   }
 
@@ -160,9 +141,12 @@ export class HtmlScanner {
     if (name === "svg" || name === "math") this.#foreignDepth += isSelfClosed ? 0 : 1;
     const isForeign = this.#foreignDepth > 0;
     const hasMicrodata = this.#tagHasMicrodata;
-    const isReported = hasMicrodata || this.#sink.wantsAllTags || this.#sink.elements.has(name);
+    const mayHoldData = this.#tagMayHoldData;
+    const isReported =
+      hasMicrodata || mayHoldData || this.#sink.wantsAllTags || this.#sink.elements.has(name);
     const source = isReported ? this.#buffer.slice(nameEnd, end) : "";
-    const wantsRaw = isReported && this.#sink.open({ name, source, hasMicrodata, isForeign });
+    const tag = { name, source, hasMicrodata, mayHoldData, isForeign };
+    const wantsRaw = isReported && this.#sink.open(tag);
     if (!rawTextElements.has(name) || (isForeign && (isSelfClosed || name !== "script"))) return;
     this.#mode = "raw-text";
     this.#rawName = name;
@@ -177,8 +161,12 @@ export class HtmlScanner {
     this.#at = end < 0 ? this.#buffer.length : end + 1;
     if (end < 0) this.#mode = "bogus-comment";
     if (length > maxTagLength) return end >= 0;
-    const source = this.#buffer.slice(less + 2, end);
-    const name = source.trimEnd().toLowerCase();
+    const isOfUse = this.#sink.wantsAllTags || isSpace(this.#buffer.charCodeAt(end - 1));
+    if (!isOfUse && !this.#shapes.has(this.#buffer, less + 2, end)) return true;
+    const name = this.#buffer
+      .slice(less + 2, end)
+      .trimEnd()
+      .toLowerCase();
     if (this.#foreignDepth > 0 && (name === "svg" || name === "math")) this.#foreignDepth--;
     if (this.#sink.wantsAllTags || this.#sink.elements.has(name)) this.#sink.close(name);
     return true;
@@ -207,7 +195,11 @@ export class HtmlScanner {
 
   #findNameEnd(start: number): number {
     let i = start;
-    while (i < this.#buffer.length && !isNameEnd(this.#buffer.charCodeAt(i))) i++;
+    for (; i < this.#buffer.length; i++) {
+      const code = this.#buffer.charCodeAt(i);
+      if (isNameEnd(code)) break;
+      if (code === HYPHEN) this.#tagMayHoldData = true;
+    }
     return i;
   }
 
@@ -226,6 +218,8 @@ export class HtmlScanner {
       if (code === GREATER) return i;
       if (state === BETWEEN) {
         if (code === EQUALS) state = BEFORE_VALUE;
+        else if (code === HYPHEN) this.#tagMayHoldData = true;
+        else if ((code | 32) === 100 && isDownload(source, i)) this.#tagMayHoldData = true;
         else if ((code | 32) === 105 && isMicrodataName(source, i)) this.#tagHasMicrodata = true;
       } else if (isSpace(code)) {
         if (state === IN_UNQUOTED_VALUE) state = BETWEEN;

@@ -1,7 +1,9 @@
 import { decodeHTML } from "entities";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
-import { HtmlScanner, type HtmlSink, type StartTag } from "./html.ts";
+import { HtmlScanner } from "./html.ts";
+import type { HtmlSink, StartTag } from "./html-sink.ts";
+import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { MicrodataReader } from "./microdata.ts";
 import type { Thing } from "./thing.ts";
 
@@ -17,6 +19,8 @@ export interface Markup {
   jsonLd: string[];
   players: Player[];
   frames: Attributes[];
+  /** The scripts and tags that may name a medium, in page order. */
+  playerSources: PlayerSource[];
   /** The top-level microdata items. */
   items: readonly Thing[];
 }
@@ -29,6 +33,9 @@ export interface Player {
   tracks: Attributes[];
 }
 
+/** A script's text, or a tag. */
+export type PlayerSource = { script: string } | { name: string; attributes: Attributes };
+
 const maxMetas = 2_000;
 const maxLinks = 500;
 const maxJsonLdBlocks = 100;
@@ -37,11 +44,18 @@ const maxJsonLdLength = 256 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
+/** Of an attribute that may hold a player's data; UTF-16 code units. */
+const maxDataLength = 256 * 1024;
 const maxFrames = 50;
+const maxPlayerSources = 500;
 
 const elements = new Set(
   "html base title meta link script video audio source track iframe".split(" "),
 );
+
+/** Those that may hold a player's data whatever the names of their attributes are. */
+const dataElements = new Set("a embed input param".split(" "));
+const reported = new Set([...elements, ...dataElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
 export async function readMarkup(
@@ -56,16 +70,18 @@ export async function readMarkup(
   return collector.end();
 }
 
-/** An open `<title>` or JSON-LD block. */
+/** An open `<title>`, JSON-LD block or other script. */
 interface Capture {
+  kind: "title" | "json-ld" | "script";
   chunks: string[];
   /** How much more text is kept, UTF-16 code units; negative: too long. */
   remaining: number;
-  isTitle: boolean;
+  /** A script that may name a medium. */
+  isNamed: boolean;
 }
 
 class MarkupCollector implements HtmlSink {
-  readonly elements = elements;
+  readonly elements = reported;
   wantsAllTags = false;
   wantsText = false;
   readonly #microdata = new MicrodataReader();
@@ -78,16 +94,20 @@ class MarkupCollector implements HtmlSink {
     jsonLd: [],
     players: [],
     frames: [],
+    playerSources: [],
     items: this.#microdata.items,
   };
   #player: Player | null = null;
   #capture: Capture | null = null;
 
-  open({ name, source, hasMicrodata, isForeign }: StartTag): boolean {
+  open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
-    const isKnown = elements.has(name) && (name !== "script" || /json/i.test(source));
+    if (mayHoldData || dataElements.has(name)) this.#collectData(name, source);
+    const isJson = name === "script" && /json/i.test(source);
+    const isKnown = elements.has(name) && (name !== "script" || isJson);
     const attributes = isKnown || hasMicrodata ? parseAttributes(source) : null;
-    if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
+    if (name === "script") this.#collectScript(isJson ? attributes : null);
+    else if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {
       this.#microdata.open(name, hasMicrodata ? attributes : null);
       this.#update();
@@ -106,6 +126,7 @@ class MarkupCollector implements HtmlSink {
   text(chunk: string): void {
     const capture = this.#capture;
     if (capture === null) this.#microdata.text(chunk);
+    else if (capture.kind === "script") addToScript(capture, chunk);
     else {
       if (capture.remaining > 0) capture.chunks.push(chunk.slice(0, capture.remaining));
       capture.remaining -= chunk.length;
@@ -128,20 +149,30 @@ class MarkupCollector implements HtmlSink {
     const markup = this.#markup;
     if (name === "meta") addMeta(markup, attributes);
     else if (name === "link") addBounded(markup.links, attributes, maxLinks);
-    else if (name === "script") this.#collectScript(attributes);
     else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
     else if (name === "html")
       markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
     else if (name === "title") {
       if (markup.title === null && !isForeign)
-        this.#capture = { chunks: [], remaining: maxTitleSource, isTitle: true };
+        this.#capture = createCapture("title", maxTitleSource);
     } else this.#collectMedia(name, attributes);
   }
 
-  #collectScript(attributes: Attributes): void {
-    if (!isJsonLd(attributes) || this.#markup.jsonLd.length === maxJsonLdBlocks) return;
-    this.#capture = { chunks: [], remaining: maxJsonLdLength, isTitle: false };
+  #collectScript(attributes: Attributes | null): void {
+    const { jsonLd, playerSources } = this.#markup;
+    if (attributes === null || !isJsonLd(attributes)) {
+      if (playerSources.length < maxPlayerSources)
+        this.#capture = createCapture("script", Infinity);
+    } else if (jsonLd.length < maxJsonLdBlocks) {
+      this.#capture = createCapture("json-ld", maxJsonLdLength);
+    }
+  }
+
+  #collectData(name: string, source: string): void {
+    if (!mayNameMedium(source)) return;
+    const attributes = parseAttributes(source, maxDataLength);
+    addBounded(this.#markup.playerSources, { name, attributes }, maxPlayerSources);
   }
 
   #collectMedia(name: string, attributes: Attributes): void {
@@ -154,14 +185,30 @@ class MarkupCollector implements HtmlSink {
     }
   }
 
-  /** Ends a title or JSON-LD block: its raw text ends with the next tag. */
+  /** Ends a title or script: its raw text ends with the next tag. */
   #finishCapture(): void {
     if (this.#capture === null) return;
-    const { chunks, remaining, isTitle } = this.#capture;
+    const { kind, chunks, remaining, isNamed } = this.#capture;
     this.#capture = null;
-    if (isTitle) this.#markup.title = decodeHTML(chunks.join(""));
-    else if (remaining >= 0) this.#markup.jsonLd.push(chunks.join(""));
+    if (kind === "title") this.#markup.title = decodeHTML(chunks.join(""));
+    else if (kind === "json-ld" && remaining >= 0) this.#markup.jsonLd.push(chunks.join(""));
+    else if (isNamed) this.#markup.playerSources.push({ script: chunks.join("") });
   }
+}
+
+function createCapture(kind: Capture["kind"], remaining: number): Capture {
+  return { kind, chunks: [], remaining, isNamed: false };
+}
+
+function addToScript(capture: Capture, chunk: string): void {
+  const { chunks } = capture;
+  capture.isNamed ||= mayNameMedium(chunk) || mayNameMedium(seam(chunks.at(-1), chunk));
+  chunks.push(chunk);
+}
+
+/** Returns the text around the place where two chunks meet. */
+function seam(before: string | undefined, after: string): string {
+  return before === undefined ? "" : before.slice(-maxNameLength) + after.slice(0, maxNameLength);
 }
 
 function isJsonLd(attributes: Attributes): boolean {

@@ -31,7 +31,7 @@ export function readBeside(data: Data): Beside {
   const text = (name: RegExp) => firstText(data, name);
   const types = [
     text(/^(?:(?:mime|content|media|video)_?)?type$/i),
-    text(/^(?:mime|format|delivery)$/i),
+    text(/^(?:mime|format|delivery|protocol)$/i),
   ].filter((type) => type !== null);
   const type = types.find((each) => mediaWord.test(each)) ?? null;
   return {

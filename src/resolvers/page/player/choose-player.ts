@@ -30,9 +30,9 @@ export interface PageFacts {
  * - its place: the first one of a page that calls itself a medium, or has no more than three. A front
  *   page that does not call itself a medium has none.
  *
- * What players play comes before files to download. A preview or a related video is taken only for its title, id or URL; an advertisement never. Video
- * comes before audio. If a page that calls itself a medium names nothing else, an address that is called a
- * preview is taken where a title and a duration stand beside it.
+ * A preview or a related video is taken only for its title, id or URL; an advertisement never. Video comes
+ * before audio. If a page that calls itself a medium names nothing else, an address that is called a preview is
+ * taken where a title and a duration stand beside it: sites name the whole video so too.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],
@@ -93,9 +93,7 @@ function choose(scored: readonly Scored[], page: PageFacts): Candidate | null {
   const certain = scored.filter((each) => each.points >= 2 || (each.points > 0 && isDirect(each)));
   const most = Math.max(0, ...certain.slice(0, 1_000).map(({ points }) => points));
   const best = certain.filter(({ points }) => points === most);
-  const isPlayed = ({ candidate }: Scored) => candidate.resources !== candidate.downloads;
-  const direct = best.filter(isDirect);
-  const chosen = direct.find(isPlayed) ?? direct[0] ?? best[0];
+  const chosen = best.find(isDirect) ?? best[0];
   if (chosen !== undefined) return chosen.candidate;
   if (page.isFrontPage && !page.isMedium) return null;
   const possible = scored.filter((each) => isDirect(each) && !each.isOther);

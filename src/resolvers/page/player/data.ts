@@ -22,14 +22,11 @@ export interface Field {
 const maxFields = 1_000;
 const maxAncestors = 300;
 
-/**
- * The names of media files in a page, with what may follow them. Only the usual ones, in lower case: a
- * search for all takes half as long again.
- */
-export const fileNames = /\.(?:m(?:3u8|pd|p4|4v|4a|p3|ov)|webm|flv)[?"'`&\\#%;>]/;
 const fileName =
   /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:[?&#;]|$)/i;
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
+const typeKey = /type|format|mime|delivery|protocol/i;
+const manifestWord = /^(?:hls|dash|m3u8|mpd)$/i;
 const manifestKey = /hls|dash|m3u8|mpd/i;
 const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
 
@@ -46,7 +43,9 @@ export function createData(kind: Data["kind"], name: string, parent: Data | null
 export function addText(data: Data, key: string, value: string): void {
   if (data.fields.length >= maxFields) return;
   data.fields.push({ key, value });
-  if (data.isMarked || value.length < 5) return;
+  if (data.isMarked) return;
+  if (typeKey.test(key) && manifestWord.test(value)) mark(data);
+  if (value.length < 5) return;
   const isManifest = value.includes("/") && (manifestKey.test(key) || mediaType.test(value));
   if (isManifest || (value.includes(".") && namesFile(value))) mark(data);
 }

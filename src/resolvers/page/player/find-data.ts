@@ -1,8 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import type { Attributes } from "../markup/attributes.ts";
-import { decodeSource, type PageSource } from "../markup/charset.ts";
+import type { PlayerSource } from "../markup/markup.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
-import { findSources, searchFileName } from "./find-sources.ts";
 import { readScript } from "./read-script.ts";
 
 const isData = /^\s*(?:[[{]|%7b|%5b)/i;
@@ -10,14 +9,13 @@ const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
 
 /**
- * Returns what the scripts and tags of a page say that name the file of a medium, in page order. A tag's
+ * Returns what the scripts and tags of a page say that name a medium, in page order. A tag's
  * data has its `data-*` attributes, and the address of a link to download, of a hidden input or of a
  * custom element.
  */
-export function* findData(source: PageSource): Steps<Data[]> {
-  if (!(yield* searchFileName(source.bytes))) return [];
+export function* findData(sources: readonly PlayerSource[]): Steps<Data[]> {
   const found: Data[] = [];
-  for (const each of yield* findSources(yield* decodeSource(source))) {
+  for (const each of sources) {
     const root = createData("block", "", null);
     if ("script" in each) yield* readScript(each.script, root);
     else yield* readTag(each.name, each.attributes, root);

@@ -1,5 +1,6 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addToParent, type Data } from "./data.ts";
+import { findNames } from "./find-names.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { isPercentEncoded, unescapeInSteps } from "./strings.ts";
@@ -16,7 +17,9 @@ export function* readScript(source: string, root: Data): Steps<void> {
   let count = 0;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
     const text = next.isEscaped ? yield* unescapeInSteps(next.source) : next.source;
-    const reader = new ScriptReader(text, yield* outlineScript(text), next.data);
+    const names = yield* findNames(text);
+    if (names.length === 0) continue;
+    const reader = new ScriptReader(text, yield* outlineScript(text, names), next.data);
     yield* reader.read();
     for (const nested of reader.nested) if (count++ < maxNestedTexts) pending.push(nested);
     if (next.data !== root) addToParent(next.data);

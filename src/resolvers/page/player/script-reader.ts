@@ -1,13 +1,6 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import {
-  addText,
-  addToParent,
-  createData,
-  type Data,
-  fileNames,
-  isDescriptive,
-  mark,
-} from "./data.ts";
+import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
+import { mediaNames } from "../markup/media-names.ts";
 import type { Outline } from "./outline.ts";
 import { isPercentEncoded, unescapeString } from "./strings.ts";
 import {
@@ -130,7 +123,7 @@ export class ScriptReader {
     if (!isNested && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
-    if (!isNested || raw.length > maxNestedLength || !fileNames.test(raw)) return;
+    if (!isNested || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
     const data = createData("block", key, this.#data);
     this.nested.push({ source: raw, isEscaped: isEscaped || isPercentEncoded(raw), data });
     mark(this.#data);

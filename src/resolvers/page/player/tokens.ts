@@ -1,15 +1,29 @@
 const BACKSLASH = 92;
 const BACKTICK = 96;
 const maxRegexLength = 1_000;
+const shortLength = 100;
 
 /** Returns the index of the quote that ends the string at `start`, of the end of the line if none does. */
 export function endOfString(text: string, start: number): number {
   const quote = text.charCodeAt(start);
+  const shortEnd = start + shortLength;
   for (let at = start + 1; at < text.length; at++) {
+    if (at > shortEnd) return endOfLongString(text, quote, at);
     const code = text.charCodeAt(at);
     if (code === quote) return at;
     if (code === BACKSLASH) at++;
     else if ((code === 10 || code === 13) && quote !== BACKTICK) return at;
+  }
+  return text.length;
+}
+
+/** Goes on from one character that matters to the next. */
+function endOfLongString(text: string, quote: number, start: number): number {
+  const marks = quote === BACKTICK ? /[`\\]/g : quote === 34 ? /["\\\r\n]/g : /['\\\r\n]/g;
+  marks.lastIndex = start;
+  for (let match = marks.exec(text); match !== null; match = marks.exec(text)) {
+    if (match[0] !== "\\") return match.index;
+    marks.lastIndex++;
   }
   return text.length;
 }

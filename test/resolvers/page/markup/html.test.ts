@@ -1,7 +1,8 @@
 import { array, assert, constant, constantFrom, nat, oneof, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { finish } from "../../../../src/parsers/steps.ts";
-import { HtmlScanner, type HtmlSink } from "../../../../src/resolvers/page/markup/html.ts";
+import { HtmlScanner } from "../../../../src/resolvers/page/markup/html.ts";
+import type { HtmlSink } from "../../../../src/resolvers/page/markup/html-sink.ts";
 
 /** Returns everything that a scanner reports of `chunks`, with runs of text joined. */
 function scan(chunks: readonly string[]): string[] {
