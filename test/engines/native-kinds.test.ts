@@ -62,6 +62,33 @@ describe.concurrent("a progressive file is kept unchanged:", () => {
   }
 });
 
+describe.concurrent("audio whose last frame is cut off", () => {
+  const body = readMedium("tone.aac").subarray(0, -5);
+
+  it("is kept if the server has no more of it", async () => {
+    await using harness = await openEntry(open, one("a.aac", body), "a.aac");
+    expect(await harness.download()).toMatchObject({ ext: "aac", size: body.length });
+  });
+
+  it("is refused as truncated if the server did not state its length", async () => {
+    await using harness = await openEntry(open, one("a.aac", body), "a.aac");
+    harness.site.answer("a.aac", (response) => response.writeHead(200).end(body));
+    const error = { code: "upstream_unreachable", retryable: true };
+    await expect(harness.download()).rejects.toMatchObject(error);
+  });
+});
+
+it("a message names the container and the codecs that cannot be put into another file", async () => {
+  const tag = (type: number, first: number) =>
+    `${String.fromCharCode(type)}\0\0\x01${"\0".repeat(7)}${String.fromCharCode(first)}\0\0\0\0`;
+  const flv = headed(`FLV\x01\x05\0\0\0\x09\0\0\0\0${tag(9, 0x12)}${tag(8, 0x2f)}`);
+  await using harness = await openEntry(open, one("film", flv), "film");
+  await expect(harness.download({ audioOnly: true })).rejects.toMatchObject({
+    code: "format_unavailable",
+    message: "FLV with Sorenson H.263 and MP3 cannot be put into MP4 or WebM",
+  });
+});
+
 describe.concurrent("video without audio", () => {
   for (const name of ["single-video.mp4", "silent.m2t", "video.webm"]) {
     it(`is refused if only audio is wanted (${name})`, async () => {

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { ServiceError } from "../../errors.ts";
 import type { DownloadJob } from "../engine.ts";
 import type { SourceFetcher } from "./fetch-sources.ts";
-import type { MediaInfo } from "./inspect.ts";
+import type { MediaInfo } from "./inspect/media-info.ts";
 import { mergeFiles } from "./merge.ts";
 import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";

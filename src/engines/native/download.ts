@@ -67,7 +67,8 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   };
   const inspect: Inspect = async (path) => {
     try {
-      return await limited("read", [path], () => inspectFile(path));
+      const isSizeStated = parts.isSizeStated(path);
+      return await limited("read", [path], () => inspectFile(path, { isSizeStated }));
     } catch (error) {
       isUseless = isContentError(error);
       throw error;

@@ -1,20 +1,23 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
-import { readMp4Summary } from "../../remux/mp4/read/summary.ts";
+import { type Mp4Summary, readMp4Summary } from "../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../remux/media-summary.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
-import type { Download } from "../engine.ts";
 import { readFileStart } from "./file-start.ts";
 import { isCompleteFile } from "./inspect/file-complete.ts";
 import { readByLibrary } from "./inspect/library.ts";
+import type { MediaInfo } from "./inspect/media-info.ts";
 import { readOgg } from "./inspect/ogg.ts";
 import { readSignature } from "./inspect/signature.ts";
 import { readWave } from "./inspect/wave.ts";
 
-/** What a media file states. */
-export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
+export interface InspectOptions {
+  /** The server stated its size: a last frame that is cut off is so as published. */
+  isSizeStated: boolean;
+}
 
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.
@@ -22,16 +25,18 @@ export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
  * @throws ServiceError `upstream_invalid` if it is no media file; `upstream_unreachable` if it is truncated,
  * because the connection was lost; `drm_protected`.
  */
-export async function inspectFile(path: string): Promise<MediaInfo> {
+export async function inspectFile(
+  path: string,
+  { isSizeStated }: InspectOptions = { isSizeStated: true },
+): Promise<MediaInfo> {
   try {
-    const info = await readInfo(path);
+    const info = await readInfo(path, isSizeStated);
     if (isCompleteFile(path)) return info;
     throw truncatedError();
   } catch (error) {
     const cause = diskError(`read ${path}`, error);
-    const isDamaged = !(cause instanceof ServiceError) || cause.code === "upstream_invalid";
-    if (isDamaged && !isCompleteFile(path)) throw truncatedError(cause);
     if (cause instanceof ServiceError) throw cause;
+    if (!isCompleteFile(path)) throw truncatedError(cause);
     throw new ServiceError(
       "upstream_invalid",
       "the downloaded file has no supported container (MP4, WebM, MKV, MOV, MP3, AAC, AC-3, Ogg, FLAC, WAV, TS, FLV, AVI, WMV, MPG)",
@@ -46,28 +51,49 @@ function truncatedError(cause?: unknown): ServiceError {
 
 const headBytes = 4096;
 
-async function readInfo(path: string): Promise<MediaInfo> {
+async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const signature = readSignature(head);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
   const container = sniffContainer(head);
-  if (container === "mp4") return mp4Info(path);
+  if (container === "mp4") return await mp4Info(path);
   if (container === "mpeg-ts") {
-    return toInfo({ ext: "ts", mime_type: "video/mp2t" }, readMpegTsSummary(path));
+    return toInfo({ ext: "ts", mime_type: "video/mp2t" }, await inSteps(readMpegTsSummary(path)));
   }
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
-  const frames = readFramesSummary(path);
-  if (frames !== undefined) return framesInfo(frames);
+  const frames = await inSteps(readFramesSummary(path));
+  if (frames !== undefined) return framesInfo(frames, isSizeStated);
   return readOgg(path, head) ?? (await readByLibrary(path));
 }
 
-function mp4Info(path: string): MediaInfo {
-  const summary = readMp4Summary(path);
+async function mp4Info(path: string): Promise<MediaInfo> {
+  const summary = await readMp4(path);
+  if (summary === undefined) {
+    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
+  }
   if (summary.isQuickTime) return toInfo({ ext: "mov", mime_type: "video/quicktime" }, summary);
   const kind = summary.hasVideo
     ? { ext: "mp4", mime_type: "video/mp4" }
     : { ext: "m4a", mime_type: "audio/mp4" };
   return toInfo(kind, summary);
+}
+
+/** Lets the event loop handle messages between the steps. */
+async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
+  for (let next = steps.next(); ; next = steps.next()) {
+    if (next.done === true) return next.value;
+    await nextTurn();
+  }
+}
+
+/** The index of a truncated file lists samples that it does not have. */
+async function readMp4(path: string): Promise<Mp4Summary | undefined> {
+  try {
+    return await inSteps(readMp4Summary(path));
+  } catch (error) {
+    const isDamaged = error instanceof ServiceError && error.code === "upstream_invalid";
+    throw isDamaged && !isCompleteFile(path) ? truncatedError(error) : error;
+  }
 }
 
 const frameKinds = {
@@ -76,8 +102,11 @@ const frameKinds = {
   "ec-3": { ext: "eac3", mime_type: "audio/eac3" },
 } as const;
 
-function framesInfo({ codec, durationS, isComplete }: FramesSummary): MediaInfo {
-  if (!isComplete) throw truncatedError();
+function framesInfo(
+  { codec, durationS, isComplete }: FramesSummary,
+  isSizeStated: boolean,
+): MediaInfo {
+  if (!isComplete && !isSizeStated) throw truncatedError();
   return { ...frameKinds[codec], duration: durationS, width: null, height: null };
 }
 

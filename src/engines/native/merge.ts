@@ -10,6 +10,7 @@ import {
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import { type LocalInput, openLocalInput } from "./local-input.ts";
+import { describeMedia } from "./inspect/describe.ts";
 import { createFileTarget } from "./local-output.ts";
 
 export interface MergeOptions {
@@ -50,7 +51,8 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
     if (cause instanceof ServiceError) throw cause;
-    const message = "the downloaded tracks cannot be put into one file";
+    const named = await describeMedia([options.main, options.audio]);
+    const message = `${named} cannot be put into MP4 or WebM`;
     throw new ServiceError("format_unavailable", message, { cause });
   }
 }

@@ -33,6 +33,8 @@ export interface PartStore {
    * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
    */
   fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
+  /** Whether the server stated how long the part at `path` is; true if no part is there. */
+  isSizeStated(path: string): boolean;
   /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -95,6 +97,11 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
       if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
       const known = partNamed(part.name);
       return mutex.runExclusive(part.name, () => fetchPart(known, part, fetchOptions, deps));
+    },
+
+    isSizeStated(path) {
+      const part = stored.values().find((known) => known.path === path);
+      return part?.representation?.total !== null;
     },
 
     close: () => (closing ??= close()),

@@ -14,17 +14,20 @@ const start = { timeline: 0, offsetS: null };
 /**
  * Reads what the transport stream at `path` has (ISO/IEC 13818-1), to its end, whatever its codecs are. The
  * duration is that from the first presentation time to the end of the last. The size of the video is that
- * of H.264 or HEVC within the first 8 MiB.
+ * of H.264 or HEVC within the first 8 MiB. Each step reads a bounded part.
  * @throws ServiceError `upstream_invalid` if it has no audio or video; `drm_protected` if all of it is
  * scrambled; the file system's own errors.
  */
-export function readMpegTsSummary(path: string): MediaSummary {
+export function* readMpegTsSummary(path: string): Generator<undefined, MediaSummary> {
   const fd = openSync(path, "r");
   try {
     const { size } = fstatSync(fd);
     const scan = createTimeScan();
     const packets = createPacketReader(scan.read);
-    for (const chunk of readChunks(fd, size)) packets.read(chunk);
+    for (const chunk of readChunks(fd, size)) {
+      packets.read(chunk);
+      yield;
+    }
     const { hasVideo, durationS } = scan.result();
     return { hasVideo, durationS, ...(hasVideo ? readVideoSize(fd, size) : noSize) };
   } finally {
@@ -67,6 +70,9 @@ interface PidTimes {
   least: number;
   most: number;
   count: number;
+  /** Transport packets, of all its PES packets and of the latest. */
+  packets: number;
+  latestPackets: number;
 }
 
 const maxFallBack = 10 * ticksPerSecond;
@@ -83,7 +89,8 @@ function createTimeScan() {
     if (found === undefined) {
       const time = unwrap(stamp, origin);
       const at = time - origin;
-      pids.set(pid, { kind, latest: time, shift: -origin, least: at, most: at, count: 1 });
+      const span = { least: at, most: at, count: 1, packets: 1, latestPackets: 1 };
+      pids.set(pid, { kind, latest: time, shift: -origin, ...span });
       return;
     }
     const time = unwrap(stamp, found.latest);
@@ -94,6 +101,8 @@ function createTimeScan() {
     found.least = Math.min(found.least, time + found.shift);
     found.most = Math.max(found.most, time + found.shift);
     found.count++;
+    found.latestPackets = 0;
+    countPacket(found);
   }
 
   return {
@@ -101,13 +110,15 @@ function createTimeScan() {
     read(bytes: Uint8Array, at: number): void {
       const [second = 0, third = 0, fourth = 0] = [bytes[at + 1], bytes[at + 2], bytes[at + 3]];
       if ((fourth & 0xc0) !== 0) isScrambled = true;
+      const pid = ((second & 0x1f) << 8) | third;
+      if ((second & 0x40) === 0) countPacket(pids.get(pid));
       if ((second & 0xc0) !== 0x40 || (fourth & 0xd0) !== 0x10) return;
       const body = at + 4 + ((fourth & 0x20) === 0 ? 0 : 1 + (bytes[at + 4] ?? 0));
       if (body + 14 > at + packetLength) return;
       if (bytes[body] !== 0 || bytes[body + 1] !== 0 || bytes[body + 2] !== 1) return;
       const kind = kindOf(bytes[body + 3] ?? 0);
       if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
-      note(((second & 0x1f) << 8) | third, kind, readStamp(bytes, body + 9));
+      note(pid, kind, readStamp(bytes, body + 9));
     },
     result(): { hasVideo: boolean; durationS: number | null } {
       const all = [...pids.values()];
@@ -126,9 +137,21 @@ function createTimeScan() {
   };
 }
 
-/** How long the last of the PES packets lasts: as long as they do on average. */
-function lastStep({ least, most, count }: PidTimes): number {
-  return count > 1 ? (most - least) / (count - 1) : 0;
+function countPacket(times: PidTimes | undefined): void {
+  if (times === undefined) return;
+  times.packets++;
+  times.latestPackets++;
+}
+
+/**
+ * How long the last PES packet lasts: one of video as long as they do on average; one of audio has several
+ * frames, and the last one often fewer of them.
+ */
+function lastStep({ kind, least, most, count, packets, latestPackets }: PidTimes): number {
+  if (count < 2) return 0;
+  const average = (most - least) / (count - 1);
+  if (kind === "video") return average;
+  return average * Math.min(1, latestPackets / ((packets - latestPackets) / (count - 1)));
 }
 
 /** By stream_id (§2.4.3.7); undefined: it has neither audio nor video. */

@@ -18,45 +18,58 @@ export interface FramesSummary {
 const syntaxes = [adts, dolby] as const;
 /** More bytes that are neither frames nor tags are no audio file. */
 const maxGarbage = 64 << 10;
+const stepBytes = 1 << 20;
 
 /**
  * Reads a file of AAC (ADTS), AC-3 or E-AC-3 frames, frame by frame to its end; tags may be before, between
- * and after them. Returns undefined if its audio starts otherwise.
+ * and after them. Each step reads a bounded part. Returns undefined if its audio starts otherwise.
  * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own
  * errors.
  */
-export function readFramesSummary(path: string): FramesSummary | undefined {
+export function* readFramesSummary(path: string): Generator<undefined, FramesSummary | undefined> {
   const fd = openSync(path, "r");
   try {
     const file = createFileWindow(fd, fstatSync(fd).size);
     const start = endOfTags(file, 0);
-    const first = file.at(start);
-    const syntax = syntaxes.find((candidate) => isFrame(candidate, first, 0));
-    const frame = syntax?.frameAt(first, 0, true);
+    const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
+    const frame = syntax?.frameAt(file.at(start), 0, true);
     if (syntax === undefined || !frame || frame === "incomplete") return undefined;
     const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
-    return { codec, ...walk(file, syntax, start) };
+    return { codec, ...(yield* walk(file, syntax, start)) };
   } finally {
     closeSync(fd);
   }
 }
 
+/** Returns whether a frame is at `at`, and after it another one, a tag or the end. */
+function isStart(syntax: AudioSyntax, file: FileWindow, at: number): boolean {
+  const bytes = file.at(at);
+  const frame = syntax.frameAt(bytes, 0, true);
+  if (frame === null || frame === "incomplete") return false;
+  return isFrame(syntax, bytes, 0) || endOfTags(file, at + frame.size) > at + frame.size;
+}
+
 /** Counts the frames from `start` to the end of the file. */
-function walk(
+function* walk(
   file: FileWindow,
   syntax: AudioSyntax,
   start: number,
-): Pick<FramesSummary, "durationS" | "isComplete"> {
-  let durationS = 0;
+): Generator<undefined, Pick<FramesSummary, "durationS" | "isComplete">> {
+  const samples = new Map<number, number>();
   let garbage = 0;
   let isAligned = true;
+  let pause = start + stepBytes;
   for (let at = start; at < file.size;) {
+    if (at >= pause) {
+      pause = at + stepBytes;
+      yield;
+    }
     const bytes = file.at(at);
     const frame = syntax.frameAt(bytes, 0, true);
-    const isStart = isAligned || isFrame(syntax, bytes, 0);
-    if (isStart && frame && frame !== "incomplete") {
-      if (at + frame.size > file.size) return { durationS, isComplete: false };
-      durationS += frame.samples / frame.sampleRate;
+    const isKnown = isAligned || isStart(syntax, file, at);
+    if (isKnown && frame && frame !== "incomplete") {
+      if (at + frame.size > file.size) return { durationS: secondsOf(samples), isComplete: false };
+      samples.set(frame.sampleRate, (samples.get(frame.sampleRate) ?? 0) + frame.samples);
       at += frame.size;
       isAligned = true;
       continue;
@@ -67,7 +80,7 @@ function walk(
       continue;
     }
     const isCut = isAligned && bytes.length < syntax.headerLength && bytes[0] === syntax.firstByte;
-    if (isCut) return { durationS, isComplete: false };
+    if (isCut) return { durationS: secondsOf(samples), isComplete: false };
     const next = bytes.indexOf(syntax.firstByte, 1);
     const skipped = next < 0 ? bytes.length : next;
     garbage += skipped;
@@ -80,5 +93,10 @@ function walk(
     at += skipped;
     isAligned = false;
   }
-  return { durationS, isComplete: true };
+  return { durationS: secondsOf(samples), isComplete: true };
+}
+
+/** @param samples By sampling rate. */
+function secondsOf(samples: ReadonlyMap<number, number>): number {
+  return samples.entries().reduce((sum, [rate, count]) => sum + count / rate, 0);
 }

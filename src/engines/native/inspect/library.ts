@@ -1,6 +1,6 @@
 import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
 import { ServiceError } from "../../../errors.ts";
-import type { MediaInfo } from "../inspect.ts";
+import type { MediaInfo } from "./media-info.ts";
 import { openLocalInput } from "../local-input.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { ServiceError } from "../../../errors.ts";
-import type { MediaInfo } from "../inspect.ts";
+import type { MediaInfo } from "./media-info.ts";
 
 const maxChunks = 10_000;
 const unknownSize = 0xffffffff;

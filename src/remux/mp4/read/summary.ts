@@ -23,31 +23,36 @@ const maxSamples = 1 << 24;
 
 /**
  * Reads what the MP4 file at `path` states: its index, and of a fragmented file the times of all fragments.
- * No configuration of a decoder is read.
- * @throws ServiceError `upstream_invalid` if it has no audio or video track, or cannot be read;
- * `drm_protected`; the file system's own errors.
+ * Each step reads a bounded part. No configuration of a decoder is read. Returns undefined if it is whole and has no audio or video track.
+ * @throws ServiceError `upstream_invalid` if it cannot be read; `drm_protected`; the file system's own errors.
  */
-export function readMp4Summary(path: string): Mp4Summary {
+export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary | undefined> {
   const fd = openSync(path, "r");
   try {
     const { size } = fstatSync(fd);
     checkSampleTables(numbersInFile(fd));
     const boxes = [...completeFileBoxes(fd, size)];
     const index = boxes.find(({ type }) => type === "moov");
-    if (index === undefined) throw damagedError(`the file has no "moov"`);
+    if (index === undefined) {
+      // Fewer bytes than a header are no box that was cut off.
+      if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
+      throw damagedError(`a box is cut off, and there is no "moov" before it`);
+    }
     const bytes = readBox(fd, index);
     const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
     const tracks = readInit(bytes, moov!, ["video", "audio"]);
-    if (tracks.length === 0) throw damagedError("it has no track");
+    if (tracks.length === 0) return undefined;
     const movie = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
     const fragments = boxes.filter(({ type }) => type === "moof");
     const stated = movie.duration === null ? null : movie.duration / movie.timescale;
-    const samples = samplesOf(fd, { bytes, tracks, fragments, size });
+    const isUnstated = fragments.length > 0 || stated === null;
+    const source = { bytes, tracks, fragments, size };
+    const durationS = isUnstated ? yield* measureSpan(fd, source) : stated;
     const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
     return {
       isQuickTime: isQuickTime(fd, boxes[0]),
       hasVideo: video !== undefined,
-      durationS: fragments.length > 0 || stated === null ? spanOf(samples) : stated,
+      durationS,
       ...(video === undefined ? { width: null, height: null } : sizeOf(video)),
     };
   } finally {
@@ -64,29 +69,28 @@ interface SampleSource {
   size: number;
 }
 
-/** Yields the samples in the index, then those in the fragments; their offsets are meaningless. */
-function* samplesOf(
+/**
+ * Returns the seconds from the first presentation time to the last end, of the samples in the index and in
+ * the fragments; `null` without samples.
+ */
+function* measureSpan(
   fd: number,
   { bytes, tracks, fragments, size }: SampleSource,
-): Generator<IndexedSample> {
+): Generator<undefined, number | null> {
+  let [start, end] = [Infinity, -Infinity];
+  const add = ({ track, pts, duration }: IndexedSample): void => {
+    start = Math.min(start, secondsOf(track, pts));
+    end = Math.max(end, secondsOf(track, pts + duration));
+  };
   const budget = createBudget(size, maxSamples);
-  yield* readSampleTables(bytes, tracks, budget);
+  for (const sample of readSampleTables(bytes, tracks, budget)) add(sample);
   const nextDts = new Map<InitTrack, number>();
   for (const fragment of fragments) {
     const moof = readBox(fd, fragment);
     const [box] = boxesIn(viewOf(moof), 0, moof.length);
-    for (const { samples } of readFragmentRuns(moof, box!, { tracks, nextDts, budget }).runs) {
-      yield* samples;
-    }
-  }
-}
-
-/** Returns the seconds from the first presentation time to the last end; `null` without samples. */
-function spanOf(samples: Iterable<IndexedSample>): number | null {
-  let [start, end] = [Infinity, -Infinity];
-  for (const { track, pts, duration } of samples) {
-    start = Math.min(start, secondsOf(track, pts));
-    end = Math.max(end, secondsOf(track, pts + duration));
+    const { runs } = readFragmentRuns(moof, box!, { tracks, nextDts, budget });
+    for (const { samples } of runs) for (const sample of samples) add(sample);
+    yield;
   }
   return end > start ? end - start : null;
 }

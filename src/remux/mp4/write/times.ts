@@ -6,7 +6,7 @@ import type { Sample } from "../../samples.ts";
 export interface TimesIndex {
   /** Counts and decode durations in turn (`stts`). */
   durations: Uint32Array;
-  /** Counts and composition offsets in turn (`ctts`); the least offset is 0. */
+  /** Counts and composition offsets in turn (`ctts`), none of them negative. */
   compositions: Uint32Array;
   /** Sum of the decode durations. */
   mediaTicks: number;
@@ -42,8 +42,11 @@ export interface TrackTimes {
   index(): TimesIndex;
 }
 
-/** A sample lasts until the next is decoded; the last has its own duration, or that of the one before. */
-export function createTrackTimes(timescale: number): TrackTimes {
+/**
+ * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
+ * terms of them; else the least becomes 0. A sample lasts until the next is decoded; the last has its own duration, or that of the one before.
+ */
+export function createTrackTimes(timescale: number, keepsOffsets = false): TrackTimes {
   const durations = createRunLengths();
   const compositions = createRunLengths();
   let first: number | undefined;
@@ -106,15 +109,16 @@ export function createTrackTimes(timescale: number): TrackTimes {
     index() {
       const ended = [...runs.slice(0, -1), { ...run, endTicks: endAfter(lastStep()) }];
       const shown = ended.filter(({ startTicks }) => startTicks < Infinity);
+      const base = keepsOffsets ? Math.min(0, leastComposition) : leastComposition;
       return {
         durations: durations.pairs(lastStep()),
-        compositions: aboveLeast(compositions.pairs(), leastComposition),
+        compositions: aboveLeast(compositions.pairs(), base),
         mediaTicks: last.dts - first! + lastStep(),
         startTicks: Math.min(...shown.map(({ startTicks }) => startTicks)),
         endTicks: Math.max(...shown.map(({ endTicks }) => endTicks)),
         runs: hasHidden ? shown : null,
         firstTicks: first!,
-        zeroTicks: -first! - leastComposition,
+        zeroTicks: -first! - base,
       };
     },
   };

@@ -44,7 +44,7 @@ export function createTrackWriter(
   append: (chunk: Uint8Array) => number,
 ): TrackWriter {
   const entries = createSampleEntries();
-  const times = createTrackTimes(first.timescale);
+  const times = createTrackTimes(first.timescale, first.edits !== undefined);
   const sizes = createNumberList();
   const syncs = createNumberList();
   const chunks: number[] = [];

@@ -1,0 +1,108 @@
+import { readFileStart } from "../file-start.ts";
+import { openLocalInput } from "../local-input.ts";
+
+const headBytes = 64 << 10;
+const maxTracks = 16;
+
+/** Returns containers and codecs of the files for a message: "FLV with Sorenson H.263 and MP3". */
+export async function describeMedia(paths: readonly (string | null)[]): Promise<string> {
+  const files = paths.filter((path) => path !== null);
+  const named = await Promise.all(files.map((path) => describeFile(path)));
+  return named.join(", together with ");
+}
+
+async function describeFile(path: string): Promise<string> {
+  const head = readFileStart(path, Buffer.alloc(headBytes));
+  const text = head.toString("latin1");
+  if (text.startsWith("FLV")) return nameMedia("FLV", flvCodecs(head));
+  if (/^RIFF.{4}AVI /s.test(text)) return nameMedia("AVI", aviCodecs(head));
+  if (text.startsWith("\x30\x26\xb2\x75")) return "WMV (ASF)";
+  if (/^\0\0\x01[\xba\xb3]/.test(text)) return "an MPEG program stream";
+  try {
+    using file = openLocalInput(path);
+    const tracks = (await file.input.getTracks()).slice(0, maxTracks);
+    const codecs = await Promise.all(
+      tracks.map(async (track) => {
+        const [known, stated] = [await track.getCodec(), await track.getInternalCodecId()];
+        return known ?? (typeof stated === "string" ? printable(stated) : "an unknown codec");
+      }),
+    );
+    return nameMedia((await file.input.getFormat()).name, codecs);
+  } catch {
+    // What cannot be read at all has no names; the error itself is the cause of the message's error.
+    return "a file of an unknown container";
+  }
+}
+
+function nameMedia(container: string, codecs: readonly string[]): string {
+  const names = [...new Set(codecs)];
+  return names.length === 0 ? container : `${container} with ${names.join(" and ")}`;
+}
+
+const flvVideo = new Map([
+  [2, "Sorenson H.263"],
+  [3, "Screen Video"],
+  [4, "VP6"],
+  [5, "VP6 with alpha"],
+  [6, "Screen Video 2"],
+  [7, "H.264"],
+  [12, "HEVC"],
+]);
+const flvAudio = new Map([
+  [0, "PCM"],
+  [1, "ADPCM"],
+  [2, "MP3"],
+  [3, "PCM"],
+  [4, "Nellymoser"],
+  [5, "Nellymoser"],
+  [6, "Nellymoser"],
+  [7, "G.711"],
+  [8, "G.711"],
+  [10, "AAC"],
+  [11, "Speex"],
+  [14, "MP3"],
+]);
+
+/** Reads the codecs of the first tags (Adobe Flash Video File Format Specification 10.1, annex E). */
+function flvCodecs(head: Buffer): string[] {
+  let video: string | undefined;
+  let audio: string | undefined;
+  for (let at = 13; at + 12 <= head.length; at += 15 + head.readUIntBE(at + 1, 3)) {
+    const type = head.readUInt8(at);
+    const first = head.readUInt8(at + 11);
+    if (type === 9) video ??= flvVideo.get(first & 15);
+    if (type === 8) audio ??= flvAudio.get(first >> 4);
+  }
+  return [video, audio].filter((name) => name !== undefined);
+}
+
+const waveFormats = new Map([
+  [0x0001, "PCM"],
+  [0x0002, "ADPCM"],
+  [0x0011, "ADPCM"],
+  [0x0050, "MP2"],
+  [0x0055, "MP3"],
+  [0x00ff, "AAC"],
+  [0x0161, "WMA"],
+  [0x2000, "AC-3"],
+  [0x2001, "DTS"],
+]);
+
+/** Reads the stream formats in the headers (`strf` after `strh`). */
+function aviCodecs(head: Buffer): string[] {
+  const codecs: string[] = [];
+  for (let at = head.indexOf("strh"); at >= 0; at = head.indexOf("strh", at + 4)) {
+    const type = head.toString("latin1", at + 8, at + 12);
+    const format = head.indexOf("strf", at);
+    if (format < 0 || format + 28 > head.length || codecs.length >= maxTracks) break;
+    if (type === "vids") codecs.push(printable(head.toString("latin1", format + 24, format + 28)));
+    const tag = head.readUInt16LE(format + 8);
+    if (type === "auds") codecs.push(waveFormats.get(tag) ?? `audio format 0x${tag.toString(16)}`);
+  }
+  return codecs;
+}
+
+/** Names come from the file. */
+function printable(name: string): string {
+  return name.replaceAll(/[^\w./-]/g, "?").slice(0, 40);
+}

@@ -1,0 +1,227 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as joinPath } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { describeMedia } from "../../src/engines/native/inspect/describe.ts";
+import { inspectFile } from "../../src/engines/native/inspect.ts";
+import { ascii, box, u16 } from "../../src/remux/mp4/boxes.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import type { TrackFormat } from "../../src/remux/samples.ts";
+import { join, readMedium, readRendition } from "../media/rendition.ts";
+import { fillPattern, videoFormat } from "../remux/mp4-samples.ts";
+
+const folder = mkdtempSync(joinPath(tmpdir(), "unreel-inspect-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const path = joinPath(folder, "file");
+
+const inspect = (body: Uint8Array, isSizeStated = true) => {
+  writeFileSync(path, body);
+  return inspectFile(path, { isSizeStated });
+};
+
+/** An `avc1` of this size with further boxes. */
+function entryOf(width: number, height: number, ...boxes: Uint8Array[]): Uint8Array {
+  const head = Buffer.from(videoFormat.sampleEntry.subarray(8));
+  head.writeUInt16BE(width, 24);
+  head.writeUInt16BE(height, 26);
+  return box("avc1", head, ...boxes);
+}
+
+function writeMp4(...entries: Uint8Array[]): void {
+  const writer = openMp4Writer({ path, expectedS: 1 });
+  const formats = entries.map((sampleEntry): TrackFormat => ({ ...videoFormat, sampleEntry }));
+  const track = writer.setFormat(formats[0]!);
+  for (const [i, format] of formats.entries()) {
+    writer.setFormat(format, track);
+    const times = { dts: i * 25_000, pts: i * 25_000, duration: 25_000 };
+    writer.write(track, { data: fillPattern(20, i), ...times, isSync: true });
+  }
+  writer.finish();
+}
+
+describe("an MP4 file", () => {
+  it("is read whatever the boxes of its decoders are", async () => {
+    writeMp4(entryOf(64, 36, box("avcC", u16(0xffff)), box("colr", ascii("nclx"), u16(1, 1, 1))));
+    const info = { ext: "mp4", mime_type: "video/mp4", duration: 1, width: 64, height: 36 };
+    expect(await inspectFile(path)).toEqual(info);
+  });
+
+  it("has the size of its first sample entry, in square pixels", async () => {
+    const wide = box("pasp", Buffer.from([0, 0, 0, 4, 0, 0, 0, 3]));
+    writeMp4(entryOf(48, 36, wide), entryOf(640, 360));
+    expect(await inspectFile(path)).toMatchObject({ width: 64, height: 36, duration: 2 });
+  });
+
+  it("has the duration of its fragments, wherever their times start", async () => {
+    const { duration } = await inspect(join(readRendition("muxed.m4s")));
+    expect(duration).toBeGreaterThan(5.9);
+    expect(duration).toBeLessThan(6.1);
+  });
+
+  it("is refused if it is encrypted", async () => {
+    const error = { code: "drm_protected" };
+    await expect(inspect(readMedium("locked.m4s"))).rejects.toMatchObject(error);
+  });
+});
+
+describe("a transport stream", () => {
+  it("lasts from its first presentation time to the end of the last, after hours too", async () => {
+    const stream = join(readRendition("high.m2t"));
+    const info = { ext: "ts", mime_type: "video/mp2t", width: 160, height: 90 };
+    const early = await inspect(stream);
+    expect(early).toMatchObject(info);
+    expect(Math.abs((early.duration ?? 0) - 6)).toBeLessThan(0.1);
+    const late = await inspect(delay(stream, 36_000));
+    expect(late.duration).toBeCloseTo(early.duration ?? 0, 3);
+    const wrapped = await inspect(delay(stream, 2 ** 33 / 90_000 - 3));
+    expect(wrapped.duration).toBeCloseTo(early.duration ?? 0, 3);
+  });
+
+  it("is kept whatever its codecs are", async () => {
+    // The stream types of H.264 and AAC in the program map become MPEG-2 video and AAC in LATM.
+    const stream = join(readRendition("high.m2t"));
+    for (let at = 0; at < stream.length; at += 188) {
+      const map = stream.subarray(at, at + 188);
+      if (map[5] !== 0x02 || (map[1]! & 0x40) === 0) continue;
+      map[map.indexOf(0x1b, 12)] = 0x02;
+    }
+    expect(await inspect(stream)).toMatchObject({ ext: "ts", width: null });
+  });
+
+  it("without audio and video is refused", async () => {
+    const packet = Buffer.alloc(188, 0xff);
+    packet.set([0x47, 0x1f, 0xff, 0x10]);
+    const stream = Buffer.concat(Array.from({ length: 100 }, () => packet));
+    const error = {
+      code: "upstream_invalid",
+      message: expect.stringContaining("no audio or video"),
+    };
+    await expect(inspect(stream)).rejects.toMatchObject(error);
+  });
+});
+
+describe("audio in frames", () => {
+  const id3 = Buffer.from("ID3\x04\0\0\0\0\0\x05hello", "latin1");
+  const ac3Frame = Buffer.alloc(256);
+  // 48 kHz, 64 kbit/s, bsid 8, stereo: 1536 samples in 256 bytes.
+  ac3Frame.set([0x0b, 0x77, 0, 0, 0x08, 0x40, 0x40]);
+  const ac3 = Buffer.concat(Array.from({ length: 25 }, () => ac3Frame));
+  const aac = readMedium("tone.aac");
+
+  it("is read to its end: AC-3", async () => {
+    const info = { ext: "ac3", mime_type: "audio/ac3", duration: 0.8, width: null, height: null };
+    expect(await inspect(ac3)).toEqual(info);
+    expect(await inspect(Buffer.concat([id3, ac3]))).toEqual(info);
+  });
+
+  it("is read to its end: AAC, with tags before, between and after the frames", async () => {
+    const { duration, ...kind } = await inspect(aac);
+    expect(kind).toMatchObject({ ext: "aac", mime_type: "audio/aac" });
+    expect(Math.abs((duration ?? 0) - 6)).toBeLessThan(0.1);
+    const end = Buffer.alloc(128, "TAG");
+    const tagged = Buffer.concat([id3, id3, aac, id3, aac, end]);
+    expect((await inspect(tagged)).duration).toBeCloseTo(2 * (duration ?? 0), 6);
+  });
+
+  it("whose last frame is cut off was truncated, unless the server stated this size", async () => {
+    const truncated = { code: "upstream_unreachable" };
+    for (const cut of [ac3.subarray(0, -100), ac3.subarray(0, -253), aac.subarray(0, -2)]) {
+      await expect(inspect(cut, false)).rejects.toMatchObject(truncated);
+      expect(await inspect(cut, true)).toMatchObject({ width: null });
+    }
+  });
+
+  it("with more garbage than frames is refused", async () => {
+    const noise = Buffer.concat([ac3, Buffer.alloc(100_000, 0x5a), ac3]);
+    await expect(inspect(noise)).rejects.toMatchObject({ code: "upstream_invalid" });
+  });
+});
+
+describe("audio of other codecs is kept:", () => {
+  it("ADPCM in WAVE", async () => {
+    const format = Buffer.alloc(20);
+    format.writeUInt16LE(0x11, 0);
+    format.writeUInt16LE(1, 2);
+    format.writeUInt32LE(8000, 4);
+    format.writeUInt32LE(4055, 8);
+    const wave = riff("WAVE", chunk("fmt ", format), chunk("data", Buffer.alloc(8110)));
+    const info = { ext: "wav", mime_type: "audio/wav", duration: 2 };
+    expect(await inspect(wave)).toMatchObject(info);
+    const fact = chunk("fact", Buffer.from([0x80, 0x3e, 0, 0]));
+    const counted = riff("WAVE", chunk("fmt ", format), fact, chunk("data", Buffer.alloc(9000)));
+    expect(await inspect(counted)).toMatchObject(info);
+  });
+
+  it("FLAC in Ogg", async () => {
+    const packet = Buffer.alloc(51);
+    packet.write("\x7fFLAC\x01\0\0\0fLaC\0\0\0\x22", "latin1");
+    packet.writeUIntBE(48_000 * 16, 27, 3);
+    const ogg = Buffer.concat([page(0n, packet), page(96_000n, Buffer.alloc(100))]);
+    const info = { ext: "ogg", mime_type: "audio/ogg", duration: 2 };
+    expect(await inspect(ogg)).toMatchObject(info);
+  });
+});
+
+describe("a message names what cannot be written:", () => {
+  it("FLV and its codecs", async () => {
+    const tag = (type: number, first: number) =>
+      Buffer.concat([Buffer.from([type, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, first]), Buffer.alloc(4)]);
+    const head = Buffer.from("FLV\x01\x05\0\0\0\x09\0\0\0\0", "latin1");
+    writeFileSync(path, Buffer.concat([head, tag(9, 0x12), tag(8, 0x2f)]));
+    expect(await describeMedia([path])).toBe("FLV with Sorenson H.263 and MP3");
+  });
+
+  it("AVI and its codecs", async () => {
+    const video = chunk("strh", Buffer.alloc(56, "vidsXVID"));
+    const size = Buffer.alloc(40);
+    size.write("XVID", 16);
+    const audio = chunk("strh", Buffer.alloc(56, "auds\0\0\0\0"));
+    const body = [video, chunk("strf", size), audio, chunk("strf", Buffer.from([0x55, 0]))];
+    writeFileSync(path, riff("AVI ", ...body, Buffer.alloc(64)));
+    expect(await describeMedia([path])).toBe("AVI with XVID and MP3");
+  });
+});
+
+function chunk(id: string, body: Buffer): Buffer {
+  const head = Buffer.alloc(8);
+  head.write(id);
+  head.writeUInt32LE(body.length, 4);
+  return Buffer.concat([head, body]);
+}
+
+function riff(type: string, ...chunks: Buffer[]): Buffer {
+  return chunk("RIFF", Buffer.concat([Buffer.from(type), ...chunks]));
+}
+
+/** An Ogg page (RFC 3533 §6) with one packet of less than 255 bytes. */
+function page(granule: bigint, packet: Buffer): Buffer {
+  const head = Buffer.alloc(28);
+  head.write("OggS");
+  head.writeBigInt64LE(granule, 6);
+  head.writeUInt32LE(7, 14);
+  head.set([1, packet.length], 26);
+  return Buffer.concat([head, packet]);
+}
+
+/** Returns the transport stream with all its presentation and decode times later. */
+function delay(stream: Buffer, seconds: number): Buffer {
+  const moved = Buffer.from(stream);
+  for (let at = 0; at < moved.length; at += 188) {
+    if ((moved[at + 1]! & 0x40) === 0) continue;
+    const body = at + 4 + (moved[at + 3]! & 0x20 ? 1 + moved[at + 4]! : 0);
+    if (moved.readUIntBE(body, 3) !== 1) continue;
+    const flags = moved[body + 7]!;
+    if (flags & 0x80) moveStamp(moved, body + 9, seconds);
+    if (flags & 0x40) moveStamp(moved, body + 14, seconds);
+  }
+  return moved;
+}
+
+function moveStamp(bytes: Buffer, at: number, seconds: number): void {
+  const high = (bytes[at]! >> 1) & 7;
+  const low = (bytes.readUInt16BE(at + 1) >> 1) * 2 ** 15 + (bytes.readUInt16BE(at + 3) >> 1);
+  const stamp = (high * 2 ** 30 + low + Math.round(seconds * 90_000)) % 2 ** 33;
+  bytes[at] = (bytes[at]! & 0xf1) | (Math.floor(stamp / 2 ** 30) << 1);
+  bytes.writeUInt16BE(((Math.floor(stamp / 2 ** 15) % 2 ** 15) << 1) | 1, at + 1);
+  bytes.writeUInt16BE(((stamp % 2 ** 15) << 1) | 1, at + 3);
+}

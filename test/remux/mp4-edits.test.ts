@@ -1,0 +1,165 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { u32 } from "../../src/remux/mp4/boxes.ts";
+import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
+import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
+import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
+import { createTimelines } from "../../src/remux/timelines.ts";
+import {
+  audioInput,
+  factsOf,
+  ffmpeg,
+  missing,
+  openFolder,
+  remux,
+  start,
+  videoInput,
+} from "./mp4-media.ts";
+import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
+
+const folder = openFolder();
+afterAll(folder.remove);
+const path = folder.path("a.mp4");
+
+/** 25 frames a second. */
+const frameAt = (number: number): Sample => ({
+  data: fillPattern(20, number),
+  dts: number * 1000,
+  pts: number * 1000,
+  duration: 1000,
+  isSync: true,
+});
+
+/** Writes four seconds of video in these formats, one after the other. */
+function write(formats: readonly TrackFormat[], delay = 0) {
+  const writer = openMp4Writer({ path, expectedS: 4 });
+  const track = writer.setFormat(formats[0]!);
+  for (let i = 0; i < 100; i++) {
+    writer.setFormat(formats[Math.floor((i * formats.length) / 100)]!, track);
+    writer.write(track, { ...frameAt(i), pts: i * 1000 + delay });
+  }
+  return writer.finish();
+}
+
+/** Returns the formats that a demuxer reads from the file. */
+function formatsIn(file: string): TrackFormat[] {
+  const formats: TrackFormat[] = [];
+  const sink = { setFormat: (format: TrackFormat) => formats.push(format) - 1, write: () => {} };
+  const options = { sink, timelines: createTimelines(), kinds: ["video", "audio"] as const };
+  const demuxer = createMp4Demuxer(options);
+  for (const _ of demuxer.readFile(file, start));
+  return formats;
+}
+
+function summaryOf(file: string) {
+  const steps = readMp4Summary(file);
+  for (let next = steps.next(); ; next = steps.next()) if (next.done === true) return next.value;
+}
+
+const edit = (mediaTicks: number, durationTicks: number, emptyTicks = 0): Edit => ({
+  mediaTicks,
+  durationTicks,
+  emptyTicks,
+});
+
+describe("the edit list of a track", () => {
+  it("is kept: a cut start, a cut end, and what lies between two parts", () => {
+    const edits = [edit(10_000, 25_000), edit(50_000, 20_000, 5_000)];
+    const file = write([{ ...videoFormat, edits }]);
+    expect(file.durationS).toBe(2);
+    expect(summaryOf(path)).toMatchObject({ durationS: 2 });
+    expect(formatsIn(path)[0]?.edits).toEqual(edits);
+    const again = folder.path("again.mp4");
+    remux([{ segments: [path] }], again);
+    expect(formatsIn(again)[0]?.edits).toEqual(edits);
+  });
+
+  it("is kept together with the composition offsets that it counts with", () => {
+    const edits = [edit(12_500, 25_000), edit(50_500, 20_000)];
+    write([{ ...videoFormat, edits }], 2_000);
+    expect(formatsIn(path)[0]?.edits).toEqual(edits);
+  });
+
+  it("is not written if it leaves out nothing", () => {
+    write([{ ...videoFormat, edits: [edit(0, 200_000)] }]);
+    expect(indexOf(path).includes("elst")).toBe(false);
+  });
+
+  it("cuts only the start of a track that continues in another format", () => {
+    const second = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry) };
+    second.sampleEntry[40] = 1;
+    const file = write([{ ...videoFormat, edits: [edit(10_000, 25_000)] }, second]);
+    expect(file.durationS).toBe(3.6);
+  });
+
+  it("moves nothing: audio stays where it is relative to the cut video", () => {
+    const writer = openMp4Writer({ path, expectedS: 4 });
+    const video = writer.setFormat({ ...videoFormat, edits: [edit(10_000, Infinity)] });
+    const audio = writer.setFormat({ ...audioFormat, edits: [edit(1024, Infinity)] });
+    // Presentation times are those after the edit.
+    for (let i = 0; i < 50; i++) {
+      writer.write(video, { ...frameAt(i), dts: (i - 10) * 1000, pts: (i - 10) * 1000 });
+    }
+    for (let i = 0; i < 80; i++) {
+      const dts = (i - 1) * 1024;
+      writer.write(audio, { ...frameAt(i), dts, pts: dts, duration: 1024 });
+    }
+    writer.finish();
+    const [first, second] = formatsIn(path);
+    expect(first?.edits).toMatchObject([{ mediaTicks: 10_000, emptyTicks: 0 }]);
+    expect(second?.edits).toMatchObject([{ mediaTicks: 1024, emptyTicks: 0 }]);
+  });
+
+  it("with more entries than a file needs is refused", () => {
+    write([{ ...videoFormat, edits: [edit(10_000, 25_000)] }]);
+    const bytes = readFileSync(path);
+    bytes.set(u32(70_000), bytes.indexOf("elst") + 8);
+    writeFileSync(path, bytes);
+    const error = { code: "upstream_invalid", message: expect.stringContaining("70000 edits") };
+    expect(() => formatsIn(path)).toThrow(expect.objectContaining(error));
+  });
+
+  it.skipIf(missing("libx264", "aac"))(
+    "shows the frames that ffmpeg shows of the source",
+    async () => {
+      const [whole, cut, target] = ["whole.mp4", "cut.mp4", "target.mp4"].map(folder.path) as [
+        string,
+        string,
+        string,
+      ];
+      const codecs = "-c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac";
+      ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${whole}`);
+      ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${cut}`);
+      remux([{ segments: [cut] }], target);
+      const [expected, actual] = await Promise.all([factsOf(cut), factsOf(target)]);
+      expect(actual.videoMd5).toBe(expected.videoMd5);
+      expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.002);
+      const heard = (file: string) => ffmpeg(`-i ${file} -map a -f md5 -`);
+      expect(heard(target)).toBe(heard(cut));
+    },
+  );
+});
+
+describe("the matrix of a track", () => {
+  const turned = [0, 0x10000, 0, -0x10000, 0, 0, 36 << 16, 0, 0x40000000];
+
+  it("is kept, and its quarter turn exchanges width and height", () => {
+    write([{ ...videoFormat, matrix: turned }]);
+    expect(summaryOf(path)).toMatchObject({ width: 36, height: 64 });
+    const again = folder.path("again.mp4");
+    remux([{ segments: [path] }], again);
+    expect(formatsIn(again)[0]?.matrix).toEqual(turned);
+  });
+
+  it("is applied before that of the movie", () => {
+    write([{ ...videoFormat, matrix: [-0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000] }]);
+    const bytes = readFileSync(path);
+    const movie = bytes.indexOf("mvhd") + 4 + 36;
+    bytes.set(u32(...turned), movie);
+    writeFileSync(path, bytes);
+    const [format] = formatsIn(path);
+    const expected = [0, -0x10000, 0, -0x10000, 0, 0, 36 << 16, 0, 0x40000000];
+    expect(format?.matrix?.map((value) => value + 0)).toEqual(expected);
+  });
+});
