@@ -64,7 +64,8 @@ export function isMuxable(a: Format, b: Format): boolean {
   return isWebm(a) === isWebm(b);
 }
 
-function isWebm({ ext, mime_type }: Format): boolean {
+/** Whether its container is WebM, by its extension or media type. */
+export function isWebm({ ext, mime_type }: Pick<Format, "ext" | "mime_type">): boolean {
   return ext === "webm" || ext === "weba" || mime_type?.endsWith("/webm") === true;
 }
 

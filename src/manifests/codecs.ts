@@ -33,6 +33,33 @@ export function splitCodecs(list: string | undefined): Codecs {
   return found;
 }
 
+/**
+ * Returns the name that all codes of one codec share (`avc1` and `avc3` → `avc`); `null` for an unknown codec.
+ */
+export function codecFamily(codec: string | null): string | null {
+  if (codec === null) return null;
+  const [name = "", type = ""] = codec.toLowerCase().split(".");
+  // Object types (ISO/IEC 14496-1 §7.2.6.6) of MPEG audio; the others are kinds of AAC.
+  if (name === "mp4a" && (type === "69" || type === "6b")) return "mp3";
+  return families.get(name) ?? name;
+}
+
+const families: ReadonlyMap<string, string> = new Map(
+  [
+    "avc avc1 avc3 dva1 dvav h264",
+    "hevc hvc1 hev1 dvh1 dvhe h265",
+    "vvc vvc1 vvi1",
+    "vp8 vp08",
+    "vp9 vp09",
+    "av1 av01 dav1",
+    "ac3 ac-3",
+    "eac3 ec-3",
+  ].flatMap((line) => {
+    const [family = "", ...names] = line.split(" ");
+    return names.map((name) => [name, family] as const);
+  }),
+);
+
 const videoCodecs: ReadonlySet<string> = new Set(
   (
     "avc1 avc2 avc3 avc4 hvc1 hvc2 hev1 hev2 lhv1 lhe1 vvc1 vvi1 evc1 dva1 dvav dvh1 dvhe dvc1 dvi1 " +

@@ -8,57 +8,50 @@ import {
   textExtensions,
   representationsOf,
 } from "./dash-representations.ts";
+import { type Candidate, comparePeriods, type Joined } from "./dash-counterparts.ts";
+import { timePeriods } from "./dash-periods.ts";
 import type { MpdElement } from "./dash-xml.ts";
 import { createFormatIds } from "./format-ids.ts";
 import { type Manifest, maxFormats } from "./manifest.ts";
 import { createSubtitles } from "./subtitles.ts";
 
-/** A format and its Representations, one per Period, in order. */
+/** A format and the Representations that it has through the Periods. */
 export interface DashFormat {
   format: Format;
-  representations: DashRepresentation[];
+  join(): Joined;
 }
 
-/** Lists the formats and subtitles of an MPD fetched from `url`. */
+/**
+ * Lists the formats and subtitles of an MPD fetched from `url`: what belongs together in several Periods is
+ * one format. Leaves out layers that only another Representation makes decodable.
+ */
 export function* listDashFormats(
   mpd: MpdElement,
   url: URL,
 ): Steps<{ listed: DashFormat[]; subtitles: Manifest["subtitles"] }> {
   const formatId = createFormatIds("-");
   const subtitles = createSubtitles();
-  const listed: DashFormat[] = [];
-  const continuedBy = createPeriodMerge();
+  const candidates: Record<"video" | "audio", Candidate[]> = { video: [], audio: [] };
   for (const representation of representationsOf(mpd, url)) {
     yield;
-    const { kind, id, language, period } = representation;
+    const { kind, language, isLayer } = representation;
     if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
     if (kind !== "video" && kind !== "audio") continue;
-    const format = formatOf(representation, url);
-    const representations = continuedBy(format, period);
-    representations.push(representation);
-    if (representations.length > 1 || listed.length >= maxFormats) continue;
-    format.format_id = formatId(`dash-${id ?? Math.floor(format.tbr ?? listed.length)}`);
-    listed.push({ format, representations });
+    if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
+  }
+  const durations = timePeriods(mpd).map(({ durationS }) => durationS);
+  const found: (DashFormat & Candidate)[] = [];
+  for (const ofKind of [candidates.video, candidates.audio]) {
+    const { listed, join } = yield* comparePeriods(ofKind, durations);
+    found.push(...listed.map((candidate) => ({ ...candidate, join: () => join(candidate) })));
+  }
+  const listed = found
+    .toSorted((a, b) => a.representation.place - b.representation.place)
+    .slice(0, maxFormats);
+  for (const [index, { format, representation }] of listed.entries()) {
+    format.format_id = formatId(`dash-${representation.id ?? Math.floor(format.tbr ?? index)}`);
   }
   return { listed, subtitles: subtitles.record() };
-}
-
-/**
- * Returns a function that finds the Representations that a format continues, empty for a new format: the
- * nth of several identical formats in a Period continues the nth of the Period before.
- */
-function createPeriodMerge(): (format: Format, period: number) => DashRepresentation[] {
-  const counts = new Map<string, number>();
-  const known = new Map<string, DashRepresentation[]>();
-  return (format, period) => {
-    // With more than one Period every format has the MPD's URL.
-    const key = JSON.stringify({ ...format, url: "", manifest_url: "" });
-    const nth = counts.get(`${period} ${key}`) ?? 0;
-    counts.set(`${period} ${key}`, nth + 1);
-    const representations = known.get(`${nth} ${key}`) ?? [];
-    known.set(`${nth} ${key}`, representations);
-    return representations;
-  };
 }
 
 /** Leaves `format_id` empty: it does not count when formats are compared. */

@@ -13,6 +13,8 @@ export interface DashRepresentation {
   chain: Chain;
   /** Index of its Period. */
   period: number;
+  /** Its index in the MPD. */
+  place: number;
   kind: "video" | "audio" | "text" | null;
   id: string | null;
   codecs: Codecs;
@@ -21,6 +23,8 @@ export interface DashRepresentation {
   /** URL, if it is one file; `null`: it is segmented. */
   file: URL | null;
   has_drm: boolean;
+  /** It cannot be decoded without another Representation. */
+  isLayer: boolean;
   label: string | null;
   /** Returns the attribute of the Representation or of its nearest ancestor that has it. */
   attribute: (name: string) => string | undefined;
@@ -29,14 +33,16 @@ export interface DashRepresentation {
 /** Yields the Representations of an MPD fetched from `url`, except files whose URL is not http(s). */
 export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRepresentation> {
   const mpdBase = resolve(mpd, url);
+  let place = 0;
   for (const [index, period] of mpd.children.entries()) {
     const periodBase = resolve(period, mpdBase);
     for (const set of period.children) {
       const setBase = resolve(set, periodBase);
       for (const representation of set.children) {
         const base = resolve(representation, setBase);
-        const found = representationOf([representation, set, period, mpd], index, base);
-        if (found !== null) yield found;
+        const found = representationOf([representation, set, period, mpd], base);
+        if (found !== null) yield { ...found, period: index, place };
+        place += 1;
       }
     }
   }
@@ -45,9 +51,8 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
 /** `base`: `null` if a BaseURL is not http(s). */
 function representationOf(
   chain: Chain,
-  period: number,
   base: URL | null,
-): DashRepresentation | null {
+): Omit<DashRepresentation, "period" | "place"> | null {
   const [representation, set, , mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
@@ -59,7 +64,6 @@ function representationOf(
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   return {
     chain,
-    period,
     kind: kindOf(attribute("contentType"), mime_type, codecs),
     id: representation.attributes.get("id") ?? null,
     codecs,
@@ -67,9 +71,18 @@ function representationOf(
     language: languageTag(attribute("lang")),
     file: isFile ? base : null,
     has_drm: chain.some((element) => element.isProtected),
+    isLayer: isLayer(representation, attribute("codecs")),
     label: parseLine(set.label) ?? parseLine(attribute("label")),
     attribute,
   };
+}
+
+/** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */
+const layerCodecs = /^\s*(?:lvc1|svc[12]|mvc[1-4]|mvd[1-4]|lhv1|lhe1)\b/i;
+
+/** It depends on other Representations (ISO/IEC 23009-1 §5.3.5), or on another stream by its codec. */
+function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolean {
+  return (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
 }
 
 /** A SegmentBase describes one file. */

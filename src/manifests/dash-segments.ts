@@ -8,7 +8,7 @@ import type { Chain, DashRepresentation } from "./dash-representations.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
 import { createSegmentCollector } from "./segment-collector.ts";
-import type { InitSection, Segment } from "./segments.ts";
+import type { ComputedPlace, InitSection, Segment, TimeSpan } from "./segments.ts";
 
 /**
  * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one
@@ -23,14 +23,34 @@ export function segmentsOf(
   url: URL,
 ): Segment[] {
   const { segments, add } = createSegmentCollector(url);
+  const spans = spansOf(periods);
   for (const representation of representations) {
     const { period } = representation;
     const times = periods[period] ?? { startS: null, durationS: null };
     for (const segment of segmentsInPeriod(representation, times, url)) {
-      add({ ...segment, sequence: segments.length, timeline: period });
+      const span = spans[period];
+      add({ ...(span && { span }), ...segment, sequence: segments.length, timeline: period });
     }
   }
   return segments;
+}
+
+/**
+ * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
+ * not at its end: nothing else is presented there, and stated durations are often a little too short.
+ */
+function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
+  if (periods.length === 1) return [];
+  return periods.map(({ startS, durationS }, index) => {
+    if (startS === null) return undefined;
+    const next = periods[index + 1];
+    const statedEndS = durationS === null ? Infinity : startS + durationS;
+    const endS = Math.min(statedEndS, next?.startS ?? Infinity);
+    return {
+      startS: index === 0 ? Number.NEGATIVE_INFINITY : startS,
+      endS: next === undefined ? Infinity : endS,
+    };
+  });
 }
 
 type PeriodSegment = Omit<Segment, "sequence" | "timeline">;
@@ -59,19 +79,19 @@ function* segmentsInPeriod(
       const { href } = media === "" ? base : resolveSegmentUrl(media, base, url);
       yield { ...common, ...listed, url: href, init };
     }
-  } else yield* templateSegments(representation, { addressing, base, durationS, common }, url);
+  } else yield* templateSegments(representation, { addressing, base, times, common }, url);
 }
 
 interface Template {
   addressing: SegmentAddressing;
   base: URL;
-  durationS: number | null;
+  times: PeriodTimes;
   common: Pick<PeriodSegment, "key" | "offsetS">;
 }
 
 function* templateSegments(
-  { id, attribute }: DashRepresentation,
-  { addressing, base, durationS: periodS, common }: Template,
+  { id, kind, mime_type, attribute }: DashRepresentation,
+  { addressing, base, times, common }: Template,
   url: URL,
 ): Generator<PeriodSegment> {
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
@@ -90,9 +110,29 @@ function* templateSegments(
           range: null,
           key: null,
         };
-  for (const { durationS, ...numbers } of timeSegments(addressing, periodS, url)) {
-    yield { ...common, url: mediaUrl(numbers), range: null, init, durationS };
+  const computed = computedPlace(addressing, times);
+  let last: SegmentNumbers | null = null;
+  for (const timed of timeSegments(addressing, times.durationS, url)) {
+    const { durationS, isComputed } = timed;
+    const place = isComputed === true && computed !== null && { computed };
+    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...place };
+    if (timed.isComputed === true) last = timed;
   }
+  if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
+    return;
+  // Frames of sound do not end where segments of the stated length do: the last ones may be in one more.
+  const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
+  const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
+  const optional = { durationS: 0, isOptional: true, span };
+  yield { ...common, url: mediaUrl(after), range: null, init, ...optional };
+}
+
+function computedPlace(
+  { duration, timescale }: SegmentAddressing,
+  { startS, durationS }: PeriodTimes,
+): ComputedPlace | null {
+  if (startS === null || durationS === null) return null;
+  return { periodEndS: startS + durationS, segmentS: (duration ?? 0) / timescale };
 }
 
 /** One segment per SegmentURL; the last one ends with its Period. */

@@ -7,7 +7,12 @@ import { checkSegmentCount } from "./segment-collector.ts";
 /** A segment of a Period. */
 export interface TimedSegment extends SegmentNumbers {
   durationS: number;
+  /** Only the duration of the Period says that it exists, and it is one of the last. */
+  isComputed?: boolean;
 }
+
+/** How much of a Period may consist of segments that do not exist: the stated length is approximate. */
+const computedShare = 0.01;
 
 /** A rest of a Period shorter than this fraction of a segment is no segment. */
 const tolerance = 1e-3;
@@ -47,12 +52,14 @@ function* timeEvenly(
     throw invalidManifestError(url, "its segments need a Period of known duration or an endNumber");
   }
   checkSegmentCount(count, url);
+  const firstComputed = Math.min(count - 1, Math.floor(count * (1 - computedShare)));
   for (let index = 0; index < count; index += 1) {
     const leftS = periodS === null ? segmentS : periodS - index * segmentS;
     yield {
       number: startNumber + index,
       time: presentationTimeOffset + BigInt(index) * BigInt(duration),
       durationS: Math.min(segmentS, leftS),
+      ...(numbered === Infinity && index >= firstComputed && { isComputed: true }),
     };
   }
 }

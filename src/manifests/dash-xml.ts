@@ -159,7 +159,7 @@ const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
     "frameRate bandwidth lang xlink:href media initialization timescale startNumber endNumber " +
-    "presentationTimeOffset"
+    "presentationTimeOffset dependencyId"
   ).split(" "),
 );
 

@@ -17,7 +17,8 @@ export interface OpenMpd {
    *
    * @throws ServiceError `upstream_invalid` if the MPD states its segments incompletely or wrongly, lists
    * more than 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD;
-   * `drm_protected` for ContentProtection; `format_unavailable` if it lists no such format;
+   * `drm_protected` for ContentProtection; `format_unavailable` if it lists no such format, or a
+   * Period has nothing that could continue it;
    * `address_blocked` for a URL that is not http(s).
    */
   segments(formatId: string): SegmentList;
@@ -26,8 +27,8 @@ export interface OpenMpd {
 /**
  * Parses a DASH MPD (ISO/IEC 23009-1) fetched from `url`, in time linear in its length.
  *
- * Each video or audio Representation is one format; an identical one (apart from its id) in a later
- * Period continues it and is not listed again. A Representation that is one file has that file's URL and
+ * Each video or audio Representation of the Period that offers most is one format; in each other Period it
+ * continues with the most similar one. A Representation that is one file has that file's URL and
  * protocol `https`, all others the MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and
  * URLs that are not http(s) are left out.
  *
@@ -55,13 +56,18 @@ function* openMpdInSteps(text: string, url: URL): Steps<OpenMpd> {
     segments(formatId) {
       checkPresentation(mpd, url);
       const wanted = findFormat(formats, formatId);
-      const representations = listed.find(({ format }) => format === wanted)?.representations;
-      if (representations === undefined) {
+      const found = listed.find(({ format }) => format === wanted);
+      if (found === undefined) {
         throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       }
-      if (representations.some(({ has_drm }) => has_drm)) {
+      const { representations, missing } = found.join();
+      if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {
         const reason = "its keys come from a licence server (ContentProtection)";
         throw refusalError("drm_protected", url, reason);
+      }
+      if (missing !== null) {
+        const reason = `Period ${missing + 1} has nothing of the container and codecs of ${quote(formatId)}`;
+        throw refusalError("format_unavailable", url, reason);
       }
       const segments = segmentsOf(representations, timePeriods(root), url);
       if (segments.length > 0) return { segments, hasEnded: true, refreshS: 0 };

@@ -30,6 +30,29 @@ export interface Segment {
    * presentationTimeOffset). `null`: a timeline begins at the end of the one before.
    */
   offsetS: number | null;
+  /** When what it has may be presented; default: always. */
+  span?: TimeSpan;
+  /**
+   * Its number was computed from the duration of its Period, so it may not exist, if the media before it
+   * last as long as the Period.
+   */
+  computed?: ComputedPlace;
+  /** It follows the last one that the manifest states: it may have the end of its Period, or not exist. */
+  isOptional?: boolean;
+}
+
+/** Presentation times, seconds. */
+export interface TimeSpan {
+  startS: number;
+  endS: number;
+}
+
+/** Where the media end if a computed segment does not exist. */
+export interface ComputedPlace {
+  /** End of its Period in the presentation, seconds. */
+  periodEndS: number;
+  /** How long a segment is that is not the last one, seconds. */
+  segmentS: number;
 }
 
 export type InitSection = Pick<Segment, "url" | "range" | "key">;

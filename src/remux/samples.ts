@@ -48,6 +48,10 @@ export interface Sample {
   duration: number;
   /** Decoding can start here. */
   isSync: boolean;
+  /** It is only needed to decode others; default: it is presented. */
+  isHidden?: boolean;
+  /** Its media time does not follow that of the sample before, because one of them is hidden. */
+  isJump?: boolean;
 }
 
 /** Takes the samples of one or more tracks; copies or writes their data before it returns. */
@@ -87,4 +91,6 @@ export interface SegmentTiming {
   timeline: number;
   /** Seconds to add to its media times, if the manifest states it; else `null`. */
   offsetS: number | null;
+  /** When its media may be presented, presentation times in seconds; default: always. */
+  span?: { startS: number; endS: number };
 }

@@ -239,10 +239,22 @@ it("refuses a content coding, which could not be resumed", async () => {
   });
 });
 
+it("cuts a range that ends a few bytes past the end of the resource", async () => {
+  const harness = await startPartsHarness();
+  const parts = await harness.open();
+  const range = { offset: size - 1000, length: 1001 };
+  const wanted = sha256(medium.subarray(size - 1000));
+  for (const [nth, fault] of [{}, { ignoresRange: true }].entries()) {
+    harness.server.serve("/medium", medium, fault);
+    const { path } = await harness.fetch(parts, { name: `part-${nth}`, range });
+    expect(await hashOfFile(path)).toBe(wanted);
+  }
+});
+
 it("refuses a resource that is shorter than the range", async () => {
   const harness = await startPartsHarness();
   const parts = await harness.open();
-  const range = { offset: size - 10, length: 11 };
+  const range = { offset: size - 10, length: 27 };
   for (const fault of [{}, { ignoresRange: true }, { ignoresRange: true, length: "chunked" }]) {
     harness.server.serve("/medium", medium, fault as Fault);
     await expect(harness.fetch(parts, { range })).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openMpd } from "../../src/manifests/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
@@ -34,7 +34,12 @@ test("a Representation inherits addressing from its ancestors", () => {
   expect(hasEnded).toBe(true);
   expect(segments).toEqual([
     { ...common, url: `${base}period-7.m4s`, sequence: 0 },
-    { ...common, url: `${base}period-8.m4s`, sequence: 1 },
+    {
+      ...common,
+      url: `${base}period-8.m4s`,
+      sequence: 1,
+      computed: { periodEndS: 8, segmentS: 4 },
+    },
   ]);
   expect(segments[0]?.init).toBe(segments[1]?.init);
 });
@@ -114,6 +119,90 @@ test("identical Representations are distinguished by their format ids", () => {
     ["dash-b", [at("b-1.m4s"), at("b-1.m4s")]],
     ["dash-a-1", [at("a-1.m4s"), at("a-1.m4s")]],
   ]);
+});
+
+describe("in each Period a format continues with its best counterpart", () => {
+  const offer = (attributes: string, body = "") =>
+    `<AdaptationSet mimeType="video/mp4">${template}<Representation ${attributes}>${body}</Representation></AdaptationSet>`;
+  const wanted = 'id="v" height="720" bandwidth="5000" codecs="avc1.64001f" lang="en"';
+  const counterparts: readonly (readonly [string, string, string])[] = [
+    ["no protection", offer('id="x" height="360"'), offer(wanted, "<ContentProtection/>")],
+    ["the same language", offer('id="x" lang="en-GB"'), offer('id="v" height="720" lang="de"')],
+    [
+      "the nearest height",
+      offer('id="x" height="700" lang="en"'),
+      offer('id="v" height="360" lang="en"'),
+    ],
+    [
+      "the same id",
+      offer('id="v" bandwidth="1" lang="en"'),
+      offer('id="x" bandwidth="5000" lang="en"'),
+    ],
+    [
+      "the nearest bit rate",
+      offer('id="x" bandwidth="4000" lang="en"'),
+      offer('id="y" bandwidth="1" lang="en"'),
+    ],
+    ["the same codec", offer('id="x" codecs="avc3.42e01e"'), offer('id="v" codecs="hvc1.1"')],
+  ];
+  for (const [rule, best, other] of counterparts) {
+    test(`which has ${rule}`, () => {
+      const id = /id="(.)"/.exec(best)?.[1] ?? "";
+      for (const offers of [best + other, other + best]) {
+        const main = offer(wanted) + offer('id="w"') + offer('id="z"');
+        const text = mpd(`<Period duration="PT4S">${main}</Period><Period>${offers}</Period>`);
+        expect(read(text).segments.map((segment) => segment.url)).toEqual([
+          at("v-1.m4s"),
+          at(`${id}-1.m4s`),
+        ]);
+      }
+    });
+  }
+
+  test("without one, nothing is downloaded", () => {
+    const [avc, hevc] = [offer('id="v" codecs="avc1.64001f"'), offer('id="v" codecs="hvc1.1"')];
+    const text = mpd(`<Period duration="PT4S">${avc}</Period><Period>${hevc}</Period>`);
+    expect(() => read(text)).toThrow(failure("format_unavailable", /Period 2 has nothing/));
+  });
+
+  test("a Period without the kind is a gap", () => {
+    const text = mpd(
+      `<Period duration="PT4S">${offer(wanted)}</Period><Period duration="PT4S"/><Period duration="PT4S">${offer(wanted)}</Period>`,
+      "",
+    );
+    expect(read(text).segments.map(({ timeline, offsetS }) => [timeline, offsetS])).toEqual([
+      [0, 0],
+      [2, 8],
+    ]);
+  });
+});
+
+test("media of a Period end where the next Period begins", () => {
+  const set = video(template + representation);
+  const text = mpd(
+    `<Period duration="PT4S">${set}</Period><Period duration="PT4S">${set}</Period><Period start="PT7S">${set}</Period>`,
+    'mediaPresentationDuration="PT11S"',
+  );
+  expect(read(text).segments.map(({ span }) => span)).toEqual([
+    { startS: -Infinity, endS: 4 },
+    { startS: 4, endS: 7 },
+    { startS: 7, endS: Infinity },
+  ]);
+});
+
+test("only the last segments that are computed from a duration may be missing", () => {
+  const places = (attributes: string, durationS: number) => {
+    const addressing = `<SegmentTemplate media="$Number$" timescale="10" duration="40" ${attributes}/>`;
+    const text = mpd(
+      `<Period>${video(addressing + representation)}</Period>`,
+      `mediaPresentationDuration="PT${durationS}S"`,
+    );
+    return read(text).segments.map(({ computed }) => computed);
+  };
+  const computed = { periodEndS: 8.5, segmentS: 4 };
+  expect(places("", 8.5)).toEqual([undefined, undefined, computed]);
+  expect(places('endNumber="3"', 8.5)).toEqual([undefined, undefined, undefined]);
+  expect(places("", 4000).filter((place) => place !== undefined)).toHaveLength(10);
 });
 
 test("an id made unique among manifests finds the same Representation", () => {

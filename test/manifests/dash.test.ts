@@ -70,19 +70,56 @@ test("a Representation that is one file has that file's URL", () => {
   ]);
 });
 
-test("later Periods continue identical formats and add others", () => {
-  const video = (id: string, bandwidth: number) =>
-    set('mimeType="video/mp4"', `<Representation id="${id}" bandwidth="${bandwidth}"/>`);
+const video = (attributes: string, body = "") =>
+  set('mimeType="video/mp4"', `<Representation ${attributes}>${body}</Representation>`);
+
+test("what belongs together in several Periods is one format", () => {
   const { formats } = read(
-    period(video("a", 1000) + video("b", 1000)) +
-      period(video("c", 1000) + video("a", 3000)) +
-      period(video("a", 1000)),
+    period(video('id="a" bandwidth="1000" frameRate="25"') + video('id="b" bandwidth="1000"')) +
+      period(video('id="c" bandwidth="1500"') + video('id="a" bandwidth="3000"')) +
+      period(video('id="a" bandwidth="1000" codecs="avc1.64001f"')),
   );
   expect(formats.map(({ format_id, tbr }) => [format_id, tbr])).toEqual([
     ["dash-a", 1],
     ["dash-b", 1],
-    ["dash-a-1", 3],
   ]);
+});
+
+test("the Period that offers most is listed, of several the longest", () => {
+  const sizes = (...heights: number[]) =>
+    heights.map((height) => video(`id="${height}" height="${height}"`)).join("");
+  const heights = (body: string) => read(body).formats.map(({ height }) => height);
+  const ad = period(sizes(360, 1080), 'duration="PT600S"');
+  expect(heights(ad + period(sizes(240, 480, 720), 'duration="PT60S"'))).toEqual([240, 480, 720]);
+  expect(heights(period(sizes(240, 480), 'duration="PT60S"') + ad)).toEqual([360, 1080]);
+});
+
+test("a format that no other Period can continue is left out, unless there is no other", () => {
+  const codecs = (...names: string[]) =>
+    period(names.map((name) => video(`id="${name}" codecs="${name}"`)).join(""));
+  const listed = (body: string) => read(body).formats.map(({ vcodec }) => vcodec);
+  expect(listed(codecs("hvc1.1", "avc1.64001f") + codecs("avc3.42e01e"))).toEqual(["avc1.64001f"]);
+  expect(listed(codecs("hvc1.1") + codecs("avc3.42e01e"))).toEqual(["hvc1.1"]);
+});
+
+test("a format is protected if one of its Periods is", () => {
+  const clear = video('id="1"');
+  const encrypted = video('id="1"', "<ContentProtection/>");
+  const isProtected = (body: string) => read(body).formats.map(({ has_drm }) => has_drm);
+  expect(isProtected(period(clear) + period(encrypted))).toEqual([true]);
+  expect(isProtected(period(clear + clear) + period(encrypted + clear))).toEqual([false, false]);
+});
+
+test("layers that cannot be decoded alone are left out", () => {
+  const { formats } = read(
+    period(
+      video('id="base" codecs="avc1.64001f" height="540"') +
+        video('id="lcevc" codecs="lvc1.1.1" height="1080" dependencyId="base"') +
+        video('id="layer" codecs="avc1.64001f" height="1080" dependencyId="base"') +
+        video('id="enhancement" codecs="lvc1" height="1080"'),
+    ),
+  );
+  expect(formats.map(({ format_id }) => format_id)).toEqual(["dash-base"]);
 });
 
 test("ContentProtection of a set or a Representation is DRM", () => {

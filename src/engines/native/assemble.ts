@@ -10,7 +10,7 @@ import { mergeFiles } from "./merge.ts";
 import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
 import { isRemuxable, remux } from "./remux.ts";
-import { openFileStream, type SourceStream } from "./source-stream.ts";
+import { checkAbsent, openFileStream, type SourceStream } from "./source-stream.ts";
 
 /** Reads back what a file contains. */
 export type Inspect = (path: string) => Promise<MediaInfo>;
@@ -87,8 +87,18 @@ async function saveStream(
   }
   const path = join(folder, `${name}.whole`);
   async function* bytes() {
+    let timeline: number | undefined;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      const { media } = next.value;
+      if ("error" in next.value) {
+        const { place, durationS } = next.value;
+        checkAbsent(next.value, place.periodEndS - durationS);
+        continue;
+      }
+      const { media, timing } = next.value;
+      if (timing.timeline !== (timeline ??= timing.timeline)) {
+        const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
+        throw new ServiceError("format_unavailable", rule);
+      }
       // Copied: the bytes are valid only until the next chunk is requested.
       if (media instanceof Uint8Array) yield Uint8Array.from(media);
       else yield* createReadStream(media.path);

@@ -1,11 +1,13 @@
 import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
-import type { InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
+import type { ComputedPlace, InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { followLive, type LiveOptions } from "./live.ts";
+import { sniffContainer } from "../../remux/sniff.ts";
+import { readFileStart } from "./file-start.ts";
 import { mapConcurrent } from "./map-concurrent.ts";
 import type { FetchedPart, Part } from "./part-store.ts";
 import { createRetryPolicy } from "./parts/retry-policy.ts";
@@ -16,6 +18,14 @@ export interface FetchedSegment extends FetchedPart {
   /** `null`: not encrypted. */
   key: AesKey | null;
   timing: SegmentTiming;
+}
+
+/** A segment that does not exist, which is right if the media before it reach the end of their Period. */
+export interface AbsentSegment {
+  place: ComputedPlace;
+  /** Seconds that it would have. */
+  durationS: number;
+  error: ServiceError;
 }
 
 export interface AesKey {
@@ -36,21 +46,28 @@ export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "si
 export async function* fetchSegments(
   { name, headers, list, reload, liveJournalPath }: SegmentSource,
   options: FetchSegmentsOptions,
-): AsyncGenerator<FetchedSegment> {
+): AsyncGenerator<FetchedSegment | AbsentSegment> {
   const { fetchPart, ahead, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive
     ? followLive({ ...options, first: list, reload, journalPath: liveJournalPath })
     : list.segments;
   const readKey = createKeyReader(options, headers);
-  const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | null> => {
-    const { part, durationS, timing } = request;
+  const fetchOne = async (
+    request: SegmentRequest,
+  ): Promise<FetchedSegment | AbsentSegment | null> => {
+    const { part, durationS, timing, computed: place, isOptional } = request;
     try {
       const [{ path, size }, key] = await Promise.all([fetchPart(part), readKey(request.key)]);
       onSegment(durationS, size);
+      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null)
+        return null;
       return { path, size, key, timing };
     } catch (error) {
       if (isLive && isGone(error)) return null;
+      if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
+        return null;
+      if (place !== undefined && isGone(error)) return { place, durationS, error };
       throw error;
     }
   };
@@ -65,6 +82,8 @@ interface SegmentRequest {
   key: SegmentKey | null;
   timing: SegmentTiming;
   durationS: number;
+  computed?: ComputedPlace | undefined;
+  isOptional: boolean;
 }
 
 /** Yields an init section before the first segment that needs it, and again after another one. */
@@ -75,17 +94,18 @@ async function* requestsFor(
   const inits = new Map<string, number>();
   let currentInit: number | null = null;
   for await (const segment of segments) {
-    const timing = { timeline: segment.timeline, offsetS: segment.offsetS };
+    const { timeline, offsetS, span } = segment;
+    const timing = { timeline, offsetS, ...(span && { span }) };
     const init = segment.init && numberOf(segment.init, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
-      yield { part, key, timing, durationS: 0 };
+      yield { part, key, timing, durationS: 0, isOptional: false };
     }
     currentInit = init;
-    const { url, range, key, sequence, durationS } = segment;
+    const { url, range, key, sequence, durationS, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { part, key, timing, durationS };
+    yield { part, key, timing, durationS, computed, isOptional };
   }
 }
 
@@ -98,7 +118,7 @@ function numberOf({ url, range }: InitSection, seen: Map<string, number>): numbe
 }
 
 /** A live segment that has expired on the server is a gap in the recording, not its end. */
-function isGone(error: unknown): boolean {
+function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
 }
 

@@ -13,6 +13,7 @@ import {
   WAVE,
   WEBM,
 } from "mediabunny";
+import { checkNotEncrypted, readCodecDelay } from "./track-headers.ts";
 import { checkSampleTables } from "../../remux/mp4/read/check-tables.ts";
 import { numbersInFile } from "../../remux/mp4/read/number-source.ts";
 
@@ -21,6 +22,8 @@ const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS]
 
 export interface LocalInput extends Disposable {
   input: Input;
+  /** How much earlier than its time stamps its sound is presented, seconds. */
+  codecDelayS: number;
   /** Stops all reads and closes the file; safe to call twice. */
   [Symbol.dispose](): void;
 }
@@ -29,7 +32,7 @@ export interface LocalInput extends Disposable {
  * Opens a file for mediabunny.
  *
  * @throws ServiceError `upstream_invalid` if it is an MP4 whose sample tables cannot be true: mediabunny
- * believes them.
+ * believes them; `drm_protected` if its media are encrypted.
  */
 export function openLocalInput(path: string): LocalInput {
   const file = openSync(path, "r");
@@ -53,8 +56,10 @@ export function openLocalInput(path: string): LocalInput {
     closeSync(file);
   });
   checkSampleTables(numbersInFile(file));
+  checkNotEncrypted(file);
+  const codecDelayS = readCodecDelay(file);
   const input = new Input({ source, formats });
   cleanup.defer(() => input.dispose());
   const kept = cleanup.move();
-  return { input, [Symbol.dispose]: () => kept.dispose() };
+  return { input, codecDelayS, [Symbol.dispose]: () => kept.dispose() };
 }

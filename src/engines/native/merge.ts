@@ -9,7 +9,7 @@ import {
 } from "mediabunny";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
-import { openLocalInput } from "./local-input.ts";
+import { type LocalInput, openLocalInput } from "./local-input.ts";
 import { describeMedia } from "./inspect/describe.ts";
 import { createFileTarget } from "./local-output.ts";
 
@@ -33,9 +33,10 @@ export interface MergeOptions {
 export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
   try {
     using opened = new DisposableStack();
-    const inputs = [options.main, options.audio]
+    const files = [options.main, options.audio]
       .filter((path) => path !== null)
-      .map((path) => opened.use(openLocalInput(path)).input);
+      .map((path) => opened.use(openLocalInput(path)));
+    const inputs = files.map(({ input }) => input);
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
@@ -44,7 +45,7 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
       : new Mp4OutputFormat({ fastStart: "fragmented" });
     await using file = await open(options.target, "w");
     const output = new Output({ format, target: createFileTarget(file) });
-    await write(inputs, chosen, output, options.signal);
+    await write(files, chosen, output, options.signal);
     return isWebm ? "webm" : "mp4";
   } catch (error) {
     options.signal.throwIfAborted();
@@ -73,19 +74,21 @@ async function chooseTracks(
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
 
 async function write(
-  inputs: readonly Input[],
+  files: readonly LocalInput[],
   chosen: readonly InputTrack[],
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
+  const trims = await trimStarts(files, chosen);
   const conversions = await Promise.all(
-    inputs.map((input) => {
+    files.map(({ input }, index) => {
       const choose = async (track: InputTrack) => ({ discard: !chosen.includes(track) });
       return Conversion.init({
         input,
         output,
         video: choose,
         audio: choose,
+        trim: { start: trims[index] ?? 0 },
         copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
         showWarnings: false,
         composable: true,
@@ -112,4 +115,19 @@ async function write(
   } finally {
     signal.removeEventListener("abort", cancel);
   }
+}
+
+/**
+ * Returns the time stamp in each file that becomes 0: one for all, each would be moved to its own start
+ * otherwise. The delay of a codec gets lost: what has none of it is moved by as much.
+ */
+async function trimStarts(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+): Promise<number[]> {
+  const starts = await Promise.all(chosen.map((track) => track.getFirstTimestamp()));
+  const audio = chosen.find((track) => track.isAudioTrack())?.input;
+  const delayS = files.find(({ input }) => input === audio)?.codecDelayS ?? 0;
+  const start = Math.min(...starts);
+  return files.map(({ input }) => (input === audio ? start : start - delayS));
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
-import type { SourceStream } from "./source-stream.ts";
+import { checkAbsent, type SourceStream } from "./source-stream.ts";
 import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
@@ -119,7 +119,7 @@ function startSession(
       writer.write(track, sample);
     },
   };
-  const steps = demux(stream, { sink, timelines, kinds: wanted });
+  const steps = demux(stream, { sink, timelines, kinds: wanted }, () => timeS);
   return {
     get timeS() {
       return timeS;
@@ -142,12 +142,17 @@ function startSession(
 async function* demux(
   { name, container, chunks }: SourceStream,
   options: DemuxerOptions,
+  reachedS: () => number,
 ): AsyncGenerator<undefined, void, undefined> {
   const demuxer = demuxers.get(container)?.(options);
   if (demuxer === undefined) {
     throw new ServiceError("upstream_invalid", `the ${name} stream has no supported container`);
   }
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+    if ("error" in next.value) {
+      checkAbsent(next.value, reachedS());
+      continue;
+    }
     const { media, timing } = next.value;
     if (media instanceof Uint8Array) {
       demuxer.read(media, timing);

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { ServiceError } from "../../errors.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import { type Container, sniffContainer } from "../../remux/sniff.ts";
-import { decrypt, type FetchedSegment } from "./fetch-segments.ts";
+import { type AbsentSegment, decrypt, type FetchedSegment } from "./fetch-segments.ts";
 import { readFileStart } from "./file-start.ts";
 import type { SourceName } from "./plan.ts";
 
@@ -13,7 +13,7 @@ export interface SourceStream {
   container: Container | null;
   /** The file that contains all of it; `null`: it comes in segments. */
   path: string | null;
-  chunks: AsyncIterator<MediaChunk, unknown>;
+  chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
 }
 
 /** Media that a demuxer can read at once. */
@@ -21,6 +21,12 @@ export interface MediaChunk {
   /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
   media: Uint8Array | { path: string };
   timing: SegmentTiming;
+}
+
+/** @throws ServiceError of the request unless the media before it, which reach `reachedS`, are complete. */
+export function checkAbsent({ place, error }: AbsentSegment, reachedS: number): void {
+  const { periodEndS, segmentS } = place;
+  if (reachedS <= 0 || reachedS + segmentS <= periodEndS) throw error;
 }
 
 /** Streams a complete file. */
@@ -35,7 +41,7 @@ export function openFileStream(name: SourceName, path: string): SourceStream {
  */
 export async function openSegmentStream(
   name: SourceName,
-  segments: AsyncIterable<FetchedSegment>,
+  segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   isLive: boolean,
 ): Promise<SourceStream> {
   const chunks = readSegmentChunks(segments, isLive);
@@ -44,7 +50,8 @@ export async function openSegmentStream(
     throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
   }
   const head = first.value;
-  async function* all(): AsyncGenerator<MediaChunk> {
+  if ("error" in head) throw head.error;
+  async function* all(): AsyncGenerator<MediaChunk | AbsentSegment> {
     yield head;
     yield* chunks;
   }
@@ -60,11 +67,15 @@ export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> 
 }
 
 async function* readSegmentChunks(
-  segments: AsyncIterable<FetchedSegment>,
+  segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   isLive: boolean,
-): AsyncGenerator<MediaChunk> {
+): AsyncGenerator<MediaChunk | AbsentSegment> {
   const read = createFileReader();
   for await (const segment of segments) {
+    if ("error" in segment) {
+      yield segment;
+      continue;
+    }
     for await (const media of mediaOf(segment, read)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
       const isGap =

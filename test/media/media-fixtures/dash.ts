@@ -36,8 +36,13 @@ export function dashExhibits(): MediaFixture[] {
     { ...sound, addressing: rangeList("audio.m4s", audio) },
   ];
   const cut = { ...audio, pieces: audio.pieces.slice(0, piecesInPeriod) };
+  // The media begin at 0.08 s, so that the last pictures would be after the Period's end.
+  const fromStart = timelineTemplate("m4s", video, 12_800, 512).replace(
+    'startNumber="1"',
+    'startNumber="1" presentationTimeOffset="1024"',
+  );
   const inPeriod: Representation[] = [
-    { ...picture, addressing: timelineTemplate("m4s", video, 12_800, 512) },
+    { ...picture, addressing: fromStart },
     { ...sound, addressing: timelineTemplate("m4s", cut, 48_000, 1024) },
   ];
   const sources = [mp4("video.m4s"), mp4("audio-en.m4s")];

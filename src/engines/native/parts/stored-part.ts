@@ -42,14 +42,20 @@ export function createStoredPart(name: string, path: string): StoredPart {
   };
 }
 
+/** Manifests are off by one, or count what only the packager's file had. */
+const maxExcessBytes = 16;
+
 /**
  * Returns the bytes that `range` (`null`: all) has in a resource of `total` bytes; `null` if unknown,
- * `undefined` if the resource is shorter.
+ * `undefined` if the resource is shorter. A range may end up to 16 bytes past the end of the resource.
  */
 export function sizeOf(range: ByteRange | null, total: number | null): number | null | undefined {
   const { offset, length } = range ?? { offset: 0 };
-  if (total !== null && offset + (length ?? 0) > total) return undefined;
-  return length ?? (total === null ? null : total - offset);
+  if (total === null) return length ?? null;
+  const left = total - offset;
+  if (left < (length === undefined ? 0 : Math.min(1, length))) return undefined;
+  if (length === undefined) return left;
+  return length - left > maxExcessBytes ? undefined : Math.min(length, left);
 }
 
 /** Marks the part for a restart; keeps its bytes until the next response. */

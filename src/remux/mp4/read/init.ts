@@ -133,5 +133,6 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
     throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   }
   if (entries.length === 0) throw damagedError("a track has no sample entry");
-  return entries.map(({ start, end }) => bytes.slice(start, end));
+  // A Buffer's `slice` is a view: its memory is used again for the next segment.
+  return entries.map(({ start, end }) => Uint8Array.from(bytes.subarray(start, end)));
 }

@@ -1,6 +1,7 @@
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
+import { createSpanCut } from "./span-cut.ts";
 import type { SegmentTiming, SampleSink, TrackFormat } from "../../samples.ts";
 import type { Timelines } from "../../timelines.ts";
 import { createTrackOutput } from "../../track-output.ts";
@@ -19,25 +20,31 @@ export interface SampleOutput {
 
 export function createSampleOutput(sink: SampleSink, timelines: Timelines): SampleOutput {
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
+  const cuts = { video: createSpanCut(outputs.video), audio: createSpanCut(outputs.audio) };
 
-  function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number): void {
+  function writeSample(
+    bytes: Uint8Array,
+    sample: IndexedSample,
+    offsetS: number,
+    timing: SegmentTiming,
+  ): void {
     const { track, entry, offset, size, dts, pts, duration, isSync } = sample;
     if (offset < 0 || offset + size > bytes.length) {
       throw damagedError(`a sample of ${size} bytes is at ${offset} of ${bytes.length} bytes`);
     }
     const format = formatOf(track, entry);
-    const output = outputs[format.kind];
-    output.setFormat(format);
-    const ratio = output.timescale / format.timescale;
-    const shift = Math.round(offsetS * output.timescale);
+    const { timescale } = outputs[format.kind];
+    const ratio = timescale / format.timescale;
+    const shift = Math.round(offsetS * timescale);
     const ticks = (time: number): number => Math.round((time - track.shiftTicks) * ratio) + shift;
-    output.write({
+    const moved = {
       data: bytes.subarray(offset, offset + size),
       dts: ticks(dts),
       pts: ticks(pts),
       duration: Math.round(duration * ratio),
       isSync,
-    });
+    };
+    cuts[format.kind].write(format, moved, timing, pts < track.shiftTicks);
     timelines.reach(secondsOf(track, pts + duration) + offsetS);
   }
 
@@ -46,14 +53,15 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines): Samp
       const format = formatOf(track, track.defaults.entry);
       outputs[format.kind].setFormat(format);
     },
-    write(bytes, samples, { timeline, offsetS }) {
+    write(bytes, samples, timing) {
+      const { timeline, offsetS } = timing;
       if (samples.length === 0) return;
       const firstS = samples.reduce((least, { track, pts }) => {
         return Math.min(least, secondsOf(track, pts));
       }, Infinity);
       const offset = timelines.offset(timeline, offsetS, firstS);
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));
-      for (const sample of samples) writeSample(bytes, sample, offset);
+      for (const sample of samples) writeSample(bytes, sample, offset, timing);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Edit, TrackFormat } from "../../samples.ts";
-import type { TimesIndex } from "./times.ts";
+import type { PresentedRun, TimesIndex } from "./times.ts";
 
 /** A part of a track's media and when it is presented, in ticks of the track. */
 export interface PresentedPart {
@@ -13,14 +13,15 @@ export interface PresentedPart {
 }
 
 /**
- * Returns what of a track is presented, in order: what `edits` say, or else everything but the priming of
- * audio. At least one part, which is empty if nothing is presented.
+ * Returns what of a track is presented, in order: everything but hidden samples, or else what `edits` say, or
+ * else everything but the priming of audio. At least one part, which is empty if nothing is presented.
  */
 export function presentedParts(
   times: TimesIndex,
   format: TrackFormat,
   edits: readonly Edit[] | undefined,
 ): PresentedPart[] {
+  if (times.runs !== null) return partsOfRuns(times.runs, times.zeroTicks);
   if (edits !== undefined) {
     const parts = partsOf(times, edits);
     if (parts.length > 0) return parts;
@@ -56,4 +57,14 @@ function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
     });
   }
   return parts;
+}
+
+/** A run ends where the next one begins: the end of the last picture before a cut is not exact. */
+function partsOfRuns(runs: readonly PresentedRun[], zeroTicks: number): PresentedPart[] {
+  return runs.map(({ startTicks, endTicks, shiftTicks }, index) => ({
+    startTicks,
+    endTicks: Math.min(endTicks, runs[index + 1]?.startTicks ?? Infinity),
+    mediaTicks: startTicks + shiftTicks + zeroTicks,
+    isCut: index < runs.length - 1,
+  }));
 }

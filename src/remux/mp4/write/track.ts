@@ -11,7 +11,7 @@ export interface TrackWriter {
   write(sample: Sample): void;
   /** Appends the samples of the open chunk to the media data. */
   flush(): void;
-  /** Returns what the index states, without the open chunk; undefined if the track has no samples. */
+  /** Returns what the index states, without the open chunk; undefined if it presents no sample. */
   index(): TrackIndex | undefined;
 }
 
@@ -99,7 +99,7 @@ export function createTrackWriter(
     },
     flush,
     index() {
-      if (sizes.length === 0) return undefined;
+      if (!times.isPresented) return undefined;
       const index = times.index();
       const { durations, compositions, mediaTicks } = index;
       return {

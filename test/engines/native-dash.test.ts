@@ -1,0 +1,212 @@
+import { rmSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native.ts";
+import { mergeFiles } from "../../src/engines/native/merge.ts";
+import { openEntry } from "../contracts/engine/harness.ts";
+import { layNumbered, mpd, numberTemplate, rangeList, type Representation } from "../media/dash.ts";
+import { decode, hasFfmpeg, probe } from "../media/probe.ts";
+import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
+import { dash, merge, resource, type Resources } from "../media/resources.ts";
+import { factsOf, ffmpeg, openFolder } from "../remux/mp4-media.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+const folder = openFolder();
+afterAll(async () => {
+  await engine.close();
+  folder.remove();
+});
+const open = () => engine;
+
+const numbered: Resources = merge(
+  layNumbered("v", readRendition("video.m4s"), "m4s"),
+  layNumbered("low", readRendition("video-low.m4s"), "m4s"),
+  layNumbered("a", readRendition("audio-en.m4s"), "m4s"),
+);
+const perSecond = numberTemplate("m4s", 1, 1);
+const video: Representation = {
+  id: "v",
+  mimeType: "video/mp4",
+  codecs: "avc1.64000c",
+  addressing: perSecond,
+};
+const low: Representation = { ...video, id: "low", codecs: "avc1.42c00b" };
+const sound: Representation = {
+  id: "a",
+  mimeType: "audio/mp4",
+  codecs: "mp4a.40.2",
+  addressing: perSecond,
+};
+
+const withMpd = (resources: Resources, periods: Representation[][], periodS: number): Resources =>
+  merge(resources, new Map([["main.mpd", dash(mpd(periods, periodS))]]));
+
+const audioOf = (url: string) => ({
+  format_id: "dash-a",
+  url,
+  manifest_url: url,
+  vcodec: "none",
+  acodec: "mp4a.40.2",
+});
+
+describe("Periods", () => {
+  it("that differ in size and codec parameters are one video with all the sound", async () => {
+    const periods = [
+      [video, sound],
+      [low, sound],
+      [video, sound],
+    ];
+    await using harness = await openEntry(open, withMpd(numbered, periods, 6.5), "main.mpd");
+    const audio = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
+    const { path } = await harness.download({ audio });
+    const result = await probe(path);
+    const frames = async (name: string) =>
+      (await probe(await harness.keep("one", readMedium(name)))).streams[0]!.frames;
+    expect(result.streams[0]?.frames).toBe(
+      2 * (await frames("video.m4s")) + (await frames("video-low.m4s")),
+    );
+    expect(result.durationS).toBeCloseTo(13 + 6, 0);
+    if (hasFfmpeg) expect((await decode(path, result)).faults).toBe("");
+  });
+
+  it("with one codec in one Period and another in the next are refused", async () => {
+    const periods = [[video], [{ ...video, codecs: "hvc1.1.6.L93.B0" }]];
+    await using harness = await openEntry(open, withMpd(numbered, periods, 6), "main.mpd");
+    await expect(harness.download()).rejects.toMatchObject({ code: "format_unavailable" });
+  });
+
+  it("of WebM are refused, not cut after the first", async () => {
+    const webm = layNumbered("v", readWebmRendition("video.webm"), "webm");
+    const addressing = numberTemplate("webm", 1, 1);
+    const film = { id: "v", mimeType: "video/webm", codecs: "vp9", addressing };
+    await using harness = await openEntry(open, withMpd(webm, [[film], [film]], 2), "main.mpd");
+    await expect(harness.download()).rejects.toMatchObject({
+      code: "format_unavailable",
+      message: expect.stringMatching(/several Periods/),
+    });
+  });
+
+  it.skipIf(!hasFfmpeg)("present no picture of what their media have after their end", async () => {
+    const whole: Representation = {
+      ...video,
+      addressing: rangeList("video.m4s", readRendition("video.m4s")),
+    };
+    const film: Resources = new Map([
+      ["video.m4s", resource("video/mp4", readMedium("video.m4s"))],
+    ]);
+    await using harness = await openEntry(open, withMpd(film, [[whole], [whole]], 4), "main.mpd");
+    const { path } = await harness.download();
+    const source = await harness.keep("source", readMedium("video.m4s"));
+    const { pictures } = await decode(source, await probe(source));
+    const result = await decode(path, await probe(path));
+    // The source begins at 0.08 s: the first Period shows 3.92 s of it.
+    const shown = 98;
+    expect(result.pictures).toEqual([...pictures.slice(0, shown), ...pictures]);
+    expect(result.faults).toBe("");
+    expect((await probe(path)).durationS).toBeCloseTo(10, 1);
+  });
+
+  it.skipIf(!hasFfmpeg)("may begin within a segment", async () => {
+    const quarters = numberTemplate("m4s", 4, 4);
+    const later = quarters.replace("/>", ' presentationTimeOffset="13" startNumber="4"/>');
+    const parts = [quarters, later].map((addressing) => [{ ...video, addressing }]);
+    await using harness = await openEntry(open, withMpd(numbered, parts, 3.25), "main.mpd");
+    const { path } = await harness.download();
+    const source = await harness.keep("source", readMedium("video.m4s"));
+    const { pictures } = await decode(source, await probe(source));
+    const result = await decode(path, await probe(path));
+    expect(result.pictures).toEqual(pictures);
+    expect((await probe(path)).durationS).toBeCloseTo(6, 1);
+  });
+});
+
+describe("the last segment that is computed from the duration of a Period", () => {
+  it("is left out if it does not exist and the media reach the end", async () => {
+    const resources = withMpd(numbered, [[video]], 6.05);
+    await using harness = await openEntry(open, resources, "main.mpd");
+    const { path } = await harness.download();
+    expect((await probe(path)).streams[0]?.frames).toBe(150);
+  });
+
+  it("fails the download if a whole segment is missing", async () => {
+    const resources = withMpd(numbered, [[video]], 6);
+    resources.delete("v/6.m4s");
+    await using harness = await openEntry(open, resources, "main.mpd");
+    await expect(harness.download()).rejects.toMatchObject({ code: "upstream_status" });
+  });
+
+  it("is followed by one more if the sound goes on there", async () => {
+    const pieces = readRendition("audio-en.m4s").pieces;
+    const shorter = numberTemplate("m4s", 10, 15);
+    const resources = withMpd(numbered, [[{ ...sound, id: "a", addressing: shorter }]], 6);
+    await using harness = await openEntry(open, resources, "main.mpd");
+    const audio = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
+    const { path } = await harness.download({ format: audio, audioOnly: true });
+    const { durationS } = await probe(path);
+    const fiveS = pieces.slice(0, 5).reduce((sum, piece) => sum + piece.durationS, 0);
+    expect(durationS).toBeCloseTo(fiveS, 1);
+  });
+});
+
+describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
+  const late = (name: string, startS: number): string => {
+    const source = folder.path(`source-${name}`);
+    const path = folder.path(name);
+    const medium = new URL(`../media/files/${name}`, import.meta.url).pathname;
+    ffmpeg(`-i ${medium} -c copy ${source}`);
+    ffmpeg(`-i ${source} -c copy -output_ts_offset ${startS} ${path}`);
+    return path;
+  };
+
+  for (const [videoS, audioS] of [
+    [0, 0.7],
+    [1, 0],
+    [3, 3.5],
+  ] as const) {
+    it(`keep their distance (${videoS} s and ${audioS} s)`, async () => {
+      const [main, audio] = [late("video.webm", videoS), late("audio.webm", audioS)];
+      const target = folder.path("merged.webm");
+      rmSync(target, { force: true });
+      const { signal } = new AbortController();
+      const kinds = { isAudioOptional: false, audioOnly: false };
+      await mergeFiles({ main, audio, target, signal, ...kinds });
+      const start = async (path: string, codec: string) =>
+        (await factsOf(path)).streams.find((stream) => stream.codec === codec)!.startS;
+      const before = (await start(audio, "opus")) - (await start(main, "vp9"));
+      const after = (await start(target, "opus")) - (await start(target, "vp9"));
+      expect(Math.abs(after - before)).toBeLessThan(0.003);
+    });
+  }
+});
+
+describe("an encrypted file", () => {
+  const element = (id: string, ...parts: readonly Buffer[]): Buffer => {
+    const body = Buffer.concat(parts);
+    return Buffer.concat([Buffer.from(id, "hex"), Buffer.from([0x40, body.length]), body]);
+  };
+  const encryption = element("6d80", element("6240", element("5035", Buffer.alloc(3))));
+  const clear = readMedium("index-first.mp4");
+  const encrypted = Buffer.from(clear);
+  encrypted.write("encv", clear.indexOf("avc1", clear.indexOf("stsd")), "latin1");
+  const files: readonly (readonly [string, Buffer])[] = [
+    ["MP4", encrypted],
+    [
+      "WebM",
+      Buffer.concat([
+        element("1a45dfa3", element("4282", Buffer.from("webm"))),
+        element("18538067", element("1654ae6b", element("ae", encryption))),
+      ]),
+    ],
+  ];
+  for (const [container, body] of files) {
+    it(`is refused: ${container}`, async () => {
+      const file: Resources = new Map([["film", resource("application/octet-stream", body)]]);
+      await using harness = await openEntry(open, file, "film");
+      for (const audioOnly of [false, true]) {
+        await expect(harness.download({ audioOnly })).rejects.toMatchObject({
+          code: "drm_protected",
+          retryable: false,
+        });
+      }
+    });
+  }
+});
