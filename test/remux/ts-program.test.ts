@@ -65,6 +65,31 @@ describe("the program of a transport stream", () => {
     ]);
   });
 
+  it("must keep its codecs, also on another timeline", () => {
+    const { tables, pes } = createPacketMaker();
+    const options = {
+      sink: createRecorder(),
+      timelines: createTimelines(),
+      kinds: ["audio"],
+    } as const;
+    const demuxer = createMpegTsDemuxer(options);
+    const mp3 = Buffer.alloc(417);
+    mp3.set([0xff, 0xfb, 0x90, 0x00]);
+    const first = [tables([aac]), pes(audioPid, 0, adtsFrames(2))];
+    const second = [
+      tables([{ ...aac, streamType: 3 }]),
+      pes(audioPid, 0, Buffer.concat([mp3, mp3])),
+    ];
+    demuxer.read(Buffer.concat(first), { timeline: 0, offsetS: null });
+    demuxer.read(Buffer.concat(second), { timeline: 1, offsetS: null });
+    expect(() => demuxer.flush()).toThrow(
+      expect.objectContaining({
+        code: "format_unavailable",
+        message: expect.stringMatching(/from AAC to MPEG audio/),
+      }),
+    );
+  });
+
   it("may start while its times wrap around", () => {
     const { tables, pes } = createPacketMaker();
     const wrap = 2 ** 33;

@@ -113,7 +113,8 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
     throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   }
   if (entries.length === 0) throw damagedError("a track has no sample entry");
-  return entries.map(({ start, end }) => bytes.slice(start, end));
+  // Copied: the memory of a segment is used again for the next one.
+  return entries.map(({ start, end }) => Uint8Array.from(bytes.subarray(start, end)));
 }
 
 /** Returns the size in a visual sample entry (§12.1.3); undefined if the entry is too short. */
