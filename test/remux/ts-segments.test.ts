@@ -108,6 +108,41 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(samples.every(({ dts }, i) => i === 0 || dts > samples[i - 1]!.dts)).toBe(true);
   });
 
+  for (const [how, offsetS] of [
+    ["fall back to where they began", 0],
+    ["fall back a little", 0.7],
+    ["leap a hundred seconds", 100],
+    ["leap to just before the wrap", 2 ** 33 / 90_000 - 1],
+  ] as const) {
+    it(`continues in sync, all samples apart, if times ${how}`, () => {
+      const offset = ["-output_ts_offset", String(offsetS)];
+      const other = media.make(
+        "o.ts",
+        ...videoInput(),
+        ...audioInput(),
+        ...x264,
+        ...aac,
+        ...offset,
+      );
+      const all = demux([source, other, source]);
+      const video = all.track("video").samples;
+      const audio = all.track("audio").samples;
+      const alone = demux([source]);
+      const count = alone.track("video").samples.length;
+      const audioCount = alone.track("audio").samples.length;
+      expect([video.length, audio.length]).toEqual([3 * count, 3 * audioCount]);
+      const steps = video.slice(1).map(({ dts }, i) => (dts - video[i]!.dts) / 90_000);
+      expect(Math.min(...steps)).toBeGreaterThan(0.03);
+      expect(Math.max(...steps)).toBeLessThan(0.2);
+      const audioSteps = audio.slice(1).map(({ dts }, i) => dts - audio[i]!.dts);
+      expect(Math.min(...audioSteps)).toBeGreaterThan(1000);
+      const lead = (i: number) =>
+        video[i * count]!.pts / 90_000 - audio[i * audioCount]!.pts / 44_100;
+      expect(lead(1)).toBeCloseTo(lead(0), 2);
+      expect(lead(2)).toBeCloseTo(lead(0), 2);
+    });
+  }
+
   it("sets another format if the video changes its size, in a file that decodes", () => {
     const large = media.make(
       "large.ts",
