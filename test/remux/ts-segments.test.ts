@@ -143,6 +143,28 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     });
   }
 
+  it("keeps video and audio of different sources in sync if times fall back", () => {
+    const video = media.make("v.ts", ...videoInput(), ...x264);
+    const audio = media.make("a.ts", ...audioInput(2.02), ...aac);
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    const sources = [video, audio].map((bytes) => ({
+      bytes,
+      demuxer: createMpegTsDemuxer({ sink: recorder, timelines, kinds }),
+    }));
+    const times = 30;
+    for (let i = 0; i < times; i++) {
+      for (const { bytes, demuxer } of sources) demuxer.read(bytes, start);
+    }
+    for (const { demuxer } of sources) demuxer.flush();
+    const pictures = recorder.track("video").samples;
+    const frames = recorder.track("audio").samples;
+    const lead = (i: number) =>
+      pictures[(i * pictures.length) / times]!.pts / 90_000 -
+      frames[(i * frames.length) / times]!.pts / 44_100;
+    expect(Math.abs(lead(times - 1) - lead(0))).toBeLessThan(0.03);
+  });
+
   it("sets another format if the video changes its size, in a file that decodes", () => {
     const large = media.make(
       "large.ts",

@@ -97,10 +97,13 @@ export function createClock(timelines: Timelines): Clock {
     reached = first + shift;
     return shift;
   };
-  /** Returns the least shift by which no stream overlaps what it had before. */
+  /** Returns the least shift by which no stream overlaps what it had before, in sync with other sources. */
   const startAfterLeap = ({ firsts, first }: TimeBase): number => {
     const ends = [...firsts].map(([{ end }, stamp]) => (end > -Infinity ? end : reached) - stamp);
-    return ends.length > 0 ? Math.max(...ends) : reached - first;
+    const at = first + (ends.length > 0 ? Math.max(...ends) : reached - first);
+    const [firstS, atS] = [first / ticksPerSecond, at / ticksPerSecond];
+    const placedS = timelines.leap({ source: streams, timeline: timing.timeline, firstS, atS });
+    return Math.round(placedS * ticksPerSecond) - first;
   };
   const start = (base: TimeBase): void => {
     base.shift ??= base.isInitial ? startInitial(base) : startAfterLeap(base);
