@@ -44,8 +44,10 @@ export function createTrackTimes(timescale: number): TrackTimes {
   }
 
   return {
-    add({ dts: wanted, pts, duration }) {
+    add({ dts: wanted, pts: wantedPts, duration }) {
       const dts = first === undefined ? wanted : Math.max(wanted, last.dts + 1);
+      // A sample that is decoded later is shown no earlier: all others would be delayed by its offset.
+      const pts = dts > wanted ? Math.max(wantedPts, dts) : wantedPts;
       if (first === undefined) {
         first = dts;
       } else {
