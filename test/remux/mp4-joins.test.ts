@@ -1,6 +1,14 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { factsOf, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
+import {
+  audioInput,
+  factsOf,
+  ffmpeg,
+  missing,
+  openFolder,
+  remux,
+  videoInput,
+} from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -54,6 +62,19 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented} ${first}`);
     ffmpeg(`${videoInput(2)} -c:v mpeg4 -g 25 ${fragmented} ${second}`);
     expect(() => join(null)).toThrow(/changes its codec from H\.264 to mp4v/);
+  });
+
+  it("continues if times fall back or leap within a timeline", async () => {
+    const both = `${videoInput(3)} ${audioInput(3)} -c:v libx264 -bf 2 -g 25 -c:a aac`;
+    ffmpeg(`${both} ${fragmented} ${first}`);
+    ffmpeg(`${both} -output_ts_offset 300 ${fragmented} ${second}`);
+    const segments = [first, first, second, first].map((path) => readFileSync(path));
+    const { durationS } = remux([{ segments }], target);
+    expect(durationS).toBeGreaterThan(12);
+    expect(durationS).toBeLessThan(12.4);
+    const { streams, complaints } = await factsOf(target);
+    expect(streams[0]).toMatchObject({ codec: "h264", packets: 300 });
+    expect(complaints).not.toMatch(/non monotonically/i);
   });
 
   it("puts a timeline where the manifest says it is", async () => {
