@@ -1,5 +1,6 @@
 import { ServiceError } from "../errors.ts";
 import { urlForMessage, shorten } from "../net/http-url.ts";
+import { readDataKey } from "./data-key.ts";
 import { type Attributes, readAttributes } from "./hls-lines.ts";
 import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
@@ -25,7 +26,8 @@ export interface PlaylistKeys {
    * init section, whose IV must be stated; `null` if it is not encrypted.
    *
    * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
-   * not AES-128; `upstream_invalid` for a missing or malformed URI or IV.
+   * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
+   * is neither http(s) nor a `data:` URL with a key.
    */
   current(sequence: number | null): SegmentKey | null;
 }
@@ -63,7 +65,7 @@ function formatOf(attributes: Attributes): string {
   return attributes.get("KEYFORMAT")?.toLowerCase() || "identity";
 }
 
-/** A key of the format `identity`: the response at `url` is the key itself. */
+/** A key of the format `identity`: the response at `url`, or its content (`data:`), is the key itself. */
 interface PlainKey {
   method: string;
   url: string;
@@ -77,8 +79,8 @@ function readPlainKey(attributes: Attributes, url: URL): PlainKey {
   if (method === undefined || uri === "") {
     throw invalidManifestError(url, "EXT-X-KEY must have METHOD and URI (RFC 8216 §4.3.2.4)");
   }
-  const { href } = resolveSegmentUrl(uri, url, url);
-  return { method, url: href, iv: parseIv(attributes.get("IV"), url) };
+  const keyUrl = readDataKey(uri) ? uri : resolveSegmentUrl(uri, url, url).href;
+  return { method, url: keyUrl, iv: parseIv(attributes.get("IV"), url) };
 }
 
 function parseIv(value: string | undefined, url: URL): string | null {

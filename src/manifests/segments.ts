@@ -59,6 +59,7 @@ export type InitSection = Pick<Segment, "url" | "range" | "key">;
 
 /** AES-128 in CBC mode with PKCS #7 padding over the whole segment (RFC 8216 §5.2). */
 export interface SegmentKey {
+  /** http(s), or `data:`, which contains the key. */
   url: string;
   /** 16 bytes, hexadecimal. */
   iv: string;

@@ -1,10 +1,15 @@
+import { ServiceError } from "../errors.ts";
+import { nameCodec } from "./codec-name.ts";
 import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
 /** One track of a sink; it is added with its first format and keeps that format's timescale. */
 export interface TrackOutput {
   /** Ticks per second; 0 before the first format. */
   readonly timescale: number;
-  /** Does nothing if the sample entry and the edits are the current ones. */
+  /**
+   * Does nothing if the sample entry and the edits are the current ones.
+   * @throws ServiceError `format_unavailable` if its codec is another one: few players switch within a track.
+   */
   setFormat(format: TrackFormat): void;
   /** Does nothing before the first format. */
   write(sample: Sample): void;
@@ -23,6 +28,7 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
       const { sampleEntry } = format;
       const isCurrent = sampleEntry === entry || Buffer.compare(sampleEntry, entry) === 0;
       if (track !== undefined && isCurrent && format.edits === edits) return;
+      if (track !== undefined) assertSameCodec(entry, format);
       entry = sampleEntry;
       ({ edits } = format);
       timescale ||= format.timescale;
@@ -32,4 +38,13 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
       if (track !== undefined) sink.write(track, sample);
     },
   };
+}
+
+function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat): void {
+  const [first, second] = [nameCodec(before), nameCodec(sampleEntry)];
+  if (first === second) return;
+  throw new ServiceError(
+    "format_unavailable",
+    `the ${kind} changes its codec from ${first} to ${second}; a track of an MP4 has one codec`,
+  );
 }

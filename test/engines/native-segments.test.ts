@@ -1,3 +1,4 @@
+import { createCipheriv } from "node:crypto";
 import { afterAll, describe, expect, it } from "vitest";
 import { remux } from "../../src/engines/native/remux.ts";
 import { type MediaChunk, readFileChunks } from "../../src/engines/native/source-stream.ts";
@@ -19,12 +20,49 @@ const whole = { streams: [{ frames: 150 }, { frames: 283 }] };
 const listed = ({ resources, lines }: Laid, ...more: Resources[]): Resources =>
   merge(resources, ...more, new Map([["index.m3u8", hls(mediaPlaylist(lines))]]));
 
+const secret = Buffer.from("0123456789abcdef");
+
+/** Encrypts all segments with `secret`. Without padding, a short one ends with null packets. */
+function encrypt({ resources, lines }: Laid, uri: string, hasPadding: boolean): Laid {
+  const iv = Buffer.alloc(16);
+  const nullPacket = Buffer.alloc(188, 0xff).fill(Buffer.from([0x47, 0x1f, 0xff, 0x10]), 0, 4);
+  for (const [path, { body }] of resources) {
+    const packets = hasPadding ? 0 : (4 - ((body.length / 188) % 4)) % 4;
+    const plain = Buffer.concat([body, ...Array.from({ length: packets }, () => nullPacket)]);
+    const cipher = createCipheriv("aes-128-cbc", secret, iv).setAutoPadding(hasPadding);
+    const bytes = Buffer.concat([cipher.update(plain), cipher.final()]);
+    resources.set(path, resource("video/mp2t", bytes));
+  }
+  const key = `#EXT-X-KEY:METHOD=AES-128,URI="${uri}",IV=0x${iv.toString("hex")}`;
+  return { resources, lines: [key, ...lines] };
+}
+
+it("a segment that its key does not decrypt is refused", async () => {
+  const { resources, lines } = encrypt(stream(), `data:,${"x".repeat(16)}`, false);
+  await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+  await expect(harness.download()).rejects.toThrow(/cannot be decrypted with its key/);
+});
+
 describe.concurrent("HLS is downloaded completely", () => {
   it("if the first segment is empty", async () => {
     const { resources, lines } = stream();
     const empty: Resources = new Map([["ts/none.ts", resource("video/mp2t", "")]]);
     const laid = { resources, lines: ["#EXTINF:1,", "ts/none.ts", ...lines] };
     await using harness = await openEntry(open, listed(laid, empty), "index.m3u8");
+    expect(await probe((await harness.download()).path)).toMatchObject(whole);
+  });
+
+  it("if its key is in the playlist", async () => {
+    const uri = `data:text/plain;base64,${secret.toString("base64")}`;
+    const laid = encrypt(stream(), uri, true);
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
+    expect(await probe((await harness.download()).path)).toMatchObject(whole);
+  });
+
+  it("if its segments are encrypted without padding", async () => {
+    const uri = `data:,${secret.toString("latin1")}`;
+    const laid = encrypt(stream(), uri, false);
+    await using harness = await openEntry(open, listed(laid), "index.m3u8");
     expect(await probe((await harness.download()).path)).toMatchObject(whole);
   });
 

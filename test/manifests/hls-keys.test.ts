@@ -17,6 +17,14 @@ test("a stated IV is padded to 16 bytes", () => {
   });
 });
 
+test("a key may be in the playlist itself", () => {
+  const uri = "data:text/plain;base64,AAECAwQFBgcICQoLDA0ODw==";
+  const [segment] = read(`#EXT-X-KEY:METHOD=AES-128,URI="${uri}"`, "1.ts");
+  expect(segment?.key?.url).toBe(uri);
+  const long = `#EXT-X-KEY:METHOD=AES-128,URI="data:,${"a".repeat(2000)}"`;
+  expect(() => read(long, "1.ts")).toThrow(failure("address_blocked", /scheme data:/));
+});
+
 test("the default IV is the sequence number of the segment, counting gaps", () => {
   const keys = read(
     "#EXT-X-MEDIA-SEQUENCE:254",

@@ -1,5 +1,14 @@
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { factsOf, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
+import {
+  audioInput,
+  factsOf,
+  ffmpeg,
+  missing,
+  openFolder,
+  remux,
+  videoInput,
+} from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -30,6 +39,42 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     expect(streams).toMatchObject([{ codec: "h264", packets: 100 }]);
     expect(durationS).toBeCloseTo(4, 1);
     expect(complaints).not.toMatch(/error|invalid/i);
+  });
+
+  it("keeps the format of each, although the memory of a segment is used again", async () => {
+    ffmpeg(`${videoInput(2)} -c:v libx264 -bf 2 -g 25 ${fragmented} ${first}`);
+    ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 -s 320x180 ${fragmented} ${second}`);
+    join(null);
+    const { videoMd5 } = await factsOf(target);
+    const memory = Buffer.alloc(1 << 20);
+    function* segments() {
+      for (const path of [first, second]) {
+        const bytes = readFileSync(path);
+        bytes.copy(memory);
+        yield memory.subarray(0, bytes.length);
+      }
+    }
+    remux([{ segments: segments(), timing: (timeline) => ({ timeline, offsetS: null }) }], target);
+    expect((await factsOf(target)).videoMd5).toBe(videoMd5);
+  });
+
+  it("refuses another codec", () => {
+    ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented} ${first}`);
+    ffmpeg(`${videoInput(2)} -c:v mpeg4 -g 25 ${fragmented} ${second}`);
+    expect(() => join(null)).toThrow(/changes its codec from H\.264 to mp4v/);
+  });
+
+  it("continues if times fall back or leap within a timeline", async () => {
+    const both = `${videoInput(3)} ${audioInput(3)} -c:v libx264 -bf 2 -g 25 -c:a aac`;
+    ffmpeg(`${both} ${fragmented} ${first}`);
+    ffmpeg(`${both} -output_ts_offset 300 ${fragmented} ${second}`);
+    const segments = [first, first, second, first].map((path) => readFileSync(path));
+    const { durationS } = remux([{ segments }], target);
+    expect(durationS).toBeGreaterThan(12);
+    expect(durationS).toBeLessThan(12.4);
+    const { streams, complaints } = await factsOf(target);
+    expect(streams[0]).toMatchObject({ codec: "h264", packets: 300 });
+    expect(complaints).not.toMatch(/non monotonically/i);
   });
 
   it("puts a timeline where the manifest says it is", async () => {

@@ -76,7 +76,7 @@ export async function factsOf(path: string): Promise<Facts> {
 
 /** A source of segments, or of the paths of files. */
 export interface Source {
-  segments: readonly (Uint8Array | string)[];
+  segments: Iterable<Uint8Array | string>;
   /** Default: both. */
   kinds?: readonly TrackKind[];
   /** Default: all are on the first timeline. */
@@ -92,9 +92,11 @@ export function remux(sources: readonly Source[], path: string, expectedS: numbe
   const timelines = createTimelines();
   for (const { segments, kinds = bothKinds, timing = () => start } of sources) {
     const demuxer = createMp4Demuxer({ sink: writer, timelines, kinds });
-    for (const [i, segment] of segments.entries()) {
+    let i = 0;
+    for (const segment of segments) {
       if (typeof segment !== "string") demuxer.read(segment, timing(i));
       else for (const _ of demuxer.readFile(segment, timing(i)));
+      i++;
     }
     demuxer.flush();
   }

@@ -80,6 +80,18 @@ describe("the MP4 writer", () => {
     expect(video?.map(({ pts }) => pts)).toEqual([0, 1000, 2000, 3000, 4000]);
   });
 
+  it("shows a sample that it decodes later no earlier than that", () => {
+    const at = (ticks: number): Sample => ({
+      data: Buffer.from([1]),
+      dts: ticks,
+      pts: ticks,
+      duration: 1000,
+      isSync: true,
+    });
+    write([at(0), at(1000), at(200), at(2000)]);
+    expect(samplesIn(path)[0]?.map(({ pts }) => pts)).toEqual([0, 1000, 1001, 2000]);
+  });
+
   it("adds a gap to the duration of the sample before it", () => {
     const [a, b] = [...samples(2, 10)] as [Sample, Sample];
     const result = write([a, { ...b, dts: 100_000, pts: 100_000 }]);

@@ -65,6 +65,80 @@ describe("the program of a transport stream", () => {
     ]);
   });
 
+  it("must keep its codecs, also on another timeline", () => {
+    const { tables, pes } = createPacketMaker();
+    const options = {
+      sink: createRecorder(),
+      timelines: createTimelines(),
+      kinds: ["audio"],
+    } as const;
+    const demuxer = createMpegTsDemuxer(options);
+    const mp3 = Buffer.alloc(417);
+    mp3.set([0xff, 0xfb, 0x90, 0x00]);
+    const first = [tables([aac]), pes(audioPid, 0, adtsFrames(2))];
+    const second = [
+      tables([{ ...aac, streamType: 3 }]),
+      pes(audioPid, 0, Buffer.concat([mp3, mp3])),
+    ];
+    demuxer.read(Buffer.concat(first), { timeline: 0, offsetS: null });
+    demuxer.read(Buffer.concat(second), { timeline: 1, offsetS: null });
+    expect(() => demuxer.flush()).toThrow(
+      expect.objectContaining({
+        code: "format_unavailable",
+        message: expect.stringMatching(/from AAC to MPEG audio/),
+      }),
+    );
+  });
+
+  it("may be named after its first packets", () => {
+    const { tables, pes } = createPacketMaker();
+    const before = [pes(videoPid, 0, avcPicture(true)), pes(audioPid, 0, adtsFrames(2))];
+    const after = [pes(videoPid, 3600, avcPicture(false)), pes(audioPid, 3840, adtsFrames(2))];
+    const all = demux([Buffer.concat(before), tables([avc, aac]), ...after]);
+    expect(all.track("video").samples.map(({ dts }) => dts)).toEqual([0, 3600]);
+    expect(all.track("audio").samples.length).toBe(4);
+  });
+
+  it("must be named within 16 MiB", () => {
+    const { pes } = createPacketMaker();
+    const unnamed = pes(videoPid, 0, Buffer.alloc(1 << 20));
+    expect(() => demux(Array.from({ length: 17 }, () => unnamed))).toThrow(/no program map in/);
+  });
+
+  it("may have streams that change to other times one after the other", () => {
+    const { tables, pes } = createPacketMaker();
+    const second = 90_000;
+    const all = demux([
+      tables([avc, aac]),
+      pes(videoPid, 5 * second, avcPicture(true)),
+      pes(audioPid, 5 * second, adtsFrames(2)),
+      pes(videoPid, 5 * second + 3600, avcPicture(false)),
+      pes(videoPid, second, avcPicture(true)),
+      pes(audioPid, 5 * second + 3840, adtsFrames(2)),
+      pes(videoPid, second + 3600, avcPicture(false)),
+      pes(audioPid, second, adtsFrames(2)),
+    ]);
+    const video = all.track("video").samples.map(({ dts }) => dts - 5 * second);
+    const audio = all.track("audio").samples.map(({ dts }) => dts - 5 * 48_000);
+    const seam = 2 * 3840;
+    expect(video).toEqual([0, 3600, seam, seam + 3600]);
+    expect(audio).toEqual([0, 1024, 2048, 3072, 4096, 5120]);
+  });
+
+  it.each([900_000_000, 0])("stays in sync after a damaged time: %s", (damaged) => {
+    const { tables, pes } = createPacketMaker();
+    const second = 90_000;
+    const right = [0, 1, 2, 3, 4].map((i) => 5 * second + i * 3600);
+    const times = right.with(2, damaged);
+    const { samples } = demux([
+      tables([avc, aac]),
+      pes(audioPid, 5 * second, adtsFrames(2)),
+      ...times.map((pts, i) => pes(videoPid, pts, avcPicture(i === 0))),
+      pes(audioPid, 5 * second + 3840, adtsFrames(2)),
+    ]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual(right);
+  });
+
   it("may start while its times wrap around", () => {
     const { tables, pes } = createPacketMaker();
     const wrap = 2 ** 33;

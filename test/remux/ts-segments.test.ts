@@ -108,6 +108,63 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(samples.every(({ dts }, i) => i === 0 || dts > samples[i - 1]!.dts)).toBe(true);
   });
 
+  for (const [how, offsetS] of [
+    ["fall back to where they began", 0],
+    ["fall back a little", 0.7],
+    ["leap a hundred seconds", 100],
+    ["leap to just before the wrap", 2 ** 33 / 90_000 - 1],
+  ] as const) {
+    it(`continues in sync, all samples apart, if times ${how}`, () => {
+      const offset = ["-output_ts_offset", String(offsetS)];
+      const other = media.make(
+        "o.ts",
+        ...videoInput(),
+        ...audioInput(),
+        ...x264,
+        ...aac,
+        ...offset,
+      );
+      const all = demux([source, other, source]);
+      const video = all.track("video").samples;
+      const audio = all.track("audio").samples;
+      const alone = demux([source]);
+      const count = alone.track("video").samples.length;
+      const audioCount = alone.track("audio").samples.length;
+      expect([video.length, audio.length]).toEqual([3 * count, 3 * audioCount]);
+      const steps = video.slice(1).map(({ dts }, i) => (dts - video[i]!.dts) / 90_000);
+      expect(Math.min(...steps)).toBeGreaterThan(0.03);
+      expect(Math.max(...steps)).toBeLessThan(0.2);
+      const audioSteps = audio.slice(1).map(({ dts }, i) => dts - audio[i]!.dts);
+      expect(Math.min(...audioSteps)).toBeGreaterThan(1000);
+      const lead = (i: number) =>
+        video[i * count]!.pts / 90_000 - audio[i * audioCount]!.pts / 44_100;
+      expect(lead(1)).toBeCloseTo(lead(0), 2);
+      expect(lead(2)).toBeCloseTo(lead(0), 2);
+    });
+  }
+
+  it("keeps video and audio of different sources in sync if times fall back", () => {
+    const video = media.make("v.ts", ...videoInput(), ...x264);
+    const audio = media.make("a.ts", ...audioInput(2.02), ...aac);
+    const recorder = createRecorder();
+    const timelines = createTimelines();
+    const sources = [video, audio].map((bytes) => ({
+      bytes,
+      demuxer: createMpegTsDemuxer({ sink: recorder, timelines, kinds }),
+    }));
+    const times = 30;
+    for (let i = 0; i < times; i++) {
+      for (const { bytes, demuxer } of sources) demuxer.read(bytes, start);
+    }
+    for (const { demuxer } of sources) demuxer.flush();
+    const pictures = recorder.track("video").samples;
+    const frames = recorder.track("audio").samples;
+    const lead = (i: number) =>
+      pictures[(i * pictures.length) / times]!.pts / 90_000 -
+      frames[(i * frames.length) / times]!.pts / 44_100;
+    expect(Math.abs(lead(times - 1) - lead(0))).toBeLessThan(0.03);
+  });
+
   it("sets another format if the video changes its size, in a file that decodes", () => {
     const large = media.make(
       "large.ts",

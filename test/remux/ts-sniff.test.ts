@@ -7,6 +7,9 @@ const stream = Buffer.concat([
   tables([{ pid: 256, streamType: 0x1b }]),
   tables([{ pid: 256, streamType: 0x1b }]),
 ]);
+const pictures = ["ffd8ffe0", "89504e47", "47494638", "424d0000"].map((head) =>
+  Buffer.concat([Buffer.from(head, "hex"), Buffer.alloc(50_000, "picture")]),
+);
 const emptyTag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]);
 
 describe("the container of a segment", () => {
@@ -14,6 +17,15 @@ describe("the container of a segment", () => {
     ["a transport stream", stream, "mpeg-ts"],
     ["a transport stream after garbage", Buffer.concat([Buffer.alloc(300), stream]), "mpeg-ts"],
     ["a transport stream after a tag", Buffer.concat([emptyTag, stream]), "mpeg-ts"],
+    ...pictures.map(
+      (picture) =>
+        [
+          "a transport stream after a picture",
+          Buffer.concat([picture, stream]),
+          "mpeg-ts",
+        ] as const,
+    ),
+    ["a picture", pictures[0]!, null],
     ["a fragment", Buffer.from("\0\0\0\x18stypmsdh"), "mp4"],
     ["an init section", Buffer.from("\0\0\0\x18ftypiso5"), "mp4"],
     ["WebM", Buffer.from("1a45dfa39f428681", "hex"), "webm"],

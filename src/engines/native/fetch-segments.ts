@@ -1,10 +1,11 @@
-import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
+import { readDataKey } from "../../manifests/data-key.ts";
 import type { ComputedPlace, InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
+import type { AesKey } from "./decrypt.ts";
 import { followLive, type LiveOptions } from "./live.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
 import { readFileStart } from "./file-start.ts";
@@ -26,11 +27,6 @@ export interface AbsentSegment {
   /** Seconds that it would have. */
   durationS: number;
   error: ServiceError;
-}
-
-export interface AesKey {
-  key: Buffer;
-  iv: Buffer;
 }
 
 export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal"> {
@@ -122,16 +118,18 @@ function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
 }
 
-/** Fetches each key once; keys are never written to the disk. */
+/** Fetches each key once; what is fetched is never written to the disk. */
 function createKeyReader(
   { client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">,
   headers: HeadersFor,
 ) {
   const keys = new Map<string, Promise<Buffer>>();
+  const keyAt = async (url: string): Promise<Buffer> =>
+    readDataKey(url) ?? fetchKey(new URL(url), client, { headers, signal });
   return async (segmentKey: SegmentKey | null): Promise<AesKey | null> => {
     if (segmentKey === null) return null;
     const { url, iv } = segmentKey;
-    const key = keys.get(url) ?? fetchKey(new URL(url), client, { headers, signal });
+    const key = keys.get(url) ?? keyAt(url);
     keys.set(url, key);
     return { key: await key, iv: Buffer.from(iv, "hex") };
   };
@@ -159,22 +157,5 @@ async function fetchKey(
       signal.throwIfAborted();
       await retryPolicy.backOff(error, 0);
     }
-  }
-}
-
-/**
- * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4).
- *
- * @throws ServiceError `upstream_invalid` if the padding shows that the key is wrong.
- */
-export function decrypt(bytes: Buffer, { key, iv }: AesKey): Buffer {
-  if (bytes.length === 0) return bytes;
-  try {
-    const decipher = createDecipheriv("aes-128-cbc", key, iv);
-    return Buffer.concat([decipher.update(bytes), decipher.final()]);
-  } catch (cause) {
-    throw new ServiceError("upstream_invalid", "a segment cannot be decrypted with its key", {
-      cause,
-    });
   }
 }

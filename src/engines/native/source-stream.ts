@@ -1,8 +1,9 @@
 import { createReadStream } from "node:fs";
 import { ServiceError } from "../../errors.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
-import { type Container, sniffContainer } from "../../remux/sniff.ts";
-import { type AbsentSegment, decrypt, type FetchedSegment } from "./fetch-segments.ts";
+import { type Container, sniffBytes, sniffContainer } from "../../remux/sniff.ts";
+import { decrypt } from "./decrypt.ts";
+import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import { readFileStart } from "./file-start.ts";
 import type { SourceName } from "./plan.ts";
 
@@ -124,5 +125,5 @@ async function* mediaIn(path: string): AsyncGenerator<MediaChunk["media"]> {
 }
 
 function sniffFile(path: string): Container | null {
-  return sniffContainer(readFileStart(path, Buffer.alloc(8192)));
+  return sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes)));
 }

@@ -17,8 +17,6 @@ export interface ElementaryStream {
   rewind(): void;
   /** Returns the latest time stated up to the byte at `offset`, once; `null` if there is none. */
   takeTime(offset: number): PesTime | null;
-  /** Returns the earliest time that was not taken yet. */
-  peekTime(): PesTime | null;
   /** Drops the first `count` bytes. */
   consume(count: number): void;
 }
@@ -71,7 +69,6 @@ export function createElementaryStream(): ElementaryStream {
       const taken = marks.splice(0, later < 0 ? marks.length : later);
       return taken.at(-1)?.time ?? null;
     },
-    peekTime: () => marks[0]?.time ?? null,
     consume(count) {
       if (count === 0) return;
       bytes.copyWithin(0, count, length);

@@ -1,5 +1,5 @@
 import type { TrackOutput } from "../track-output.ts";
-import type { Clock } from "./clock.ts";
+import type { StreamClock } from "./clock.ts";
 import type { ElementaryStream } from "./stream.ts";
 
 /** Makes samples of one elementary stream. */
@@ -13,7 +13,7 @@ export interface TrackReader {
 export interface TrackReaderOptions<Syntax> {
   stream: ElementaryStream;
   syntax: Syntax;
-  clock: Clock;
+  clock: StreamClock;
   output: TrackOutput;
   /** BCP 47; `null`: unknown. */
   language: string | null;

@@ -5,15 +5,16 @@ import { dolby } from "../codecs/dolby.ts";
 import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
-import { createClock, type Clock } from "../elementary-streams/clock.ts";
+import { createClock, type StreamClock } from "../elementary-streams/clock.ts";
 import { createElementaryStream, type ElementaryStream } from "../elementary-streams/stream.ts";
 import type { TrackReader } from "../elementary-streams/track-reader.ts";
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
 import type { Demuxer, DemuxerOptions } from "../samples.ts";
 import { createTrackOutput, type TrackOutput } from "../track-output.ts";
+import { createEarlyPackets } from "./early-packets.ts";
 import { createPacketReader } from "./packets.ts";
 import { createPesReader, type PesReader } from "./pes.ts";
-import { createPidTable } from "./pids.ts";
+import { createPidTable, pidOf } from "./pids.ts";
 import { createProgramReader } from "./program.ts";
 import type { ChosenStream } from "./streams.ts";
 
@@ -21,6 +22,7 @@ import type { ChosenStream } from "./streams.ts";
 interface OpenStream {
   chosen: ChosenStream;
   stream: ElementaryStream;
+  clock: StreamClock;
   pes: PesReader;
   track: TrackReader;
 }
@@ -28,7 +30,10 @@ interface OpenStream {
 const videoSyntaxes = { avc, hevc };
 const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby };
 
-/** How much to read until the first timestamps of all streams of a timeline are known. */
+/** Of packets without content. */
+const nullPid = 0x1fff;
+
+/** How much to read until the first timestamps of all streams of a time base are known. */
 const maxWaitBytes = 2 * 1024 * 1024;
 
 /**
@@ -42,49 +47,79 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   let timeline: number | null = null;
   let open: OpenStream[] = [];
+  /** The streams of the program are known; packets before that are kept. */
+  let isFound = false;
 
-  /** Starts the clock once the first timestamp of each stream is known; returns whether it runs. */
-  const tryStart = (isLast: boolean): boolean => {
-    if (clock.isStarted) return true;
-    const firsts = open.flatMap(({ stream }) => stream.peekTime()?.pts ?? []);
+  /** Returns whether the times of a stream can be converted. */
+  const isReady = ({ clock: times }: OpenStream): boolean => {
+    if (times.tryStart()) return true;
     const held = open.reduce((total, { stream }) => total + stream.length, 0);
-    if (firsts.length < open.length && held < maxWaitBytes && !isLast) return false;
-    if (held > 0) clock.start(firsts);
-    return clock.isStarted;
+    if (held < maxWaitBytes) return false;
+    times.start();
+    return true;
+  };
+  const readAll = ({ clock: times, stream, track }: OpenStream): void => {
+    if (stream.length === 0) return;
+    times.start();
+    track.read(true);
   };
   const openStream = (chosen: ChosenStream): OpenStream => {
     const stream = createElementaryStream();
-    const track = createTrack(chosen, stream, clock, outputs[chosen.kind]);
-    const pes = createPesReader(stream, () => {
-      if (tryStart(false)) track.read(false);
+    const times = clock.open();
+    const track = createTrack(chosen, stream, times, outputs[chosen.kind]);
+    const pes = createPesReader({
+      stream,
+      onStart() {
+        if (isReady(opened)) track.read(false);
+      },
+      onTime(time) {
+        if (times.isLeap(time)) readAll(opened);
+        times.note(time);
+      },
     });
+    const opened = { chosen, stream, clock: times, pes, track };
     pids.set(chosen.pid, {
       read: pes.read,
       onLoss() {
         pes.drop();
-        if (!clock.isStarted) return;
+        if (!times.tryStart()) return;
         track.read(false);
         track.skip();
       },
     });
-    return { chosen, stream, pes, track };
+    return opened;
   };
   const finish = (): void => {
     for (const { pes } of open) pes.finish();
-    if (!tryStart(true)) return;
-    for (const { track } of open) track.read(true);
+    // A time base starts where those end that have started before.
+    for (const stream of open.filter(({ clock: times }) => times.tryStart())) readAll(stream);
+    for (const stream of open) readAll(stream);
   };
   const onProgram = (streams: readonly ChosenStream[]): void => {
     const isSame = ({ chosen }: OpenStream) =>
       streams.some(({ pid, codec }) => pid === chosen.pid && codec === chosen.codec);
     if (open.length === streams.length && open.every(isSame)) return;
     finish();
-    for (const { chosen } of open) pids.delete(chosen.pid);
+    for (const { chosen, clock: times } of open) {
+      pids.delete(chosen.pid);
+      times.close();
+    }
     open = streams.map(openStream);
   };
   const pids = createPidTable();
   const program = createProgramReader({ pids, kinds, onProgram });
-  const packets = createPacketReader(pids.read);
+  const early = createEarlyPackets();
+  const packets = createPacketReader((bytes, at) => {
+    pids.read(bytes, at);
+    if (isFound) return;
+    const pid = pidOf(bytes, at);
+    if (program.isFound) {
+      isFound = true;
+      for (const packet of early.take()) pids.read(packet, 0);
+    } else if (!program.hasMap && pid !== nullPid && !pids.has(pid)) {
+      early.add(bytes, at);
+    }
+  });
 
   return {
     read(segment, timing) {
@@ -111,7 +146,7 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
 function createTrack(
   { codec, language }: ChosenStream,
   stream: ElementaryStream,
-  clock: Clock,
+  clock: StreamClock,
   output: TrackOutput,
 ): TrackReader {
   const options = { stream, clock, output, language };

@@ -21,8 +21,15 @@ const longestHeader = fixedLength + 255;
 /** Ids of streams whose packets have no optional header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
-/** @param onStart Called before a PES packet is appended to `stream`. */
-export function createPesReader(stream: ElementaryStream, onStart: () => void): PesReader {
+export interface PesReaderOptions {
+  stream: ElementaryStream;
+  /** Called before a PES packet is appended to `stream`. */
+  onStart(): void;
+  /** Called then with its time, if it states one. */
+  onTime(time: PesTime): void;
+}
+
+export function createPesReader({ stream, onStart, onTime }: PesReaderOptions): PesReader {
   const header = Buffer.alloc(longestHeader);
   let headerLength = 0;
   let state: "closed" | "header" | "payload" = "closed";
@@ -57,7 +64,9 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
     if (isScrambled) return to;
     state = "payload";
     remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
-    stream.begin(readTime(header));
+    const time = readTime(header);
+    if (time) onTime(time);
+    stream.begin(time);
     return from + length - before;
   };
 

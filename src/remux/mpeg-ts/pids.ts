@@ -32,6 +32,11 @@ interface Pid {
   scrambled: number;
 }
 
+/** Returns the PID of the packet that starts at `at`. */
+export function pidOf(bytes: Uint8Array, at: number): number {
+  return (((bytes[at + 1] ?? 0) & 0x1f) << 8) | (bytes[at + 2] ?? 0);
+}
+
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 32;
 
@@ -51,7 +56,7 @@ export function createPidTable(): PidTable {
     },
     read(bytes, at) {
       const second = bytes[at + 1] ?? 0;
-      const pid = pids[((second & 0x1f) << 8) | (bytes[at + 2] ?? 0)];
+      const pid = pids[pidOf(bytes, at)];
       if (pid === undefined) return;
       const control = bytes[at + 3] ?? 0;
       const hasPayload = (control & 0x10) !== 0;

@@ -15,6 +15,8 @@ export interface ProgramReaderOptions {
 export interface ProgramReader {
   /** A program map has been read, whatever streams it has. */
   readonly hasMap: boolean;
+  /** Its map has been read since the last `reset`. */
+  readonly isFound: boolean;
   /** Looks for a program again; the last one stays in use until another is found. */
   reset(): void;
 }
@@ -64,6 +66,9 @@ export function createProgramReader({
   return {
     get hasMap() {
       return hasMap;
+    },
+    get isFound() {
+      return chosenPid !== null;
     },
     reset() {
       for (const pid of mapPids) pids.delete(pid);

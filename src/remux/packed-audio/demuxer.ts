@@ -23,6 +23,7 @@ export function createPackedAudioDemuxer({
   timelines,
 }: Omit<DemuxerOptions, "kinds">): Demuxer {
   const clock = createClock(timelines);
+  const times = clock.open();
   const output = createTrackOutput(sink);
   let stream = createElementaryStream();
   let track: TrackReader | null = null;
@@ -33,7 +34,7 @@ export function createPackedAudioDemuxer({
     track?.read(true);
     stream = createElementaryStream();
     syntax = found;
-    return createAudioTrack({ stream, syntax, clock, output, language: null });
+    return createAudioTrack({ stream, syntax, clock: times, output, language: null });
   };
   const startTimeline = (timing: SegmentTiming): void => {
     track?.read(true);
@@ -50,10 +51,12 @@ export function createPackedAudioDemuxer({
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();
       if (track === null || found !== syntax) track = open(found);
-      const isFirst = !clock.isStarted;
-      if (isFirst) clock.start([timestamp ?? 0]);
-      const stamp = timestamp ?? (isFirst ? 0 : null);
-      stream.begin(stamp === null ? null : { pts: stamp, dts: stamp });
+      const stamp = timestamp ?? (times.tryStart() ? null : 0);
+      const time = stamp === null ? null : { pts: stamp, dts: stamp };
+      if (time && times.isLeap(time)) track.read(true);
+      if (time) times.note(time);
+      times.start();
+      stream.begin(time);
       stream.append(segment, start, segment.length);
       track.read(false);
     },

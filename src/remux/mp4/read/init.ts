@@ -133,6 +133,6 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
     throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   }
   if (entries.length === 0) throw damagedError("a track has no sample entry");
-  // A Buffer's `slice` is a view: its memory is used again for the next segment.
+  // Copied: the memory of a segment is used again for the next one.
   return entries.map(({ start, end }) => Uint8Array.from(bytes.subarray(start, end)));
 }

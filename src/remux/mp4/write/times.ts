@@ -86,8 +86,10 @@ export function createTrackTimes(timescale: number, keepsOffsets = false): Track
       if (isNewRun) startRun(Math.min(wanted, shown));
       hasHidden ||= isHidden;
       const { shiftTicks } = run;
-      const [ticks, pts] = [wanted + shiftTicks, shown + shiftTicks];
+      const ticks = wanted + shiftTicks;
       const dts = first === undefined ? ticks : Math.max(ticks, last.dts + 1);
+      // A sample that is decoded later is shown no earlier: all others would be delayed by its offset.
+      const pts = dts > ticks ? Math.max(shown + shiftTicks, dts) : shown + shiftTicks;
       if (first === undefined) {
         first = dts;
       } else {

@@ -1,0 +1,35 @@
+import { ServiceError } from "../../errors.ts";
+import { packetLength } from "./packets.ts";
+
+/** Packets of PIDs that no program map has named yet. */
+export interface EarlyPackets {
+  /**
+   * Copies the packet at `at`.
+   * @throws ServiceError `upstream_invalid` beyond 16 MiB.
+   */
+  add(bytes: Uint8Array, at: number): void;
+  /** Returns the packets in order, and forgets them. */
+  take(): readonly Uint8Array[];
+}
+
+const maxBytes = 16 * 1024 * 1024;
+
+export function createEarlyPackets(): EarlyPackets {
+  let packets: Uint8Array[] = [];
+  return {
+    add(bytes, at) {
+      if ((packets.length + 1) * packetLength > maxBytes) {
+        throw new ServiceError(
+          "upstream_invalid",
+          `the transport stream has no program map in ${maxBytes} bytes, which is the limit`,
+        );
+      }
+      packets.push(Uint8Array.from(bytes.subarray(at, at + packetLength)));
+    },
+    take() {
+      const taken = packets;
+      packets = [];
+      return taken;
+    },
+  };
+}
