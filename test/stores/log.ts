@@ -3,7 +3,8 @@ import type { BaseLogger } from "pino";
 /** Creates a logger that keeps its lines. */
 export function createTestLog() {
   const log: object[] = [];
-  const write = (fields: object, msg: string) => void log.push({ ...fields, msg });
+  const write = (...[first, msg]: [object, string] | [string, string?]) =>
+    void log.push(typeof first === "string" ? { msg: first } : { ...first, msg });
   return { log, logger: { info: write, warn: write, error: write } as TestLogger };
 }
 
