@@ -7,7 +7,7 @@ import { readSignature } from "./signature.ts";
 import { isCompleteFile } from "./file-complete.ts";
 
 /** What a media file states. */
-export type MediaInfo = Omit<Download, "path" | "size" | "sha256">;
+export type MediaInfo = Omit<Download, "path" | "size" | "sha256" | "warnings">;
 
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import type { SourceStream } from "./source-stream.ts";
+import { auditSink } from "./audit.ts";
+import type { WrittenTrack } from "./verdict.ts";
 import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
@@ -38,12 +40,12 @@ export function isRemuxable({ container }: SourceStream): boolean {
 
 /**
  * Interleaves the samples of one or two streams into one MP4 file: always reads the stream that is less
- * advanced. Removes the file if it fails.
+ * advanced. Removes the file if it fails. Returns what was written of each track.
  *
  * @throws ServiceError of the demuxers, the writer and the streams; `format_unavailable` if only audio is
  * wanted and there is none.
  */
-export async function remux(options: RemuxOptions): Promise<void> {
+export async function remux(options: RemuxOptions): Promise<WrittenTrack[]> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
@@ -73,6 +75,7 @@ export async function remux(options: RemuxOptions): Promise<void> {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     writer.finish();
+    return sessions.flatMap((session) => session.tracks());
   } catch (error) {
     writer.discard();
     throw error;
@@ -89,6 +92,8 @@ interface DemuxSession {
   /** Kinds of the tracks found so far. */
   readonly kinds: ReadonlySet<TrackKind>;
   step(): Promise<void>;
+  /** Returns what was written so far. */
+  tracks(): WrittenTrack[];
   /** Stops reading and closes the stream. */
   close(): Promise<void>;
 }
@@ -103,23 +108,24 @@ function startSession(
   writer: SampleSink,
   timelines: Timelines,
 ): DemuxSession {
+  const audit = auditSink(writer);
   const kinds = new Set<TrackKind>();
   const timescales = new Map<number, number>();
   let timeS = 0;
   let hasEnded = false;
   const sink: SampleSink = {
     setFormat(format, track) {
-      const number = writer.setFormat(format, track);
+      const number = audit.setFormat(format, track);
       kinds.add(format.kind);
       timescales.set(number, format.timescale);
       return number;
     },
     write(track, sample) {
       timeS = Math.max(timeS, sample.dts / (timescales.get(track) ?? 1));
-      writer.write(track, sample);
+      audit.write(track, sample);
     },
   };
-  const steps = demux(stream, { sink, timelines, kinds: wanted });
+  const steps = demux(stream, { sink, timelines, kinds: wanted, onDrop: audit.onDrop });
   return {
     get timeS() {
       return timeS;
@@ -131,6 +137,7 @@ function startSession(
     async step() {
       hasEnded = (await steps.next()).done === true;
     },
+    tracks: () => audit.tracks().map((track) => ({ ...track, source: stream.name })),
     async close() {
       await steps.return();
       await stream.chunks.return?.();

@@ -37,7 +37,12 @@ const maxWaitBytes = 2 * 1024 * 1024;
  * counters may restart with a segment.
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions): Demuxer {
+export function createMpegTsDemuxer({
+  sink,
+  timelines,
+  kinds,
+  onDrop = () => {},
+}: DemuxerOptions): Demuxer {
   const clock = createClock(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   let timeline: number | null = null;
@@ -62,6 +67,7 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
       read: pes.read,
       onLoss() {
         pes.drop();
+        onDrop(chosen.kind);
         if (!clock.isStarted) return;
         track.read(false);
         track.skip();
