@@ -96,21 +96,21 @@ export function createRunner(options: RunnerOptions): Runner {
     const { id, url } = claim.task;
     for (const run of runsOf(id)) run.controller.abort(new Interruption("leaseLost"));
     const controller = new AbortController();
-    const finish = new AbortController();
+    const ending = new AbortController();
     const taskLease = startTaskLease({
       claim,
       store,
       leaseMs: claim.leaseMs ?? leaseMs,
       sinceMs,
       run: controller,
-      finish,
+      finish: ending,
     });
     const run: TaskRun = {
       claim,
       host: hostOf(url),
       taskLease,
       controller,
-      finish,
+      finish: ending,
       onFurther() {
         if (exclusive.delete(run)) wake();
       },
@@ -151,10 +151,10 @@ export function createRunner(options: RunnerOptions): Runner {
   function follow({ type, taskId, state, json }: TaskEvent): void {
     if (state === "queued") wake();
     if (state === "running") {
-      for (const { finish, taskLease } of runsOf(taskId)) {
+      for (const run of runsOf(taskId)) {
         // The event may be older than the run: the store knows what is asked of this one.
-        const isAsked = !finish.signal.aborted && json.includes(finishRequest);
-        if (isAsked) void taskLease.checkFinish();
+        const isAsked = !run.finish.signal.aborted && json.includes(finishRequest);
+        if (isAsked) void run.taskLease.checkFinish();
       }
     }
     if (type !== "deleted" && state !== "canceled") return;
