@@ -60,9 +60,10 @@ describe("a time that another sample has", () => {
     expect(audit([...every(4, 10), ...every(4, 10)])).toMatchObject({ samples: 20, moved: 10 });
   });
 
-  it("is allowed where audio overlaps by less than a sample", () => {
-    const joined = [...every(10, 10), ...every(10, 10, 85)];
+  it("is allowed where audio overlaps by less than two samples", () => {
+    const joined = [...every(10, 10), ...every(10, 10, 75)];
     expect(audit(joined, "audio")).toMatchObject({ moved: 0 });
-    expect(audit(joined, "video")).toMatchObject({ moved: 1 });
+    expect(audit(joined, "video")).toMatchObject({ moved: 2 });
+    expect(audit([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ moved: 1 });
   });
 });

@@ -7,7 +7,7 @@ export interface TrackFacts {
   /** Start of the first sample and end of the last in presentation order, seconds. */
   startS: number;
   endS: number;
-  /** Samples that should be decoded no later than the one before; of audio, earlier by a sample or more. */
+  /** Samples that should be decoded no later than the one before; of audio, over two samples earlier. */
   moved: number;
   /** Samples with the presentation time of another one nearby. */
   shared: number;
@@ -102,8 +102,8 @@ function createTrackAudit(kind: TrackKind, timescale: number): TrackAudit {
   return {
     add(dts, pts, duration) {
       if (samples > 0) {
-        // Where parts are joined, audio often overlaps by less than a sample.
-        const allowed = kind === "audio" ? last.duration || step : 0;
+        // Where parts are joined, audio often overlaps by a sample of priming and a part of the last one.
+        const allowed = kind === "audio" ? 2 * (last.duration || step) : 0;
         if (dts <= last.dts - allowed) moved += 1;
         else if (kind === "video" && recent.includes(pts)) shared += 1;
         addStep(dts - last.dts, last.pts - last.dts);

@@ -60,9 +60,11 @@ export function createMpegTsDemuxer({
   const openStream = (chosen: ChosenStream): OpenStream => {
     const stream = createElementaryStream();
     const track = createTrack(chosen, stream, clock, outputs[chosen.kind]);
-    const pes = createPesReader(stream, () => {
+    const onStart = () => {
       if (tryStart(false)) track.read(false);
-    });
+    };
+    const onCut = () => onDrop(chosen.kind);
+    const pes = createPesReader(stream, onStart, onCut);
     pids.set(chosen.pid, {
       read: pes.read,
       onLoss() {

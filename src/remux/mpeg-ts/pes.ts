@@ -21,19 +21,32 @@ const longestHeader = fixedLength + 255;
 /** Ids of streams whose packets have no optional header (table 2-21). */
 const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
-/** @param onStart Called before a PES packet is appended to `stream`. */
-export function createPesReader(stream: ElementaryStream, onStart: () => void): PesReader {
+/**
+ * @param onStart Called before a PES packet is appended to `stream`.
+ * @param onCut Called when a packet was removed because its end is missing, or left out because
+ * the stream begins within it.
+ */
+export function createPesReader(
+  stream: ElementaryStream,
+  onStart: () => void,
+  onCut: () => void = () => {},
+): PesReader {
   const header = Buffer.alloc(longestHeader);
   let headerLength = 0;
   let state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if the packet does not state its length. */
   let remaining = 0;
+  /** A payload was read. */
+  let hasStarted = false;
   /** Scrambled packets in a row. */
   let scrambled = 0;
 
   const finish = (): void => {
     const isCut = state === "payload" && remaining > 0 && Number.isFinite(remaining);
-    if (isCut) stream.rewind();
+    if (isCut) {
+      stream.rewind();
+      onCut();
+    }
     state = "closed";
   };
   /** Returns where the payload starts in `bytes`; `to` if the header continues or the packet is left out. */
@@ -64,11 +77,14 @@ export function createPesReader(stream: ElementaryStream, onStart: () => void): 
   return {
     read(bytes, from, to, isStart) {
       if (isStart) {
+        hasStarted = true;
         finish();
         onStart();
         state = "header";
         headerLength = 0;
       }
+      if (!hasStarted) onCut();
+      hasStarted = true;
       if (state === "closed") return;
       const start = state === "header" ? readHeader(bytes, from, to) : from;
       const length = Math.min(to - start, remaining);
