@@ -57,8 +57,8 @@ const refusals: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Playlists of real segments in any order, with losses, through the engine to a file: ffmpeg decodes each
- * track of it, and all pictures of the source unless the file has warnings.
+ * Playlists of real segments in any order, with losses, through the engine to a file: ffmpeg reads each track of
+ * it, and decodes all pictures of the source without a fault unless the file has warnings.
  */
 export const playlistTarget = createTarget();
 
@@ -131,7 +131,6 @@ function checkMade({ file, pictures, probed, decoded }: Made): void {
   const codes = file.warnings.map(({ code }) => code).join(", ");
   assert.ok(probed.streams.length > 0, "ffprobe finds no track");
   for (const { kind, frames } of probed.streams) assert.ok(frames > 0, `the ${kind} has no sample`);
-  assert.ok(decoded.pictures.length > 0, "ffmpeg decodes no picture");
   if (file.warnings.length > 0) return;
   assert.equal(
     decoded.pictures.length,

@@ -10,8 +10,7 @@ import type { MediaInfo } from "./inspect.ts";
 import { mergeFiles } from "./merge.ts";
 import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
-import { isRemuxable, remux } from "./remux.ts";
-import type { WrittenTrack } from "./verdict.ts";
+import { isRemuxable, remux, type Written } from "./remux.ts";
 import { openFileStream, type SourceStream } from "./source-stream.ts";
 
 /** Reads back what a file contains. */
@@ -33,8 +32,8 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
 
 export interface Assembled {
   path: string;
-  /** What was written of each track; `null`: the file is as published, or a WebM. */
-  tracks: WrittenTrack[] | null;
+  /** What was written; `null`: the file is as published, or a WebM. */
+  written: Written | null;
   /** What differs from the files that it was merged from. */
   warnings: readonly FileWarning[];
 }
@@ -54,7 +53,8 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);
-    if (!audioOnly || isAudioFile(await inspect(path))) return { path, tracks: null, warnings: [] };
+    if (!audioOnly || isAudioFile(await inspect(path)))
+      return { path, written: null, warnings: [] };
   }
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));
@@ -65,8 +65,8 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const common = { audioOnly, target, maxBytes, signal };
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
     const expectedS = sourceDuration(mainSource);
-    const tracks = await remux({ ...common, main, audio, openAudio, expectedS });
-    return { path: target, tracks, warnings: [] };
+    const written = await remux({ ...common, main, audio, openAudio, expectedS });
+    return { path: target, written, warnings: [] };
   }
   const mainPath = await saveStream(main, folder, signal);
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
@@ -77,12 +77,12 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const { container, warnings } = await limited("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
-  if (container === "webm") return { path: merged, tracks: null, warnings };
+  if (container === "webm") return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
   const only = { main: stream, audio: null, openAudio: null };
-  const tracks = await remux({ ...common, ...only, expectedS: null });
-  return { path: target, tracks, warnings };
+  const written = await remux({ ...common, ...only, expectedS: null });
+  return { path: target, written, warnings };
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");

@@ -13,8 +13,6 @@ export interface TrackFacts {
   shared: number;
   /** Times without samples of more than a second, presentation time. */
   gaps: Gaps;
-  /** Places at which media were left out: damaged, or impossible to decode. */
-  drops: number;
 }
 
 export interface Gaps {
@@ -28,6 +26,8 @@ export interface Gaps {
 export interface AuditedSink extends SampleSink {
   /** Media of a track were left out. */
   onDrop(kind: TrackKind): void;
+  /** Places at which media were left out, also of tracks without samples. */
+  readonly drops: Readonly<Record<TrackKind, number>>;
   /** Returns the facts of each track with samples. */
   tracks(): TrackFacts[];
 }
@@ -53,13 +53,14 @@ export function auditSink(sink: SampleSink): AuditedSink {
       sink.write(track, sample);
       audits.get(track)?.add(sample.dts, sample.pts, sample.duration);
     },
+    drops,
     onDrop(kind) {
       drops[kind] += 1;
     },
     tracks: () =>
       [...audits.values()].flatMap((audit) => {
         const facts = audit.facts();
-        return facts === undefined ? [] : [{ ...facts, drops: drops[facts.kind] }];
+        return facts === undefined ? [] : [facts];
       }),
   };
 }
@@ -68,7 +69,7 @@ interface TrackAudit {
   /** Times in ticks. */
   add(dts: number, pts: number, duration: number): void;
   /** Returns undefined if there was no sample. */
-  facts(): Omit<TrackFacts, "drops"> | undefined;
+  facts(): TrackFacts | undefined;
 }
 
 /** As far apart as pictures are reordered (H.264 and HEVC: 16). */

@@ -80,13 +80,13 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   };
   try {
     const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, signal };
-    const { path, tracks, warnings } = await assemble(plan, options);
+    const { path, written, warnings } = await assemble(plan, options);
     progress.startProcessing();
     const file = await finish(path, inspect, signal);
-    if (tracks === null) return { ...file, warnings };
+    if (written === null) return { ...file, warnings };
     const stated = statedKinds(plan, audioOnly);
     const { duration: durationS } = file;
-    const evidence = { path, tracks, stated, delivery: deliveries.of, durationS };
+    const evidence = { path, ...written, stated, delivery: deliveries.of, durationS };
     return { ...file, warnings: [...warnings, ...judge(evidence)] };
   } finally {
     // Stops what is still fetched ahead after a failure.

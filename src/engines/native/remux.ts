@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import type { SourceStream } from "./source-stream.ts";
 import { auditSink } from "./audit.ts";
-import type { WrittenTrack } from "./verdict.ts";
+import type { Evidence, WrittenTrack } from "./verdict.ts";
 import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
@@ -27,6 +27,9 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
+/** What was written. */
+export type Written = Pick<Evidence, "tracks" | "drops">;
+
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
   ["mp4", createMp4Demuxer],
   ["mpeg-ts", createMpegTsDemuxer],
@@ -45,7 +48,7 @@ export function isRemuxable({ container }: SourceStream): boolean {
  * @throws ServiceError of the demuxers, the writer and the streams; `format_unavailable` if only audio is
  * wanted and there is none.
  */
-export async function remux(options: RemuxOptions): Promise<WrittenTrack[]> {
+export async function remux(options: RemuxOptions): Promise<Written> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
@@ -75,7 +78,9 @@ export async function remux(options: RemuxOptions): Promise<WrittenTrack[]> {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     writer.finish();
-    return sessions.flatMap((session) => session.tracks());
+    const sum = (kind: TrackKind) => sessions.reduce((all, { drops }) => all + drops[kind], 0);
+    const tracks = sessions.flatMap((session) => session.tracks());
+    return { tracks, drops: { video: sum("video"), audio: sum("audio") } };
   } catch (error) {
     writer.discard();
     throw error;
@@ -94,6 +99,8 @@ interface DemuxSession {
   step(): Promise<void>;
   /** Returns what was written so far. */
   tracks(): WrittenTrack[];
+  /** Places at which media were left out. */
+  readonly drops: Readonly<Record<TrackKind, number>>;
   /** Stops reading and closes the stream. */
   close(): Promise<void>;
 }
@@ -137,6 +144,7 @@ function startSession(
     async step() {
       hasEnded = (await steps.next()).done === true;
     },
+    drops: audit.drops,
     tracks: () => audit.tracks().map((track) => ({ ...track, source: stream.name })),
     async close() {
       await steps.return();

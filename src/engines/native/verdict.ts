@@ -15,6 +15,8 @@ export interface WrittenTrack extends TrackFacts {
 export interface Evidence {
   path: string;
   tracks: readonly WrittenTrack[];
+  /** Places at which media of a kind were left out: damaged, or impossible to decode. */
+  drops: Readonly<Record<TrackKind, number>>;
   /** Kinds that the format states. */
   stated: readonly TrackKind[];
   /** What the segments of a source stated; undefined for a file. */
@@ -51,16 +53,16 @@ function assertSamples({ path, tracks }: Evidence): void {
   throw new ServiceError("internal", message, { retryable: false });
 }
 
-function missingFrames({ tracks, delivery }: Evidence): string[] {
+function missingFrames({ drops, delivery }: Evidence): string[] {
   const segments = (["main", "audio"] as const).flatMap((name) => {
     const { missing = 0, segments: listed = 0 } = delivery(name) ?? {};
     const what = name === "main" ? "" : " of the separate audio";
     return missing === 0 ? [] : [`${missing} of ${listed} segments${what} had no media`];
   });
-  const drops = tracks
-    .filter((track) => track.drops > 0)
-    .map(({ kind, drops: count }) => `${kind} is damaged at ${places(count)}, and left out there`);
-  return [...segments, ...drops];
+  const damage = (["video", "audio"] as const)
+    .filter((kind) => drops[kind] > 0)
+    .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
+  return [...segments, ...damage];
 }
 
 function gaps({ tracks, delivery }: Evidence): string[] {

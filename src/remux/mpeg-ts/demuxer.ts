@@ -59,11 +59,15 @@ export function createMpegTsDemuxer({
   };
   const openStream = (chosen: ChosenStream): OpenStream => {
     const stream = createElementaryStream();
-    const track = createTrack(chosen, stream, clock, outputs[chosen.kind]);
+    const onCut = () => onDrop(chosen.kind);
+    const track = createTrack(chosen, stream, {
+      clock,
+      output: outputs[chosen.kind],
+      onDrop: onCut,
+    });
     const onStart = () => {
       if (tryStart(false)) track.read(false);
     };
-    const onCut = () => onDrop(chosen.kind);
     const pes = createPesReader(stream, onStart, onCut);
     pids.set(chosen.pid, {
       read: pes.read,
@@ -119,10 +123,9 @@ export function createMpegTsDemuxer({
 function createTrack(
   { codec, language }: ChosenStream,
   stream: ElementaryStream,
-  clock: Clock,
-  output: TrackOutput,
+  common: { clock: Clock; output: TrackOutput; onDrop: () => void },
 ): TrackReader {
-  const options = { stream, clock, output, language };
+  const options = { ...common, stream, language };
   return codec === "avc" || codec === "hevc"
     ? createVideoTrack({ ...options, syntax: videoSyntaxes[codec] })
     : createAudioTrack({ ...options, syntax: audioSyntaxes[codec] });
