@@ -37,6 +37,9 @@ export interface Runner {
 /** Interval of claims without an event: a delayed retry becomes due, another worker dies. */
 const pollMs = 1_000;
 
+/** As it is written in the JSON of a task. */
+const finishRequest = `"finish_requested":true`;
+
 /**
  * Runs the tasks of the store: the oldest first, as many at a time as `concurrency` and `perHost` allow, each
  * as soon as it is queued. A task that was running when a worker died runs alone until it is further than then.
@@ -93,18 +96,21 @@ export function createRunner(options: RunnerOptions): Runner {
     const { id, url } = claim.task;
     for (const run of runsOf(id)) run.controller.abort(new Interruption("leaseLost"));
     const controller = new AbortController();
+    const ending = new AbortController();
     const taskLease = startTaskLease({
       claim,
       store,
       leaseMs: claim.leaseMs ?? leaseMs,
       sinceMs,
       run: controller,
+      finish: ending,
     });
     const run: TaskRun = {
       claim,
       host: hostOf(url),
       taskLease,
       controller,
+      finish: ending,
       onFurther() {
         if (exclusive.delete(run)) wake();
       },
@@ -142,8 +148,15 @@ export function createRunner(options: RunnerOptions): Runner {
     runs.set(run, ended);
   }
 
-  function follow({ type, taskId, state }: TaskEvent): void {
+  function follow({ type, taskId, state, json }: TaskEvent): void {
     if (state === "queued") wake();
+    if (state === "running") {
+      for (const run of runsOf(taskId)) {
+        // The event may be older than the run: the store knows what is asked of this one.
+        const isAsked = !run.finish.signal.aborted && json.includes(finishRequest);
+        if (isAsked) void run.taskLease.checkFinish();
+      }
+    }
     if (type !== "deleted" && state !== "canceled") return;
     // The event may be older than the run: only the store knows whether the lease is lost.
     for (const { taskLease } of runsOf(taskId)) void taskLease.renew();

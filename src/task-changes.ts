@@ -4,7 +4,7 @@ import { type Task, type TaskOptions, transitions } from "./task.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
-  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error">
+  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error" | "finish_requested">
 >;
 
 /** Returns a queued task with a new id, not stored yet. */
@@ -29,7 +29,7 @@ export function newTask(url: string, options: TaskOptions, now: Date): Task {
 
 /**
  * Returns a copy of `task` with `change` applied and `updated_at` set. A transition also sets `started_at`
- * and `finished_at`, and clears `progress` when the task leaves `running`.
+ * and `finished_at`, clears `progress` when the task leaves `running`, and `finish_requested` when it ends.
  *
  * @throws ServiceError `conflict` if `transitions` does not allow `change.state`.
  */
@@ -48,5 +48,6 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   if (change.state !== "running") changed.progress = null;
   const hasEnded = change.state !== "running" && change.state !== "queued";
   changed.finished_at = hasEnded ? at : null;
+  if (hasEnded) delete changed.finish_requested;
   return changed;
 }

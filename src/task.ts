@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { FileWarning } from "./file-warnings.ts";
 import { PageInfo } from "./page-info.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
@@ -36,6 +37,9 @@ export const Progress = Type.Object({
   total_bytes: nullableCount("bytes"),
   speed: nullableNumber("bytes per second"),
   eta: nullableNumber("seconds"),
+  is_live: Type.Optional(
+    Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" }),
+  ),
 });
 
 export type Progress = Static<typeof Progress>;
@@ -49,6 +53,11 @@ export const TaskFile = Type.Object({
   width: nullableCount("pixels"),
   height: nullableCount("pixels"),
   url: Type.String({ description: "path to download it from" }),
+  warnings: Type.Optional(
+    Type.Array(FileWarning, {
+      description: "what differs between the media that was fetched and the file; empty: nothing",
+    }),
+  ),
 });
 
 export type TaskFile = Static<typeof TaskFile>;
@@ -75,6 +84,9 @@ export const Task = Type.Object(
     info: nullable(PageInfo, "the page information that the run used"),
     file: nullable(TaskFile, "set once it has succeeded"),
     error: nullable(TaskFailure, "why the latest run failed"),
+    finish_requested: Type.Optional(
+      Type.Boolean({ description: "its recording is to end with what there is" }),
+    ),
   },
   { title: "Task" },
 );

@@ -10,7 +10,7 @@ const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "
 
 /** Lower layers first; a file imports from its own layer or from one before it. */
 const layers: readonly (readonly RegExp[])[] = [
-  [/^(errors|schema)\.ts$/],
+  [/^(errors|file-warnings|schema)\.ts$/],
   [/^remux\//],
   [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],

@@ -1,3 +1,4 @@
+import type { FileWarning } from "../file-warnings.ts";
 import type { DownloadFormat } from "../page-info.ts";
 import type { Progress } from "../task.ts";
 
@@ -9,6 +10,8 @@ import type { Progress } from "../task.ts";
  *   several tracks as one MP4 with its index in front, or one WebM.
  * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
  *   (fsync).
+ * - **Verdict.** What was fetched and what was written are held against each other: samples, times, durations
+ *   against the manifest. What differs is in `warnings`, or the download fails.
  * - **Resume.** Everything fetched stays in `job.folder`. A later `download` of the same format in the same
  *   folder resumes from it, also after the process was killed. If the server's content has changed, it
  *   restarts and never splices. A new query in a URL changes nothing. With another path or host, only
@@ -71,12 +74,20 @@ export interface DownloadJob {
 
 export interface DownloadContext {
   signal: AbortSignal;
+  /**
+   * Aborted when the recording of a live stream is to end: what was listed by then and can be had within 10 s
+   * is the result, at least one segment. Changes nothing for other media.
+   */
+  finish?: AbortSignal;
   /** Called often, must be cheap; `stage` is `downloading` or `processing`. */
   onProgress(progress: DownloadProgress): void;
 }
 
-/** Bytes on the disk, those of earlier runs included. */
-export type DownloadProgress = Pick<Progress, "stage" | "downloaded_bytes" | "total_bytes">;
+/** Bytes on the disk, those of earlier runs included; `is_live`: `finish` would end it. */
+export type DownloadProgress = Pick<
+  Progress,
+  "stage" | "downloaded_bytes" | "total_bytes" | "is_live"
+>;
 
 export interface Download {
   /** In `job.folder` or a folder of it. */
@@ -93,4 +104,6 @@ export interface Download {
   /** Pixels as displayed; `null` without video. */
   width: number | null;
   height: number | null;
+  /** What differs between what was fetched and the file; empty: nothing. */
+  warnings: readonly FileWarning[];
 }

@@ -69,6 +69,8 @@ export interface DemuxerOptions {
   timelines: Timelines;
   /** The first usable track of each of these kinds is read, all others are left out. */
   kinds: readonly TrackKind[];
+  /** Called when media of a track are left out: damaged, or impossible to decode. */
+  onDrop?: (kind: TrackKind) => void;
 }
 
 /** Reads one stream, segment by segment in order, and writes its samples into a sink. */

@@ -37,15 +37,22 @@ export interface ProduceFileDeps {
 export async function produceFile(
   task: Task,
   deps: ProduceFileDeps,
-  run: { taskLease: TaskLease; progress: ProgressReport; signal: AbortSignal },
+  run: {
+    taskLease: TaskLease;
+    progress: ProgressReport;
+    signal: AbortSignal;
+    /** Aborted when a recording is to end. */
+    finish: AbortSignal;
+  },
 ): Promise<TaskFile> {
   const { engine, files, maxFileBytes, maxLiveS } = deps;
-  const { taskLease, progress, signal } = run;
+  const { taskLease, progress, signal, finish } = run;
   signal.throwIfAborted();
   await assertFreeSpace(deps);
   // A dead worker's progress stays: `madeProgress` compares the bytes of this run with it.
-  const { downloaded_bytes = null, total_bytes = null } = task.progress ?? {};
-  const before = { downloaded_bytes, total_bytes, speed: null, eta: null };
+  const { downloaded_bytes = null, total_bytes = null, is_live } = task.progress ?? {};
+  const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };
+  const before = { ...sizes, ...(is_live !== undefined && { is_live }) };
   await taskLease.updateWithRetry({ progress: { stage: "resolving", ...before } });
   const page = await resolvePage(task, deps.resolver, signal);
   const info = publicInfo(page);
@@ -57,7 +64,7 @@ export async function produceFile(
     download(current) {
       const limits = { maxBytes: maxFileBytes, maxLiveS };
       const job = { ...current.choice, pageUrl: pageUrlOf(current.page), folder, ...limits };
-      return engine.download(job, { signal, onProgress: progress.report });
+      return engine.download(job, { signal, finish, onProgress: progress.report });
     },
     async refresh({ choice }) {
       const again = await resolvePage(task, deps.resolver, signal);
@@ -73,9 +80,10 @@ export async function produceFile(
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
+  const warnings = [...download.warnings];
   const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
-  return { name, mime_type, size, sha256, duration, width, height, url };
+  return { name, mime_type, size, sha256, duration, width, height, url, warnings };
 }
 
 /** Returns what an earlier run of the task downloaded; `null` if there is none. */

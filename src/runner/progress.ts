@@ -104,7 +104,10 @@ export function createProgressReport(options: {
 function createSpeedometer() {
   let last: { bytes: number; atMs: number } | undefined;
   let speed: number | null = null;
-  return ({ stage, downloaded_bytes, total_bytes }: DownloadProgress, atMs: number): Progress => {
+  return (
+    { stage, downloaded_bytes, total_bytes, is_live }: DownloadProgress,
+    atMs: number,
+  ): Progress => {
     const bytes = downloaded_bytes ?? 0;
     const passedMs = last === undefined ? 0 : atMs - last.atMs;
     if (last !== undefined && passedMs > 0) {
@@ -120,6 +123,7 @@ function createSpeedometer() {
       total_bytes,
       speed: speed === null ? null : Math.round(speed),
       eta: left === null || !speed ? null : Math.ceil(left / speed),
+      ...(is_live !== undefined && { is_live }),
     };
   };
 }

@@ -24,6 +24,8 @@ export interface TaskRun {
   taskLease: TaskLease;
   /** Aborted with an `Interruption`, or when the run lasts too long. */
   controller: AbortController;
+  /** Aborted when a recording is to end with what there is. */
+  finish: AbortController;
   /** Called once the run is further than earlier ones. */
   onFurther(): void;
 }
@@ -44,7 +46,7 @@ export function isSuspect({ stalledCount }: Claim): boolean {
  * lease expires and the task is claimed again.
  */
 export async function runTask(
-  { claim, host, taskLease, controller, onFurther }: TaskRun,
+  { claim, host, taskLease, controller, finish, onFurther }: TaskRun,
   deps: RunDeps,
 ): Promise<void> {
   const { runTimeoutMs, now } = deps;
@@ -64,10 +66,17 @@ export async function runTask(
   try {
     deps.logger.info({ ...about, stalledCount }, "run started");
     if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
-    const file = await produceFile(task, deps, { taskLease, progress, signal });
+    const file = await produceFile(task, deps, {
+      taskLease,
+      progress,
+      signal,
+      finish: finish.signal,
+    });
     await progress.close();
     await taskLease.updateWithRetry({ state: "succeeded", file, error: null });
-    deps.logger.info({ ...soFar(), bytes: file.size }, "run succeeded");
+    const warnings = file.warnings?.map(({ code }) => code) ?? [];
+    const line = { ...soFar(), bytes: file.size, ...(warnings.length > 0 && { warnings }) };
+    deps.logger.info(line, "run succeeded");
   } catch (error) {
     await progress.close();
     const failure: unknown = signal.aborted ? signal.reason : error;

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
+import type { Task } from "../task.ts";
 import type { TaskChange } from "../task-changes.ts";
 import { Interruption } from "./interruption.ts";
 
 /** The lease of a claimed task during its run. */
 export interface TaskLease {
   /**
-   * Updates the task under the lease.
+   * Updates the task under the lease. Aborts `finish` if the task's recording is to end.
    *
    * @throws Interruption `leaseLost` if the lease does not hold the task any more, which also aborts the run;
    * other errors of the store.
@@ -18,6 +19,8 @@ export interface TaskLease {
    * once the run is interrupted.
    */
   updateWithRetry(change: TaskChange, options?: Omit<UpdateOptions, "lease">): Promise<void>;
+  /** Reads the task, and aborts `finish` if its recording is to end. Never rejects. */
+  checkFinish(): Promise<void>;
   /** Sends a heartbeat; false if the lease is lost or may have expired. */
   renew(): Promise<boolean>;
   /** Stops the heartbeats; the lease expires unless a change of state has ended it. */
@@ -42,8 +45,10 @@ export function startTaskLease(options: {
   /** When the claim was requested, by `performance.now()`. */
   sinceMs: number;
   run: AbortController;
+  /** Aborted once the task has `finish_requested`. */
+  finish: AbortController;
 }): TaskLease {
-  const { claim, store, leaseMs, sinceMs, run } = options;
+  const { claim, store, leaseMs, sinceMs, run, finish } = options;
   const { lease } = claim;
   const { id } = claim.task;
   let endsMs = sinceMs + leaseMs * heldShare;
@@ -68,9 +73,21 @@ export function startTaskLease(options: {
     else run.abort(new Interruption("leaseExpired"));
   }
 
+  function followRequest(task: Task | undefined): void {
+    if (task?.finish_requested === true) finish.abort();
+  }
+
+  async function checkFinish(): Promise<void> {
+    try {
+      followRequest(await store.get(id));
+    } catch {
+      // The store is unavailable; the next update of the progress will tell.
+    }
+  }
+
   async function update(change: TaskChange, given: UpdateOptions = {}): Promise<void> {
     try {
-      await store.update(id, change, { ...given, lease });
+      followRequest(await store.update(id, change, { ...given, lease }));
     } catch (error) {
       if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
       const leaseLost = new Interruption("leaseLost");
@@ -100,6 +117,7 @@ export function startTaskLease(options: {
   return {
     update,
     updateWithRetry,
+    checkFinish,
     renew,
     release() {
       clearInterval(heartbeats);

@@ -20,7 +20,7 @@ export function createLineView(output: Output): View {
   };
 }
 
-function stepOf({ state, progress }: Task): string {
+function stepOf({ state, progress, finish_requested = false }: Task): string {
   const percent = percentOf(progress);
-  return `${state} ${progress?.stage ?? "resolving"} ${percent === null ? "" : Math.floor(percent / 10)}`;
+  return `${state} ${finish_requested} ${progress?.stage ?? "resolving"} ${percent === null ? "" : Math.floor(percent / 10)}`;
 }

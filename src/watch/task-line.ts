@@ -1,15 +1,21 @@
-import type { Progress, Task } from "../task.ts";
+import type { Progress, Task, TaskFile } from "../task.ts";
 
 /** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {
   return `${statusOf(task)}  ${titleOf(task)}`;
 }
 
-function statusOf({ state, progress, file, error }: Task): string {
-  if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}`;
+function statusOf({ state, progress, file, error, finish_requested }: Task): string {
+  if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}${warned(file)}`;
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
   if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;
-  return state === "running" ? runningLine(progress) : state;
+  if (state !== "running") return state;
+  return `${runningLine(progress)}${finish_requested === true ? "  finishing" : ""}`;
+}
+
+function warned(file: TaskFile | null): string {
+  const codes = file?.warnings?.map(({ code }) => code) ?? [];
+  return codes.length === 0 ? "" : `  with warnings: ${printable(codes.join(", "))}`;
 }
 
 function runningLine(progress: Progress | null): string {

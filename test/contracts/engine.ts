@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import { describeDemands } from "./engine/demands.ts";
 import { describeFaults } from "./engine/faults.ts";
+import { describeVerdict } from "./engine/verdict.ts";
 import { describeSsrf } from "./engine/ssrf.ts";
 import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
@@ -25,6 +26,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
     describeLive(() => engine);
+    describeVerdict(() => engine);
     describeRefusals(() => engine);
     describeSsrf(() => engine);
     describeResume(() => engine);

@@ -2,6 +2,7 @@ import { containerTargets } from "./containers.ts";
 import { m3u8, m3u8Segments } from "./m3u8.ts";
 import { mpd, mpdSegments } from "./mpd.ts";
 import { mediaTarget } from "./media.ts";
+import { playlistTarget } from "./playlists.ts";
 import { pageTarget } from "./page.ts";
 import { bodyTarget, urlTarget } from "./requests.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -13,6 +14,7 @@ export const targets: readonly FuzzTarget[] = [
   mpdSegments,
   mediaTarget,
   ...containerTargets,
+  playlistTarget,
   pageTarget,
   urlTarget,
   bodyTarget,

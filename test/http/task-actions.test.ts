@@ -33,7 +33,7 @@ async function addTask(state: State): Promise<string> {
   return id;
 }
 
-const post = (id: string, what: "cancel" | "retry", to = app) =>
+const post = (id: string, what: "cancel" | "finish" | "retry", to = app) =>
   to.inject({ method: "POST", url: `/tasks/${id}/${what}` });
 
 describe("POST /tasks/{id}/cancel", () => {
@@ -54,6 +54,53 @@ describe("POST /tasks/{id}/cancel", () => {
       expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
       expect(response.json().detail).toContain(`is ${state} and cannot become canceled`);
       expect((await store.get(id))?.state).toBe(state);
+    },
+  );
+});
+
+const recording = {
+  stage: "downloading",
+  downloaded_bytes: 5,
+  total_bytes: null,
+  speed: null,
+  eta: null,
+  is_live: true,
+} as const;
+
+describe("POST /tasks/{id}/finish", () => {
+  it("asks the run of a recording to end, however often it is sent", async () => {
+    const id = await addTask("running");
+    await store.update(id, { progress: recording });
+    const response = await post(id, "finish");
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toMatchObject({ id, state: "running", finish_requested: true });
+    const again = await post(id, "finish");
+    expect(again.statusCode).toBe(200);
+    expect(again.json()).toEqual(response.json());
+    const ended = await store.update(id, { state: "succeeded" });
+    expect(ended).not.toHaveProperty("finish_requested");
+    expect((await post(id, "finish")).json()).toMatchObject({ status: 409, code: "conflict" });
+  });
+
+  it("does not touch a task that records no live stream", async () => {
+    const id = await addTask("running");
+    for (const progress of [null, { ...recording, is_live: false }]) {
+      const before = await store.update(id, { progress });
+      const response = await post(id, "finish");
+      expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
+      expect(response.json().detail).toContain("records no live stream now");
+      expect(await store.get(id)).toEqual(before);
+    }
+  });
+
+  it.each(["queued", "succeeded", "failed", "canceled"] as const)(
+    "does not touch a task that is %s",
+    async (state) => {
+      const id = await addTask(state);
+      const response = await post(id, "finish");
+      expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
+      expect(response.json().detail).toContain(`is ${state}; it must be running`);
+      expect(await store.get(id)).not.toHaveProperty("finish_requested");
     },
   );
 });
@@ -131,7 +178,7 @@ describe("two processes with one store", () => {
 });
 
 describe("either", () => {
-  it.each(["cancel", "retry"] as const)(
+  it.each(["cancel", "finish", "retry"] as const)(
     "responds with 404 if there is no task: %s",
     async (what) => {
       expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });

@@ -11,6 +11,7 @@ import { pageUrl, postTask } from "./requests.ts";
 /** For each documented response of a single task's further routes, a call that gets it. */
 export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   ...actionCalls("cancel"),
+  ...actionCalls("finish"),
   ...actionCalls("retry"),
   "post /tasks/{id}/cancel 200": () =>
     withApp({}, async (app) => post(app, `${await addTask(app)}/cancel`)),
@@ -20,6 +21,17 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       await post(app, `${url}/cancel`);
       return post(app, `${url}/cancel`);
     }),
+  "post /tasks/{id}/finish 200": () => {
+    const store = createMemoryStore();
+    return withApp({ store }, async (app) => {
+      const url = await addTask(app);
+      const claim = await store.claim({ leaseMs: 60_000 });
+      await store.update(claim!.task.id, { progress: recording });
+      return post(app, `${url}/finish`);
+    });
+  },
+  "post /tasks/{id}/finish 409": () =>
+    withApp({}, async (app) => post(app, `${await addTask(app)}/finish`)),
   "post /tasks/{id}/retry 200": () =>
     withApp({}, async (app) => {
       const url = await addTask(app);
@@ -49,6 +61,15 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/events 429": () =>
     withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
 };
+
+const recording = {
+  stage: "downloading",
+  downloaded_bytes: 5,
+  total_bytes: null,
+  speed: null,
+  eta: null,
+  is_live: true,
+} as const;
 
 function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
   const name = `post /tasks/{id}/${what}`;

@@ -38,6 +38,7 @@ export async function writeMedium({ format, folder }: DownloadJob): Promise<Down
     duration: 12.5,
     width: 640,
     height: 360,
+    warnings: [],
   };
 }
 

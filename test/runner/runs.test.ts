@@ -77,6 +77,7 @@ test("a run reports its stages, stores the page information, and ends with the f
     width: 640,
     height: 360,
     url: `/tasks/${id}/file`,
+    warnings: [],
   });
   expect(files.text(id)).toBe(url);
   expect(files.parts()).toEqual([]);

@@ -2,6 +2,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { FileWarning } from "../../file-warnings.ts";
 import { ServiceError } from "../../errors.ts";
 import type { DownloadJob } from "../engine.ts";
 import type { SourceFetcher } from "./fetch-sources.ts";
@@ -9,7 +10,7 @@ import type { MediaInfo } from "./inspect/media-info.ts";
 import { mergeFiles } from "./merge.ts";
 import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
-import { isRemuxable, remux } from "./remux.ts";
+import { isRemuxable, remux, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "./source-stream.ts";
 
 /** Reads back what a file contains. */
@@ -29,13 +30,21 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
   signal: AbortSignal;
 }
 
+export interface Assembled {
+  path: string;
+  /** What was written; `null`: the file is as published, or a WebM. */
+  written: Written | null;
+  /** What differs from the files that it was merged from. */
+  warnings: readonly FileWarning[];
+}
+
 /**
- * Fetches the plan's sources and makes one file of them in `folder`; returns its path. MPEG-TS, fragmented
+ * Fetches the plan's sources and makes one file of them in `folder`. MPEG-TS, fragmented
  * MP4 and packed audio are remuxed while they arrive; tracks of other containers are merged afterwards.
  *
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
-export async function assemble(plan: Plan, options: AssembleOptions): Promise<string> {
+export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, limited, signal } = options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
@@ -44,7 +53,8 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<st
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);
-    if (!audioOnly || isAudioFile(await inspect(path))) return path;
+    if (!audioOnly || isAudioFile(await inspect(path)))
+      return { path, written: null, warnings: [] };
   }
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));
@@ -54,8 +64,9 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<st
   ]);
   const common = { audioOnly, target, maxBytes, signal };
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
-    await remux({ ...common, main, audio, openAudio, expectedS: sourceDuration(mainSource) });
-    return target;
+    const expectedS = sourceDuration(mainSource);
+    const written = await remux({ ...common, main, audio, openAudio, expectedS });
+    return { path: target, written, warnings: [] };
   }
   const mainPath = await saveStream(main, folder, signal);
   const separateAudio = audio ?? (await openAudio?.()) ?? null;
@@ -63,14 +74,15 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<st
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const container = await limited("merge", inputs, () =>
+  const { container, warnings } = await limited("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
-  if (container === "webm") return merged;
+  if (container === "webm") return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
-  await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });
-  return target;
+  const only = { main: stream, audio: null, openAudio: null };
+  const written = await remux({ ...common, ...only, expectedS: null });
+  return { path: target, written, warnings };
 }
 
 const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");

@@ -6,13 +6,15 @@ import { ServiceError } from "../../errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
 import { assemble, type Inspect, type Limited } from "./assemble.ts";
+import { createDeliveries } from "./delivery.ts";
 import { createSourceFetcher } from "./fetch-sources.ts";
 import { inspectFile } from "./inspect.ts";
 import { createFormatLocator } from "./locate-format.ts";
 import type { FileWork } from "./messages.ts";
 import { openPartStore } from "./part-store.ts";
-import { planDownload } from "./plan.ts";
+import { planDownload, statedKinds } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
+import { judge } from "./verdict.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
@@ -54,7 +56,10 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   });
   const progress = createProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;
-  const fetcher = createSourceFetcher({ parts, progress, client, signal, maxLiveS, ahead });
+  const deliveries = createDeliveries();
+  const { finish: recordingEnd = new AbortController().signal } = context;
+  const common = { parts, progress, deliveries, client, finish: recordingEnd };
+  const fetcher = createSourceFetcher({ ...common, signal, maxLiveS, ahead });
   let isUseless = false;
   const limited: Limited = async (kind, paths, run) => {
     const files = await Promise.all(paths.map((path) => stat(path)));
@@ -76,9 +81,14 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   };
   try {
     const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, signal };
-    const path = await assemble(plan, options);
+    const { path, written, warnings } = await assemble(plan, options);
     progress.startProcessing();
-    return await finish(path, inspect, signal);
+    const file = await finish(path, inspect, signal);
+    if (written === null) return { ...file, warnings };
+    const stated = statedKinds(plan, audioOnly);
+    const { duration: durationS } = file;
+    const evidence = { path, ...written, stated, delivery: deliveries.of, durationS };
+    return { ...file, warnings: [...warnings, ...judge(evidence)] };
   } finally {
     // Stops what is still fetched ahead after a failure.
     ending.abort();
@@ -104,7 +114,11 @@ function isContentError(error: unknown): boolean {
 }
 
 /** Inspects and hashes the file while it is flushed to the disk. */
-async function finish(path: string, inspect: Inspect, signal: AbortSignal): Promise<Download> {
+async function finish(
+  path: string,
+  inspect: Inspect,
+  signal: AbortSignal,
+): Promise<Omit<Download, "warnings">> {
   await using file = await open(path, "r+");
   const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
   const { size } = await file.stat();

@@ -6,6 +6,7 @@ import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import type { AesKey } from "./decrypt.ts";
+import type { Deliveries } from "./delivery.ts";
 import { followLive, type LiveOptions } from "./live.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
 import { readFileStart } from "./file-start.ts";
@@ -29,11 +30,13 @@ export interface AbsentSegment {
   error: ServiceError;
 }
 
-export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal"> {
+export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal" | "finish"> {
   fetchPart: (part: Part) => Promise<FetchedPart>;
   client: HttpClient;
   /** Segments fetched ahead of the one that is read. */
   ahead: number;
+  /** Counts the segments, and those without media. */
+  deliveries: Deliveries;
   /** Called when an init section (0 s) or a segment has been fetched. */
   onSegment: (durationS: number, bytes: number) => void;
 }
@@ -43,28 +46,32 @@ export async function* fetchSegments(
   { name, headers, list, reload, liveJournalPath }: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment | AbsentSegment> {
-  const { fetchPart, ahead, onSegment } = options;
+  const { fetchPart, ahead, deliveries, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive
     ? followLive({ ...options, first: list, reload, journalPath: liveJournalPath })
     : list.segments;
   const readKey = createKeyReader(options, headers);
+  const beforeEnd = createEndLimit(finish, options.signal);
   const fetchOne = async (
     request: SegmentRequest,
   ): Promise<FetchedSegment | AbsentSegment | null> => {
-    const { part, durationS, timing, computed: place, isOptional } = request;
+    const { part, durationS, timing, isInit, computed: place, isOptional } = request;
+    if (!isInit && !isOptional) deliveries.addSegment(name, durationS);
     try {
-      const [{ path, size }, key] = await Promise.all([fetchPart(part), readKey(request.key)]);
+      const fetching = Promise.all([fetchPart(part), readKey(request.key)]);
+      const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null)
         return null;
       return { path, size, key, timing };
     } catch (error) {
-      if (isLive && isGone(error)) return null;
       if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
         return null;
       if (place !== undefined && isGone(error)) return { place, durationS, error };
-      throw error;
+      if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
+      deliveries.addMissing(name);
+      return null;
     }
   };
   for await (const fetched of mapConcurrent(requestsFor(name, segments), ahead, fetchOne)) {
@@ -74,6 +81,7 @@ export async function* fetchSegments(
 
 /** An init section or segment to fetch. */
 interface SegmentRequest {
+  isInit: boolean;
   part: Part;
   key: SegmentKey | null;
   timing: SegmentTiming;
@@ -96,12 +104,12 @@ async function* requestsFor(
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
-      yield { part, key, timing, durationS: 0, isOptional: false };
+      yield { part, key, timing, durationS: 0, isInit: true, isOptional: false };
     }
     currentInit = init;
     const { url, range, key, sequence, durationS, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { part, key, timing, durationS, computed, isOptional };
+    yield { part, key, timing, durationS, computed, isInit: false, isOptional };
   }
 }
 
@@ -116,6 +124,27 @@ function numberOf({ url, range }: InitSection, seen: Map<string, number>): numbe
 /** A live segment that has expired on the server is a gap in the recording, not its end. */
 function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
+}
+
+function isUpstreamError(error: unknown): boolean {
+  return error instanceof ServiceError && error.code.startsWith("upstream_");
+}
+
+/** How long segments may take once the recording is to end. */
+const endGraceMs = 10_000;
+
+/** Returns a function that rejects with `upstream_timeout` if a result takes too long after `finish`. */
+function createEndLimit(finish: AbortSignal, signal: AbortSignal) {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  late.catch(() => {});
+  const onFinish = () => {
+    const error = new ServiceError("upstream_timeout", `a segment took over ${endGraceMs} ms`);
+    const timer = setTimeout(() => reject(error), endGraceMs);
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  };
+  if (finish.aborted) onFinish();
+  else finish.addEventListener("abort", onFinish, { once: true, signal });
+  return <T>(result: Promise<T>): Promise<T> => Promise.race([result, late]);
 }
 
 /** Fetches each key once; what is fetched is never written to the disk. */

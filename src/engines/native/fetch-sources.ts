@@ -46,7 +46,8 @@ export function createSourceFetcher(deps: SourceFetcherDeps): SourceFetcher {
         fetchPart: (part) => fetchPart(source, part),
         onSegment: (durationS, bytes) => progress.addSegment(name, durationS, bytes),
       });
-      return openSegmentStream(name, segments, source.liveJournalPath !== null);
+      const isLive = source.liveJournalPath !== null;
+      return openSegmentStream(name, segments, isLive, () => deps.deliveries.addMissing(name));
     },
   };
 }

@@ -12,6 +12,8 @@ export interface LiveOptions {
   /** How much of the stream is recorded, seconds. */
   maxLiveS: number;
   signal: AbortSignal;
+  /** Aborted when the recording is to end. */
+  finish: AbortSignal;
 }
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
@@ -19,12 +21,12 @@ const maxIdleReloads = 10;
 
 /**
  * Yields the segments of a live stream as they appear, those of earlier runs first, until it ends, stops
- * growing, or `maxLiveS` seconds are recorded.
+ * growing, `maxLiveS` seconds are recorded, or `finish` is aborted and it has yielded a segment.
  *
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
 export async function* followLive(options: LiveOptions): AsyncGenerator<Segment> {
-  const { first, reload, journalPath, maxLiveS, signal } = options;
+  const { first, journalPath, maxLiveS, finish } = options;
   if (maxLiveS === 0) {
     throw new ServiceError(
       "live_stream",
@@ -33,8 +35,11 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Segment>
   }
   let last = -1;
   let recordedS = 0;
+  let isEmpty = true;
+  const isFinished = () => finish.aborted && !isEmpty;
   for (const segment of await readJournal(journalPath)) {
     yield segment;
+    isEmpty = false;
     last = segment.sequence;
     // A stream that states no durations must end too.
     recordedS += segment.durationS || first.refreshS;
@@ -45,15 +50,47 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Segment>
     const added = list.segments.filter(({ sequence }) => sequence > last);
     if (added.length > 0) await appendJournal(journalPath, added);
     for (const segment of added) {
+      if (isFinished()) return;
       yield segment;
+      isEmpty = false;
       last = segment.sequence;
       recordedS += segment.durationS || list.refreshS;
       if (recordedS >= maxLiveS) return;
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
-    await delay(list.refreshS * 1000, undefined, { signal });
-    list = await reloadOrNothing(list, reload, signal);
+    const next = await unlessFinished(reloadLater(list, options), isEmpty ? null : finish);
+    if (next === undefined) return;
+    list = next;
+  }
+}
+
+/** Waits, and reads the list again; waits no longer once the recording is to end. */
+async function reloadLater(
+  list: SegmentList,
+  { reload, signal, finish }: LiveOptions,
+): Promise<SegmentList> {
+  const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
+  await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => {
+    signal.throwIfAborted();
+  });
+  return reloadOrNothing(list, reload, signal);
+}
+
+/** Returns `result`, or undefined as soon as `finish` is aborted. */
+async function unlessFinished<T>(
+  result: Promise<T>,
+  finish: AbortSignal | null,
+): Promise<T | undefined> {
+  if (finish === null) return result;
+  const { promise: finished, resolve } = Promise.withResolvers<undefined>();
+  const onFinish = () => resolve(undefined);
+  finish.addEventListener("abort", onFinish, { once: true });
+  if (finish.aborted) onFinish();
+  try {
+    return await Promise.race([result, finished]);
+  } finally {
+    finish.removeEventListener("abort", onFinish);
   }
 }
 

@@ -7,8 +7,10 @@ import {
   Output,
   WebMOutputFormat,
 } from "mediabunny";
+import type { FileWarning } from "../../file-warnings.ts";
 import { diskError } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
+import { checkMerged } from "./merge-check.ts";
 import { type LocalInput, openLocalInput } from "./local-input.ts";
 import { describeMedia } from "./inspect/describe.ts";
 import { createFileTarget } from "./local-output.ts";
@@ -24,13 +26,18 @@ export interface MergeOptions {
   signal: AbortSignal;
 }
 
+export interface Merged {
+  container: "webm" | "mp4";
+  warnings: FileWarning[];
+}
+
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, else
- * as fragmented MP4. Returns which.
+ * as fragmented MP4. Returns which, and what differs from the tracks of these files.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
-export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4"> {
+export async function mergeFiles(options: MergeOptions): Promise<Merged> {
   try {
     using opened = new DisposableStack();
     const files = [options.main, options.audio]
@@ -46,7 +53,8 @@ export async function mergeFiles(options: MergeOptions): Promise<"webm" | "mp4">
     await using file = await open(options.target, "w");
     const output = new Output({ format, target: createFileTarget(file) });
     await write(files, chosen, output, options.signal);
-    return isWebm ? "webm" : "mp4";
+    const warnings = await checkMerged(chosen, options.target);
+    return { container: isWebm ? "webm" : "mp4", warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);

@@ -2,7 +2,10 @@ import { type ErrorCode, ServiceError } from "../../errors.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../engine.ts";
 
 /** Sent to the worker; one download at a time. */
-export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "abort" };
+export type WorkerRequest =
+  | { type: "download"; job: DownloadJob }
+  | { type: "finish" }
+  | { type: "abort" };
 
 /** Work on complete files, whose time is limited by their size. */
 export interface FileWork {

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { HeadersFor } from "../../net/client.ts";
 import type { DownloadFormat } from "../../page-info.ts";
+import type { TrackKind } from "../../remux/samples.ts";
 import type { DownloadJob } from "../engine.ts";
 import type { FormatLocator, LocatedFormat, MediaLocation } from "./locate-format.ts";
 import { withoutQuery } from "./parts/representation.ts";
@@ -64,6 +65,14 @@ export async function planDownload(
     isPassthrough: main.kind === "file" && audio === null && job.format.manifest_url === null,
     identity: JSON.stringify([audioOnly, fingerprint(main), audio && fingerprint(audio)]),
   };
+}
+
+/** Returns the kinds of tracks that the result must have by its format. */
+export function statedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
+  const { vcodec, acodec } = main.format;
+  const hasVideo = !audioOnly && vcodec !== null && vcodec !== "none";
+  const hasAudio = audio !== null || (acodec !== null && acodec !== "none");
+  return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
 }
 
 /** Returns seconds as the manifest states them; `null` for a file, a live stream and an unknown duration. */

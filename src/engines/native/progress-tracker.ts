@@ -21,13 +21,17 @@ export function createProgressTracker(
 ): ProgressTracker {
   const sources = [plan.main, plan.audio].filter((source) => source !== null);
   const sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
+  const isLive = sources.some(
+    (source) => source.kind === "segments" && source.liveJournalPath !== null,
+  );
+  const live = isLive ? { is_live: true } : {};
   let stage: "downloading" | "processing" = "downloading";
 
   function update(): void {
     const downloaded_bytes = stored.bytes;
     const expected = stage === "processing" ? downloaded_bytes : sizes.values().reduce(sum, 0);
     const total_bytes = expected === null ? null : Math.max(expected, downloaded_bytes);
-    onProgress({ stage, downloaded_bytes, total_bytes });
+    onProgress({ stage, downloaded_bytes, total_bytes, ...live });
   }
 
   return {

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import { checkAbsent, type SourceStream } from "./source-stream.ts";
+import { auditSink } from "./audit.ts";
+import type { Evidence, WrittenTrack } from "./verdict.ts";
 import { createMp4Demuxer } from "../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../remux/mpeg-ts/demuxer.ts";
@@ -25,6 +27,9 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
+/** What was written. */
+export type Written = Pick<Evidence, "tracks" | "drops">;
+
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
   ["mp4", createMp4Demuxer],
   ["mpeg-ts", createMpegTsDemuxer],
@@ -38,12 +43,12 @@ export function isRemuxable({ container }: SourceStream): boolean {
 
 /**
  * Interleaves the samples of one or two streams into one MP4 file: always reads the stream that is less
- * advanced. Removes the file if it fails.
+ * advanced. Removes the file if it fails. Returns what was written of each track.
  *
  * @throws ServiceError of the demuxers, the writer and the streams; `format_unavailable` if only audio is
  * wanted and there is none.
  */
-export async function remux(options: RemuxOptions): Promise<void> {
+export async function remux(options: RemuxOptions): Promise<Written> {
   const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
@@ -73,6 +78,9 @@ export async function remux(options: RemuxOptions): Promise<void> {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     writer.finish();
+    const sum = (kind: TrackKind) => sessions.reduce((all, { drops }) => all + drops[kind], 0);
+    const tracks = sessions.flatMap((session) => session.tracks());
+    return { tracks, drops: { video: sum("video"), audio: sum("audio") } };
   } catch (error) {
     writer.discard();
     throw error;
@@ -89,6 +97,10 @@ interface DemuxSession {
   /** Kinds of the tracks found so far. */
   readonly kinds: ReadonlySet<TrackKind>;
   step(): Promise<void>;
+  /** Returns what was written so far. */
+  tracks(): WrittenTrack[];
+  /** Places at which media were left out. */
+  readonly drops: Readonly<Record<TrackKind, number>>;
   /** Stops reading and closes the stream. */
   close(): Promise<void>;
 }
@@ -103,23 +115,25 @@ function startSession(
   writer: SampleSink,
   timelines: Timelines,
 ): DemuxSession {
+  const audit = auditSink(writer);
   const kinds = new Set<TrackKind>();
   const timescales = new Map<number, number>();
   let timeS = 0;
   let hasEnded = false;
   const sink: SampleSink = {
     setFormat(format, track) {
-      const number = writer.setFormat(format, track);
+      const number = audit.setFormat(format, track);
       kinds.add(format.kind);
       timescales.set(number, format.timescale);
       return number;
     },
     write(track, sample) {
       timeS = Math.max(timeS, sample.dts / (timescales.get(track) ?? 1));
-      writer.write(track, sample);
+      audit.write(track, sample);
     },
   };
-  const steps = demux(stream, { sink, timelines, kinds: wanted }, () => timeS);
+  const options = { sink, timelines, kinds: wanted, onDrop: audit.onDrop };
+  const steps = demux(stream, options, () => timeS);
   return {
     get timeS() {
       return timeS;
@@ -131,6 +145,8 @@ function startSession(
     async step() {
       hasEnded = (await steps.next()).done === true;
     },
+    drops: audit.drops,
+    tracks: () => audit.tracks().map((track) => ({ ...track, source: stream.name })),
     async close() {
       await steps.return();
       await stream.chunks.return?.();

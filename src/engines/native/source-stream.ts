@@ -38,14 +38,16 @@ export function openFileStream(name: SourceName, path: string): SourceStream {
 /**
  * Streams segments; resolves once the first one with content has been fetched.
  *
+ * @param onSkip Called for each segment that is left out because it has no media.
  * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
  */
 export async function openSegmentStream(
   name: SourceName,
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   isLive: boolean,
+  onSkip: () => void,
 ): Promise<SourceStream> {
-  const chunks = readSegmentChunks(segments, isLive);
+  const chunks = readSegmentChunks(segments, isLive, onSkip);
   const first = await chunks.next();
   if (first.done === true) {
     throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
@@ -70,6 +72,7 @@ export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> 
 async function* readSegmentChunks(
   segments: AsyncIterable<FetchedSegment | AbsentSegment>,
   isLive: boolean,
+  onSkip: () => void,
 ): AsyncGenerator<MediaChunk | AbsentSegment> {
   const read = createFileReader();
   for await (const segment of segments) {
@@ -82,7 +85,8 @@ async function* readSegmentChunks(
       const isGap =
         media instanceof Uint8Array &&
         (media.length === 0 || (isLive && sniffContainer(media) === null));
-      if (!isGap) yield { media, timing: segment.timing };
+      if (isGap) onSkip();
+      else yield { media, timing: segment.timing };
     }
   }
 }

@@ -73,7 +73,7 @@ export function startWorkerProcess(
     get isEnding() {
       return child.killed || !child.connected;
     },
-    async download(job, { signal, onProgress }) {
+    async download(job, { signal, finish, onProgress }) {
       const { promise, resolve } = Promise.withResolvers<WorkerResult>();
       let exceeded: ServiceError | undefined;
       let grace: NodeJS.Timeout | undefined;
@@ -92,9 +92,12 @@ export function startWorkerProcess(
         send(child, { type: "abort" });
         grace = setTimeout(() => void end(), abortGraceMs);
       };
+      const onFinish = () => send(child, { type: "finish" });
       child.on("message", onMessage);
       signal.addEventListener("abort", onAbort, { once: true });
       send(child, { type: "download", job });
+      finish?.addEventListener("abort", onFinish, { once: true });
+      if (finish?.aborted === true) onFinish();
       try {
         const result = await Promise.race([promise, ended]);
         if (result?.type === "done") return result.download;
@@ -104,6 +107,7 @@ export function startWorkerProcess(
         watch.stop();
         clearTimeout(grace);
         signal.removeEventListener("abort", onAbort);
+        finish?.removeEventListener("abort", onFinish);
         child.off("message", onMessage);
       }
     },

@@ -20,11 +20,14 @@ const client = createHttpClient({
   totalTimeoutMs: Number.POSITIVE_INFINITY,
 });
 let running = new AbortController();
+let finish = new AbortController();
 yieldToService();
 endWithService();
 
 process.on("message", (request: WorkerRequest) => {
   if (request.type === "abort") return running.abort();
+  if (request.type === "finish") return finish.abort();
+  finish = new AbortController();
   running = new AbortController();
   void run(request.job, running.signal).then(send);
 });
@@ -36,6 +39,7 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
     ...data,
     client,
     signal,
+    finish: finish.signal,
     onProgress: throttle.push,
     onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) =>
       send({ type: "work", work }),

@@ -1,4 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { ServiceError } from "../../errors.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { problems } from "../problem.ts";
@@ -32,6 +34,28 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
   );
 
   app.post(
+    "/tasks/:id/finish",
+    {
+      schema: {
+        ...schema,
+        operationId: "finishTask",
+        summary: "End the recording of a live stream and keep what there is",
+        description:
+          "The task then succeeds with what was recorded. It must be running with `progress.is_live`; " +
+          "further requests change nothing until it has ended.",
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      const task = await store.get(id);
+      if (task === undefined) throw taskNotFoundError(id);
+      if (task.state === "running" && task.finish_requested === true) return task;
+      if (task.state === "running" && task.progress?.is_live !== true) throw notLiveError(id);
+      return store.update(id, { finish_requested: true }, { from: ["running"] });
+    },
+  );
+
+  app.post(
     "/tasks/:id/retry",
     {
       schema: {
@@ -50,3 +74,8 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
       ),
   );
 };
+
+function notLiveError(id: string): ServiceError {
+  const rule = "only the recording of a live stream can be finished";
+  return new ServiceError("conflict", `task ${id} records no live stream now; ${rule}`);
+}

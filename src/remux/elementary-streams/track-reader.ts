@@ -15,6 +15,8 @@ export interface TrackReaderOptions<Syntax> {
   syntax: Syntax;
   clock: StreamClock;
   output: TrackOutput;
+  /** Called for each access unit that is left out because it cannot be decoded. */
+  onDrop?: () => void;
   /** BCP 47; `null`: unknown. */
   language: string | null;
 }

@@ -17,7 +17,7 @@ const maxDelay = 10 * ticksPerSecond;
  * before the first parameter sets are left out.
  */
 export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): TrackReader {
-  const { stream, syntax, clock, output, language } = options;
+  const { stream, syntax, clock, output, language, onDrop = () => {} } = options;
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
   let formats = 0;
@@ -46,7 +46,7 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
   const onAccessUnit = (unit: TimedAccessUnit): void => {
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
-    if (formats === 0) return;
+    if (formats === 0) return onDrop();
     clock.reach(dts + delay + duration);
     output.write({
       data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),

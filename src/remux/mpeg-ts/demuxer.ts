@@ -42,7 +42,12 @@ const maxWaitBytes = 2 * 1024 * 1024;
  * counters may restart with a segment.
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions): Demuxer {
+export function createMpegTsDemuxer({
+  sink,
+  timelines,
+  kinds,
+  onDrop = () => {},
+}: DemuxerOptions): Demuxer {
   const clock = createClock(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   let timeline: number | null = null;
@@ -66,7 +71,12 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
   const openStream = (chosen: ChosenStream): OpenStream => {
     const stream = createElementaryStream();
     const times = clock.open();
-    const track = createTrack(chosen, stream, times, outputs[chosen.kind]);
+    const onCut = () => onDrop(chosen.kind);
+    const track = createTrack(chosen, stream, {
+      clock: times,
+      output: outputs[chosen.kind],
+      onDrop: onCut,
+    });
     const pes = createPesReader({
       stream,
       onStart() {
@@ -76,12 +86,14 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
         if (times.isLeap(time)) readAll(opened);
         times.note(time);
       },
+      onCut,
     });
     const opened = { chosen, stream, clock: times, pes, track };
     pids.set(chosen.pid, {
       read: pes.read,
       onLoss() {
         pes.drop();
+        onDrop(chosen.kind);
         if (!times.tryStart()) return;
         track.read(false);
         track.skip();
@@ -146,10 +158,9 @@ export function createMpegTsDemuxer({ sink, timelines, kinds }: DemuxerOptions):
 function createTrack(
   { codec, language }: ChosenStream,
   stream: ElementaryStream,
-  clock: StreamClock,
-  output: TrackOutput,
+  common: { clock: StreamClock; output: TrackOutput; onDrop: () => void },
 ): TrackReader {
-  const options = { stream, clock, output, language };
+  const options = { ...common, stream, language };
   return codec === "avc" || codec === "hevc"
     ? createVideoTrack({ ...options, syntax: videoSyntaxes[codec] })
     : createAudioTrack({ ...options, syntax: audioSyntaxes[codec] });

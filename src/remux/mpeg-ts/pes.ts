@@ -27,20 +27,31 @@ export interface PesReaderOptions {
   onStart(): void;
   /** Called then with its time, if it states one. */
   onTime(time: PesTime): void;
+  /**
+   * Called when a packet was removed because its end is missing, or left out because the stream begins
+   * within it.
+   */
+  onCut(): void;
 }
 
-export function createPesReader({ stream, onStart, onTime }: PesReaderOptions): PesReader {
+export function createPesReader(options: PesReaderOptions): PesReader {
+  const { stream, onStart, onTime, onCut } = options;
   const header = Buffer.alloc(longestHeader);
   let headerLength = 0;
   let state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if the packet does not state its length. */
   let remaining = 0;
+  /** A payload was read. */
+  let hasStarted = false;
   /** Scrambled packets in a row. */
   let scrambled = 0;
 
   const finish = (): void => {
     const isCut = state === "payload" && remaining > 0 && Number.isFinite(remaining);
-    if (isCut) stream.rewind();
+    if (isCut) {
+      stream.rewind();
+      onCut();
+    }
     state = "closed";
   };
   /** Returns where the payload starts in `bytes`; `to` if the header continues or the packet is left out. */
@@ -73,11 +84,14 @@ export function createPesReader({ stream, onStart, onTime }: PesReaderOptions): 
   return {
     read(bytes, from, to, isStart) {
       if (isStart) {
+        hasStarted = true;
         finish();
         onStart();
         state = "header";
         headerLength = 0;
       }
+      if (!hasStarted) onCut();
+      hasStarted = true;
       if (state === "closed") return;
       const start = state === "header" ? readHeader(bytes, from, to) : from;
       const length = Math.min(to - start, remaining);

@@ -23,7 +23,11 @@ export interface EngineHarness extends AsyncDisposable {
   job: DownloadJob;
   /** Reported so far. */
   progress: DownloadProgress[];
-  download(change?: Partial<DownloadJob>, signal?: AbortSignal): Promise<Download>;
+  download(
+    change?: Partial<DownloadJob>,
+    signal?: AbortSignal,
+    finish?: AbortSignal,
+  ): Promise<Download>;
   /** Resolves once that many bytes are reported. */
   whenDownloaded(bytes: number): Promise<void>;
   /** Writes a file outside the job folder; returns its path. */
@@ -88,11 +92,12 @@ async function prepare(
     site,
     job,
     progress,
-    download: (change = {}, signal = new AbortController().signal) =>
+    download: (change = {}, signal = new AbortController().signal, finish) =>
       open().download(
         { ...job, ...change },
         {
           signal,
+          ...(finish !== undefined && { finish }),
           onProgress(now) {
             progress.push(now);
             for (const check of waiting) check();

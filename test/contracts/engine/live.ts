@@ -32,6 +32,66 @@ export function describeLive(open: OpenEngine): void {
     });
   });
 
+  describe.concurrent("ends a recording that is to finish", () => {
+    it("with what there is, while the stream goes on", async () => {
+      await using harness = await openLive(open, () => ({ until: 3, isEndless: true }));
+      const finish = new AbortController();
+      const downloading = harness.download({}, undefined, finish.signal);
+      await harness.whenDownloaded(segmentBytes(3));
+      expect(harness.progress.at(-1)).toMatchObject({ is_live: true });
+      finish.abort();
+      const { path, duration, warnings } = await downloading;
+      expect((await probe(path)).streams).toMatchObject([{ kind: "video", frames: 75 }, {}]);
+      expect(Math.abs((duration ?? 0) - 3)).toBeLessThanOrEqual(0.1);
+      expect(warnings).toEqual([]);
+    });
+
+    it("although its server no longer responds", async () => {
+      let isSilent = false;
+      await using harness = await openLive(open, () => ({ until: 3, isEndless: true }));
+      const finish = new AbortController();
+      const downloading = harness.download({}, undefined, finish.signal);
+      await harness.whenDownloaded(segmentBytes(3));
+      harness.site.answer("index.m3u8", () => {
+        isSilent = true;
+      });
+      await harness.site.until(() => isSilent);
+      const startMs = performance.now();
+      finish.abort();
+      expect((await probe((await downloading).path)).streams[0]).toMatchObject({ frames: 75 });
+      expect(performance.now() - startMs).toBeLessThan(10_000);
+    });
+
+    it("with all that earlier runs have recorded", async () => {
+      await using harness = await openLive(open, (reading) => ({
+        from: reading === 0 ? 0 : 3,
+        until: reading === 0 ? 3 : 6,
+        isEndless: true,
+      }));
+      const controller = new AbortController();
+      const downloading = harness.download({}, controller.signal);
+      downloading.catch(() => {});
+      await harness.whenDownloaded(segmentBytes(3));
+      controller.abort("killed");
+      await expect(downloading).rejects.toBe("killed");
+      const { path } = await harness.download({}, undefined, AbortSignal.abort());
+      expect((await probe(path)).streams[0]).toMatchObject({ kind: "video", frames: 75 });
+    });
+
+    it("not before it has a segment", async () => {
+      await using harness = await openLive(open, () => ({ until: 2, isEndless: true }));
+      const { path } = await harness.download({}, undefined, AbortSignal.abort());
+      expect((await probe(path)).streams[0]?.frames).toBeGreaterThanOrEqual(25);
+    });
+
+    it("and changes nothing for media that are not live", async () => {
+      await using harness = await openLive(open, () => ({ until: 6 }));
+      const { path } = await harness.download({}, undefined, AbortSignal.abort());
+      expect(await probe(path)).toMatchObject(whole);
+      expect(harness.progress.at(-1)).not.toHaveProperty("is_live");
+    });
+  });
+
   it("refuses a live stream with live_stream if maxLiveS is 0", async () => {
     await using harness = await openLive(open, () => ({ until: 6, isEndless: true }));
     await expect(harness.download({ maxLiveS: 0 })).rejects.toMatchObject({
@@ -39,6 +99,12 @@ export function describeLive(open: OpenEngine): void {
       retryable: false,
     });
   });
+}
+
+/** Bytes of the first segments. */
+function segmentBytes(count: number): number {
+  const { pieces } = readRendition("high.m2t");
+  return pieces.slice(0, count).reduce((sum, { data }) => sum + data.length, 0);
 }
 
 const whole = {

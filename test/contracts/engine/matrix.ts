@@ -89,7 +89,7 @@ async function expectAll(made: Download, fixture: MediaFixture, source: Examined
   const { ext, name } = fixture;
   await expectFrames(made, fixture, source);
   const { width = null, height = null } = source.video ?? {};
-  expect(made).toMatchObject({ ext, width, height });
+  expect(made).toMatchObject({ ext, width, height, warnings: [] });
   expect(made.mime_type).toMatch(source.video === undefined ? /^audio\// : /^video\//);
   if (ext === "mp4" && !name.includes("index at the end")) {
     expect(await isIndexFirst(made.path)).toBe(true);

@@ -7,6 +7,30 @@ export function describeLeases(open: OpenStore): void {
   const { slackMs = 0 } = open;
 
   describe("leases tasks:", () => {
+    test("a request to finish stays when the worker dies or the run is interrupted, until the end", async () => {
+      const harness = await openStoreHarness(open);
+      const { store } = harness;
+      const { id } = await harness.add();
+      const first = await harness.claim();
+      const events: string[] = [];
+      store.events.subscribe(({ json }) => void events.push(json));
+      const asked = await store.update(id, { finish_requested: true }, { from: ["running"] });
+      expect(asked).toMatchObject({ state: "running", finish_requested: true });
+      expect(await store.heartbeat(id, first.lease, minuteMs)).toBe(true);
+      harness.expireLeases();
+      const second = await harness.claim();
+      expect(second.task.finish_requested).toBe(true);
+      await store.update(id, { state: "queued" }, { lease: second.lease });
+      const third = await harness.claim();
+      expect(third.task.finish_requested).toBe(true);
+      const ended = await store.update(id, { state: "failed" }, { lease: third.lease });
+      expect(ended).not.toHaveProperty("finish_requested");
+      expect(await store.get(id)).toEqual(ended);
+      await expect
+        .poll(() => events.some((json) => json.includes('"finish_requested":true')))
+        .toBe(true);
+    });
+
     test("the next claim gets a task whose lease has expired, in the same attempt", async () => {
       const { store, clock, add, claim } = await openStoreHarness(open);
       const { id } = await add();

@@ -1,0 +1,49 @@
+import type { SourceName } from "./plan.ts";
+
+/** What the segments of a source stated, and which of them could not be had. */
+export interface Delivery {
+  segments: number;
+  /** Sum of the stated durations, of the missing ones too, seconds; `null`: some state none. */
+  statedS: number | null;
+  longestS: number;
+  /** All durations are whole seconds, as old playlists round them. */
+  isRounded: boolean;
+  /** Segments that were gone or had no media. */
+  missing: number;
+}
+
+/** Counts what the sources deliver. */
+export interface Deliveries {
+  addSegment(name: SourceName, durationS: number): void;
+  /** A segment that was counted has no media. */
+  addMissing(name: SourceName): void;
+  /** Returns undefined if the source has no segments. */
+  of(name: SourceName): Delivery | undefined;
+}
+
+export function createDeliveries(): Deliveries {
+  const all = new Map<SourceName, Delivery>();
+
+  function open(name: SourceName): Delivery {
+    const known = all.get(name);
+    if (known !== undefined) return known;
+    const none = { segments: 0, statedS: 0, longestS: 0, isRounded: true, missing: 0 };
+    all.set(name, none);
+    return none;
+  }
+
+  return {
+    addSegment(name, durationS) {
+      const delivery = open(name);
+      delivery.segments += 1;
+      const { statedS } = delivery;
+      delivery.statedS = durationS > 0 && statedS !== null ? statedS + durationS : null;
+      delivery.longestS = Math.max(delivery.longestS, durationS);
+      delivery.isRounded &&= Number.isInteger(durationS);
+    },
+    addMissing(name) {
+      open(name).missing += 1;
+    },
+    of: (name) => all.get(name),
+  };
+}

@@ -1,0 +1,23 @@
+import { type Static, Type } from "@sinclair/typebox";
+
+/** What may be wrong with a file that a task made: a closed list of codes, each with when it is given. */
+export const fileWarnings = {
+  frames_missing:
+    "media that the manifest lists, or that the server sent, is not in the file: segments that were gone, damaged packets, frames that cannot be decoded",
+  gap: "a track has nothing to play for more than a second: within it, before its start or after its end",
+  duration_differs:
+    "a track is longer or shorter than its manifest or its source says, by more than a segment and a second",
+  times_changed: "frames had a time that another frame has, or one before it",
+  track_missing: "the format has video or audio that is not in the file",
+} as const satisfies Record<string, string>;
+
+export type FileWarningCode = keyof typeof fileWarnings;
+
+const descriptions = Object.entries(fileWarnings).map(([code, when]) => `\`${code}\`: ${when}`);
+
+/** Stored files may have codes of a newer release, so the schema accepts any. */
+export const FileWarning = Type.Object({
+  code: Type.String({ description: descriptions.join("; ") }),
+  message: Type.String({ description: "what differs, where, and by how much" }),
+});
+export type FileWarning = Static<typeof FileWarning>;

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import type { Download } from "../../../src/engines/engine.ts";
+import { layFiles, mediaPlaylist } from "../../media/hls.ts";
+import { readRendition } from "../../media/rendition.ts";
+import { hls, merge, type Resources } from "../../media/resources.ts";
+import { type OpenEngine, openEntry } from "./harness.ts";
+
+const stream = layFiles("ts", readRendition("high.m2t"), "ts");
+const packetBytes = 188;
+
+/** What a file says of itself if it is not what its manifest lists. */
+export function describeVerdict(open: OpenEngine): void {
+  async function download(
+    { resources, lines }: { resources: Resources; lines: string[] },
+    change: (resources: Resources) => void = () => {},
+  ): Promise<Download> {
+    const all = merge(resources, new Map([["index.m3u8", hls(mediaPlaylist(lines))]]));
+    change(all);
+    await using harness = await openEntry(open, all, "index.m3u8");
+    return await harness.download();
+  }
+
+  describe.concurrent("warns of", () => {
+    it("segments of a live stream that were gone, and when they would be", async () => {
+      await using harness = await openEntry(open, stream.resources, "index.m3u8");
+      harness.site.resources.delete("ts/2.ts");
+      harness.site.resources.delete("ts/3.ts");
+      let isOver = false;
+      harness.site.answer("index.m3u8", async (_response, serve) => {
+        harness.site.resources.set("index.m3u8", hls(mediaPlaylist(stream.lines, isOver)));
+        isOver = true;
+        await serve();
+      });
+      const { warnings } = await harness.download();
+      expect(codes(warnings)).toEqual(["frames_missing", "gap"]);
+      expect(warnings[0]?.message).toBe("2 of 6 segments had no media");
+      expect(warnings[1]?.message).toMatch(
+        /^no video from 2\.0 to 4\.0 s; no audio from [12]\.\d /,
+      );
+    });
+
+    it("packets of a transport stream that are missing", async () => {
+      const { warnings } = await download(stream, (resources) => {
+        const segment = resources.get("ts/3.ts")!;
+        const { body } = segment;
+        const bytes = Buffer.from(body);
+        const at = 40 * packetBytes;
+        const rest = [bytes.subarray(0, at), bytes.subarray(at + 3 * packetBytes)];
+        resources.set("ts/3.ts", { ...segment, body: Buffer.concat(rest) });
+      });
+      expect(codes(warnings)).toEqual(["frames_missing"]);
+      expect(warnings[0]?.message).toMatch(/^(video|audio) is damaged at 1 place/);
+    });
+
+    it("a playlist that states more than there is", async () => {
+      const lines = stream.lines.map((line) =>
+        line.replace(/^#EXTINF:1\.0+,/, "#EXTINF:1.700000,"),
+      );
+      const { warnings } = await download({ ...stream, lines });
+      expect(codes(warnings)).toEqual(["duration_differs"]);
+      expect(warnings[0]?.message).toContain("the video lasts 6.0 s, its manifest says 10.2 s");
+    });
+
+    it("a segment that is listed twice", async () => {
+      const muxed = layFiles("mp4", readRendition("muxed.m4s"), "m4s");
+      const at = muxed.lines.indexOf("mp4/2.m4s");
+      const twice = [...muxed.lines.slice(0, at + 1), ...muxed.lines.slice(at - 1)];
+      const { warnings } = await download({ ...muxed, lines: twice });
+      expect(codes(warnings)).toContain("times_changed");
+    });
+
+    it("audio that the format has, but its media have not", async () => {
+      const silent = layFiles("ts", readRendition("silent.m2t"), "ts");
+      const all = merge(
+        silent.resources,
+        new Map([["index.m3u8", hls(mediaPlaylist(silent.lines))]]),
+      );
+      await using harness = await openEntry(open, all, "index.m3u8");
+      const format = { ...harness.job.format, vcodec: "avc1.42c00b", acodec: "mp4a.40.2" };
+      const { warnings } = await harness.download({ format });
+      expect(codes(warnings)).toEqual(["track_missing"]);
+    });
+  });
+}
+
+const codes = (warnings: Download["warnings"]): string[] => warnings.map(({ code }) => code);

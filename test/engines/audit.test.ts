@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { auditSink, type TrackFacts } from "../../src/engines/native/audit.ts";
+import type { SampleSink, TrackKind } from "../../src/remux/samples.ts";
+
+const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
+
+interface Times {
+  dts: number;
+  pts?: number;
+  duration?: number;
+}
+
+/** Returns the facts of a track with these times, in ticks of 1/100 s. */
+function audit(samples: readonly Times[], kind: TrackKind = "video"): TrackFacts | undefined {
+  const sink = auditSink(ignore);
+  const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
+  const track = sink.setFormat({ kind, timescale: 100, ...shape });
+  for (const { dts, pts = dts, duration = 0 } of samples) {
+    sink.write(track, { data: new Uint8Array(), dts, pts, duration, isSync: true });
+  }
+  return sink.tracks()[0];
+}
+
+const every = (ticks: number, count: number, from = 0): Times[] =>
+  Array.from({ length: count }, (_, i) => ({ dts: from + i * ticks }));
+
+describe("a gap in a track", () => {
+  it("is a time of over a second without samples, after what the sample before lasts", () => {
+    const facts = audit([...every(4, 50), ...every(4, 50, 350)]);
+    expect(facts?.gaps).toEqual({ count: 1, totalS: 1.5, first: [{ fromS: 2, toS: 3.5 }] });
+    expect(audit([...every(4, 50), ...every(4, 50, 300)])?.gaps.count).toBe(0);
+  });
+
+  it("is not between the pictures of a slide show", () => {
+    expect(audit(every(500, 10))?.gaps.count).toBe(0);
+    const stated = [
+      { dts: 0, duration: 4 },
+      { dts: 4, duration: 900 },
+      { dts: 904, duration: 4 },
+    ];
+    expect(audit(stated)?.gaps.count).toBe(0);
+  });
+
+  it("is counted, and the first ones are kept", () => {
+    const parts = Array.from({ length: 5 }, (_, i) => every(4, 10, 1_000 * i));
+    const gaps = audit(parts.flat())?.gaps;
+    expect(gaps).toMatchObject({ count: 4, totalS: 4 * 9.6 });
+    expect(gaps?.first).toHaveLength(3);
+  });
+});
+
+describe("a time that another sample has", () => {
+  it("is counted, also if pictures are reordered", () => {
+    const reordered = [0, 12, 4, 8, 24, 16, 20].map((pts, i) => ({ dts: 4 * i, pts }));
+    expect(audit(reordered)).toMatchObject({ samples: 7, moved: 0, shared: 0 });
+    expect(audit([...reordered, { dts: 28, pts: 20 }])).toMatchObject({ moved: 0, shared: 1 });
+  });
+
+  it("is one of a sample that does not come after the one before", () => {
+    expect(audit([...every(4, 10), ...every(4, 10)])).toMatchObject({ samples: 20, moved: 10 });
+  });
+
+  it("is allowed where audio overlaps by less than two samples", () => {
+    const joined = [...every(10, 10), ...every(10, 10, 75)];
+    expect(audit(joined, "audio")).toMatchObject({ moved: 0 });
+    expect(audit(joined, "video")).toMatchObject({ moved: 2 });
+    expect(audit([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ moved: 1 });
+  });
+});
