@@ -82,7 +82,8 @@ test("the total of a live stream is unknown until it is processed", () => {
   stored.bytes = 100;
   tracker.addSegment("main", 2, 100);
   tracker.update();
-  expect(last()).toEqual({ stage: "downloading", downloaded_bytes: 100, total_bytes: null });
+  const live = { downloaded_bytes: 100, is_live: true };
+  expect(last()).toEqual({ ...live, stage: "downloading", total_bytes: null });
   tracker.startProcessing();
-  expect(last()).toEqual({ stage: "processing", downloaded_bytes: 100, total_bytes: 100 });
+  expect(last()).toEqual({ ...live, stage: "processing", total_bytes: 100 });
 });
