@@ -11,6 +11,7 @@ import type { State } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { recording } from "./recording.ts";
 import { pageUrl } from "./requests.ts";
 
 let app: App;
@@ -57,15 +58,6 @@ describe("POST /tasks/{id}/cancel", () => {
     },
   );
 });
-
-const recording = {
-  stage: "downloading",
-  downloaded_bytes: 5,
-  total_bytes: null,
-  speed: null,
-  eta: null,
-  is_live: true,
-} as const;
 
 describe("POST /tasks/{id}/finish", () => {
   it("asks the run of a recording to end, however often it is sent", async () => {

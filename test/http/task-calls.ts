@@ -6,6 +6,7 @@ import type { App } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { recording } from "./recording.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
 /** For each documented response of a single task's further routes, a call that gets it. */
@@ -61,15 +62,6 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/events 429": () =>
     withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
 };
-
-const recording = {
-  stage: "downloading",
-  downloaded_bytes: 5,
-  total_bytes: null,
-  speed: null,
-  eta: null,
-  is_live: true,
-} as const;
 
 function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
   const name = `post /tasks/{id}/${what}`;

@@ -1,27 +1,9 @@
 import { describe, expect, it, test } from "vitest";
 import type { Lookup } from "../../src/net/address-guard.ts";
 import { watchConnects } from "./connects.ts";
-import { corpusRows } from "./corpus.ts";
+import { attackUrls, expecting, lookupTo, publicAddress } from "./attack-urls.ts";
 import { credentialLine, localProxy, localRun, openRun, sendRaw } from "./proxy-client.ts";
 import { startUpstream } from "./upstream.ts";
-
-interface Row {
-  id: string;
-  url: string;
-  dns: { A?: string[]; AAAA?: string[]; mode?: string } | null;
-  expect: "block" | "reject" | "allow" | "dns" | "policy" | "error";
-}
-const rows = corpusRows<Row>("ssrf_urls.json");
-const expecting = (...verdicts: Row["expect"][]) =>
-  rows
-    .filter((row) => verdicts.includes(row.expect))
-    .map((row) => ({ ...row, title: JSON.stringify(row.url) }));
-
-const publicAddress = "93.184.216.34";
-const lookupTo =
-  (...addresses: string[]): Lookup =>
-  async () =>
-    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
 /** The two forms in which a local program asks for a URL, whatever its scheme. */
 const forms = {
@@ -56,8 +38,8 @@ const connectedTo = (address: string | undefined) =>
   twice({ status: 502, code: "upstream_unreachable", opened: [address] });
 
 describe("the corpus of attack URLs, through the proxy in both forms", () => {
-  test.skipIf(rows.length === 0)("is here", () => {
-    expect(rows.length).toBeGreaterThan(400);
+  test.skipIf(attackUrls.length === 0)("is here", () => {
+    expect(attackUrls.length).toBeGreaterThan(400);
   });
 
   test.each(expecting("block").filter(({ dns }) => dns?.mode === undefined))(

@@ -5,26 +5,8 @@ import { createHttpClient } from "../../src/net/http-client.ts";
 import { parseHttpUrl } from "../../src/net/http-url.ts";
 import { get } from "./client.ts";
 import { watchConnects } from "./connects.ts";
-import { corpusRows } from "./corpus.ts";
+import { attackUrls, expecting, lookupTo, publicAddress } from "./attack-urls.ts";
 import { startUpstream } from "./upstream.ts";
-
-interface Row {
-  id: string;
-  url: string;
-  dns: { A?: string[]; AAAA?: string[]; mode?: string } | null;
-  expect: "block" | "reject" | "allow" | "dns" | "policy" | "error";
-}
-const rows = corpusRows<Row>("ssrf_urls.json");
-const expecting = (...verdicts: Row["expect"][]) =>
-  rows
-    .filter((row) => verdicts.includes(row.expect))
-    .map((row) => ({ ...row, title: JSON.stringify(row.url) }));
-
-const publicAddress = "93.184.216.34";
-const lookupTo =
-  (...addresses: string[]): Lookup =>
-  async () =>
-    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
 /** Fetches a URL as a user entered it. Returns the error's code and the addresses of the connections. */
 async function attempt(text: string, lookup: Lookup) {
@@ -41,8 +23,8 @@ async function attempt(text: string, lookup: Lookup) {
 }
 
 describe("the corpus of attack URLs", () => {
-  test.skipIf(rows.length === 0)("is here", () => {
-    expect(rows.length).toBeGreaterThan(400);
+  test.skipIf(attackUrls.length === 0)("is here", () => {
+    expect(attackUrls.length).toBeGreaterThan(400);
   });
 
   test.each(expecting("reject"))("$id $title is refused as a URL", async ({ url }) => {

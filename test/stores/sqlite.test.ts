@@ -57,13 +57,7 @@ describe("a SQLite store that is closed and opened again", () => {
   });
 
   test("keeps the delays of retries", async () => {
-    const { reopen, path, now, clock } = startFile();
-    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
-    const waiting = await before.add();
-    await before.claim();
-    const runAfter = new Date(now().getTime() + minuteMs);
-    await before.store.update(waiting.id, { state: "queued" }, { runAfter });
-    await before.store.close();
+    const { reopen, clock, waiting } = await startWithDelayedRetry();
 
     const store = reopen();
     expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
@@ -72,13 +66,7 @@ describe("a SQLite store that is closed and opened again", () => {
   });
 
   test("ends a delay that was stored while the clock was two days ahead", async () => {
-    const { reopen, path, now, clock } = startFile();
-    const before = await openStoreHarness(() => openSqliteStore({ path, now }));
-    const waiting = await before.add();
-    await before.claim();
-    const runAfter = new Date(now().getTime() + minuteMs);
-    await before.store.update(waiting.id, { state: "queued" }, { runAfter });
-    await before.store.close();
+    const { reopen, clock, waiting } = await startWithDelayedRetry();
 
     clock.jump(-2 * maxDelayMs);
     expect((await reopen().claim({ leaseMs: minuteMs }))?.task.id).toBe(waiting.id);
@@ -185,6 +173,19 @@ describe("a SQLite store that is closed and opened again", () => {
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
 });
+
+/** A file with a task that is queued again with a delay of a minute; the store is closed. */
+async function startWithDelayedRetry() {
+  const file = startFile();
+  const { path, now } = file;
+  const before = await openStoreHarness(() => openSqliteStore({ path, now }));
+  const waiting = await before.add();
+  await before.claim();
+  const runAfter = new Date(now().getTime() + minuteMs);
+  await before.store.update(waiting.id, { state: "queued" }, { runAfter });
+  await before.store.close();
+  return { ...file, waiting };
+}
 
 function startFile() {
   const clock = createClock();
