@@ -35,7 +35,7 @@ async function startTask(store: TaskStore, name: string): Promise<string> {
 function watch(url: URL): Terminal {
   const output = createTerminal();
   const ending = new AbortController();
-  const watching = watchTasks({ url, output, signal: ending.signal });
+  const watching = watchTasks({ url, key: undefined, output, signal: ending.signal });
   onTestFinished(async () => {
     ending.abort();
     await watching;

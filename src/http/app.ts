@@ -9,12 +9,14 @@ import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../info-cache.ts";
 import { createAddressGuard } from "../net/address-guard.ts";
 import { networkList } from "../net/http-client.ts";
+import { type KeyRing, openKeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
+import { requireAccess } from "./access.ts";
 import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
@@ -28,6 +30,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
+import { sessionRoutes } from "./routes/session.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
@@ -37,6 +40,8 @@ import { validatorCompiler } from "./validation.ts";
 export interface AppOptions extends ServerOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
+  /** The keys of `store`; default: they are read from it every second, until the app is closed. */
+  keys?: KeyRing;
   /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
@@ -100,6 +105,8 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   });
   const app = createServer(options, () => infoCache.stop());
   const store = options.store ?? openOwnStore(app, options.logger);
+  const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
+  const access = requireAccess(app, keys);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
@@ -110,8 +117,10 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(fileRoutes, { store, files });
   await app.register(eventRoutes, {
     events: store.events,
+    keys,
     maxStreams: options.maxEventStreams ?? 1_000,
   });
+  await app.register(sessionRoutes, { access });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
   methods.refuseOthers();
@@ -169,6 +178,16 @@ function createServer(options: ServerOptions, stop: () => void): App {
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
   return app;
+}
+
+async function openOwnKeys(
+  app: App,
+  store: TaskStore,
+  logger: AppOptions["logger"],
+): Promise<KeyRing> {
+  const keys = await openKeyRing({ keys: store.keys, logger });
+  app.addHook("onClose", async () => keys.close());
+  return keys;
 }
 
 /** A store in memory, closed with the app. */

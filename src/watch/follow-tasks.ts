@@ -7,6 +7,8 @@ import { openService, type ServiceClient } from "./service-client.ts";
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
   url: URL;
+  /** Its access key, if it needs one. */
+  key: string | undefined;
   /** Stops following. */
   signal: AbortSignal;
   /** Called when the connection fails, unless the reason is the same as the last time. */
@@ -22,8 +24,8 @@ const longestPauseMs = 2_000;
  * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
-  const { url, signal, onDisconnect } = options;
-  const service = openService(url, signal);
+  const { url, key, signal, onDisconnect } = options;
+  const service = openService({ url, key, signal });
   const running = new Set<string>();
   let lastId: string | undefined;
   let lastReason: string | undefined;
