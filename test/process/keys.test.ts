@@ -17,7 +17,7 @@ function makeDataDir(): string {
 /** Starts a service that ends with the test. */
 async function start(env: Record<string, string>) {
   const service = await startService({ CONCURRENCY: "0", ...env });
-  onTestFinished(() => service.end("SIGKILL").then(() => {}));
+  onTestFinished(async () => void (await service.end("SIGKILL")));
   return service;
 }
 
