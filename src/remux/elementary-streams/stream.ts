@@ -10,7 +10,7 @@ export interface ElementaryStream {
    * Appends `source[from, to)`.
    * @throws ServiceError `upstream_invalid` if more than 32 MiB would be held: no access unit is that large.
    */
-  append(source: Uint8Array, from: number, to: number): void;
+  append(source: Buffer, from: number, to: number): void;
   /** Starts a packet, which may have a time. */
   begin(time: PesTime | null): void;
   /** Removes what was appended since the last `begin`. */
@@ -53,7 +53,7 @@ export function createElementaryStream(): ElementaryStream {
     append(source, from, to) {
       const end = length + to - from;
       if (end > bytes.length) grow(end);
-      bytes.set(source.subarray(from, to), length);
+      source.copy(bytes, length, from, to);
       length = end;
     },
     begin(time) {
