@@ -86,8 +86,6 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, onWritten, signal };
     const { path, written, warnings } = await assemble(plan, options);
     progress.startProcessing();
-    // All is fetched: flushing parts would only delay the flush of the result.
-    await parts.close();
     const file = await finish(path, { inspect, flush, signal });
     if (written === null) return { ...file, warnings };
     const stated = statedKinds(plan, audioOnly);
@@ -134,12 +132,18 @@ async function finish(
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafeSlow(1024 * 1024);
+  const bufferBytes = 1024 * 1024;
+  let spare = Buffer.allocUnsafeSlow(bufferBytes);
   await using file = await open(path, "r");
+  let reading = file.read(Buffer.allocUnsafeSlow(bufferBytes));
   for (;;) {
+    const { buffer, bytesRead } = await reading;
     signal.throwIfAborted();
-    const { bytesRead } = await file.read(buffer);
     if (bytesRead === 0) return hash.digest("hex");
+    // The next bytes are read while these are hashed.
+    reading = file.read(spare);
+    reading.catch(() => {});
     hash.update(buffer.subarray(0, bytesRead));
+    spare = buffer;
   }
 }
