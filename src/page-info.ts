@@ -135,3 +135,11 @@ export const PageInfo = Type.Object(
   { title: "PageInfo" },
 );
 export type PageInfo = Static<typeof PageInfo>;
+
+/**
+ * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
+ * page from another host. The canonical URL may have another scheme than the page and its media.
+ */
+export function pageUrlOf({ url, webpage_url }: Pick<PageInfo, "url" | "webpage_url">): string {
+  return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
+}
