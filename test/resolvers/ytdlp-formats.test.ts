@@ -63,6 +63,7 @@ describe("the formats of the yt-dlp resolver", () => {
       acodec: "mp4a.40.2",
       tbr: 500.123,
       filesize: 12_345,
+      filesize_approx: null,
       language: "en",
       has_drm: false,
     });
