@@ -45,7 +45,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
       .find((entry) => readUnsigned(bytes, entry.get(ids.trackType)) === type);
   const video = ofType(videoType);
   const audio = ofType(audioType);
-  const missing = tracks?.isCut === false ? "none" : null;
+  const missing = (video ?? audio) !== undefined && tracks?.isCut === false ? "none" : null;
   const picture = childrenOf(bytes, video?.get(ids.video));
   const nanoseconds = readUnsigned(bytes, video?.get(ids.defaultDuration)) ?? 0;
   const fps = roundNumber(1e9 / nanoseconds);

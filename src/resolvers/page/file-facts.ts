@@ -28,7 +28,7 @@ export async function readFileFacts(response: HttpResponse): Promise<FileFacts |
   const sniffed = sniff(start.bytes);
   const stated = mediaTypeOf(headers.get("content-type") ?? null, url);
   const { kind, mime_type } = sniffed.kind === "unknown" ? stated : sniffed;
-  if (kind !== "video" && kind !== "audio") return null;
+  if (start.bytes.length === 0 || (kind !== "video" && kind !== "audio")) return null;
   const { container, ...header } = readFileHeader(start.bytes) ?? unknownHeader;
   const filesize = readSize(response) ?? (start.hasEnded ? start.bytes.length : null);
   return { ...header, filesize, mime_type: typeOf(container, header) ?? mime_type };

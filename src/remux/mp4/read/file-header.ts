@@ -24,7 +24,7 @@ export function readMp4Header(start: Uint8Array): FileHeader {
   const traks = moov === undefined ? [] : childrenOf(view, moov, "trak").slice(0, maxTracks);
   const video = traks.find((trak) => handlerOf(view, trak) === "vide");
   const audio = traks.find((trak) => handlerOf(view, trak) === "soun");
-  const missing = traks.length > 0 && moov?.isCut === false ? "none" : null;
+  const missing = (video ?? audio) !== undefined && moov?.isCut === false ? "none" : null;
   const size = video && movie && attempt(() => readSize(start, video, movie));
   return {
     container: "mp4",
