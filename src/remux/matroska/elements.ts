@@ -8,10 +8,13 @@ export interface Element {
   isCut: boolean;
 }
 
-/** Returns the elements from `start` to `end`; what comes after the first damaged one is left out. */
+/** Of one element; a header has dozens. */
+const maxElements = 1_000;
+
+/** Returns the first 1,000 elements from `start` to `end`; what comes after a damaged one is left out. */
 export function readElements(bytes: Uint8Array, start: number, end: number): Element[] {
   const found: Element[] = [];
-  for (let at = start; at < end;) {
+  for (let at = start; at < end && found.length < maxElements;) {
     const id = readVariableInt(bytes, at, end, 4);
     const size = id && readVariableInt(bytes, at + id.length, end, 8);
     if (!id || !size) break;

@@ -44,10 +44,13 @@ interface PartialBox extends Box {
   isCut: boolean;
 }
 
-/** Returns the children with this type; what comes after the first damaged one is left out. */
+/** Of one box; an index has dozens. */
+const maxBoxes = 1_000;
+
+/** Returns the children with this type among the first 1,000; what comes after a damaged one is left out. */
 function childrenOf(view: DataView, parent: Pick<Box, "body" | "end">, type: string): PartialBox[] {
   const found: PartialBox[] = [];
-  for (let at = parent.body; parent.end - at >= 8;) {
+  for (let at = parent.body, count = 0; parent.end - at >= 8 && count < maxBoxes; count++) {
     const stated = view.getUint32(at);
     const isLong = stated === 1 && parent.end - at >= 16;
     const long = isLong ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12) : stated;
