@@ -10,7 +10,7 @@ export interface Manifest extends Pick<PageInfo, "subtitles" | "live_status"> {
 }
 
 export interface ManifestFormat extends Format {
-  /** Mean of the bit rate whose peak `tbr` is, kbit/s. Absent: not stated. */
+  /** Mean, stated or estimated, of the bit rate whose peak `tbr` is, kbit/s. Absent: `tbr` is the mean, or unknown. */
   averageTbr?: number;
 }
 

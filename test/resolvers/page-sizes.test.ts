@@ -119,12 +119,8 @@ describe("a file that the page states nothing of", () => {
       "/3.mp4": ranged(mp4),
     });
     const { formats } = await site.resolve();
-    expect(site.requests.map(({ url }) => url).toSorted()).toEqual([
-      "/0.mp4",
-      "/1.mp4",
-      "/2.mp4",
-      "/watch",
-    ]);
+    const requested = site.requests.map(({ url = "" }) => url);
+    expect(new Set(requested)).toEqual(new Set(["/watch", "/0.mp4", "/1.mp4", "/2.mp4"]));
     const path = (name: string) => site.url(name).href;
     expect(formats.map(({ url, height, filesize }) => [url, height, filesize])).toEqual([
       [path("/1.mp4"), 90, mp4.length],
@@ -224,13 +220,13 @@ describe("the size of a stream", () => {
     `#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\n0.ts\n#EXTINF:4,\n1.ts\n${end}`;
   const sizes = ({ formats }: PageInfo) => formats.map(({ filesize_approx }) => filesize_approx);
 
-  it("is bit rate × duration, of HLS by the average; the playlist of the best tells the duration", async () => {
+  it("is bit rate × duration, of HLS by the average or the peak / 1.1; the playlist of the best tells the duration", async () => {
     const site = await startSite(video("/main.m3u8"), {
       "/main.m3u8": sent(master, hlsType),
       "/high.m3u8": sent(playlist("#EXT-X-ENDLIST"), hlsType),
     });
     const info = await site.resolve();
-    expect(sizes(info)).toEqual([2_000_000, 1_000_000]);
+    expect(sizes(info)).toEqual([2_000_000, 909_091]);
     expect(info).toMatchObject({ duration: 10, live_status: "not_live" });
     expect(info.sources).toMatchObject({ duration: "manifest", live_status: "manifest" });
     expect(info.formats[0]).toMatchObject({ format_id: "hls-2000", tbr: 2000, filesize: null });
@@ -241,7 +237,7 @@ describe("the size of a stream", () => {
   it("takes no request if the page states the duration", async () => {
     const html = `<meta property="video:duration" content="20">${video("/main.m3u8")}`;
     const site = await startSite(html, { "/main.m3u8": sent(master, hlsType) });
-    expect(sizes(await site.resolve())).toEqual([4_000_000, 2_000_000]);
+    expect(sizes(await site.resolve())).toEqual([4_000_000, 1_818_182]);
     expect(site.requests.map(({ url }) => url)).toEqual(["/watch", "/main.m3u8"]);
   });
 
