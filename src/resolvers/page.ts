@@ -78,7 +78,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
       const described = await describe({ content, url: response.url, from: null }, deps);
-      const description = await addSizes(described, response.url, linkFetcher);
+      const description = await addSizes(described, response.url, linkFetcher, { forDownload });
       // Copied: substrings would keep the whole page in memory as long as the record.
       const info: PageInfo = JSON.parse(
         JSON.stringify({

@@ -12,7 +12,7 @@ type Respond = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 interface TestSite extends Upstream {
   requests: IncomingMessage[];
-  resolve(linkTimeoutMs?: number): Promise<PageInfo>;
+  resolve(linkTimeoutMs?: number, forDownload?: boolean): Promise<PageInfo>;
 }
 
 /** Starts a site whose page, at `/watch`, is `html`; other paths are 404 unless `routes` respond. */
@@ -30,9 +30,10 @@ async function startSite(html: string, routes: Record<string, Respond>): Promise
   return {
     ...upstream,
     requests,
-    resolve(linkTimeoutMs = 60_000) {
+    resolve(linkTimeoutMs = 60_000, forDownload = false) {
       const resolver = createPageResolver({ client, pageMaxBytes: 1e6, linkTimeoutMs });
-      return resolver.resolve(upstream.url("/watch"), { signal: new AbortController().signal });
+      const { signal } = new AbortController();
+      return resolver.resolve(upstream.url("/watch"), { signal, forDownload });
     },
   };
 }
@@ -128,6 +129,27 @@ describe("a file that the page states nothing of", () => {
       [path("/0.mp4"), 54, low.length],
       [path("/3.mp4"), null, null],
     ]);
+  });
+});
+
+describe("a download", () => {
+  const paths = ({ requests }: TestSite) => new Set(requests.map(({ url = "" }) => url));
+
+  it("asks for a file once: its size is learned then", async () => {
+    const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(mp4) });
+    expect((await site.resolve(undefined, true)).formats).toHaveLength(1);
+    expect(paths(site)).toEqual(new Set(["/watch"]));
+  });
+
+  it("chooses between files of unknown height as the page's record lists them", async () => {
+    const site = await startSite(video("/low.mp4", "/high.mp4"), {
+      "/low.mp4": ranged(readMedium("video-low.m4s")),
+      "/high.mp4": ranged(mp4),
+    });
+    for (const forDownload of [false, true]) {
+      const { formats } = await site.resolve(undefined, forDownload);
+      expect(formats.map(({ height }) => height)).toEqual([90, 54]);
+    }
   });
 });
 

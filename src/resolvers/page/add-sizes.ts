@@ -1,3 +1,4 @@
+import { hasVideo } from "../../format-ranking.ts";
 import { withApproximateSize } from "../../format-sizes.ts";
 import type { ManifestFormat } from "../../manifests/manifest.ts";
 import type { Format, PageInfo } from "../../page-info.ts";
@@ -20,16 +21,21 @@ const maxFiles = 3;
  *   or that it is live.
  * - All other sizes are bit rate × duration.
  *
+ * For a download, which learns sizes anyway, only files are asked for that may turn out to be the best of several formats.
+ *
  * What the page states stays. A file that cannot be fetched stays listed, too: another request may succeed.
  */
 export async function addSizes<P extends Page>(
   page: P,
   pageUrl: URL,
   linkFetcher: LinkFetcher,
+  { forDownload }: { forDownload: boolean },
 ): Promise<P> {
   const from = ({ http_headers }: Format) => URL.parse(http_headers?.["Referer"] ?? "") ?? pageUrl;
-  const files = page.formats.filter(isUnmeasured).slice(0, maxFiles);
-  const variant = page.duration === null ? page.formats.find(isUntimedVariant) : undefined;
+  const unmeasured = page.formats.filter(isUnmeasured).slice(0, maxFiles);
+  const files = forDownload && !isChoiceOpen(page.formats) ? [] : unmeasured;
+  const isUntimed = page.duration === null && !forDownload;
+  const variant = isUntimed ? page.formats.find(isUntimedVariant) : undefined;
   const [playlist, ...facts] = await Promise.all([
     variant && linkFetcher.fetchPlaylist(new URL(variant.url), from(variant)),
     ...files.map((file) => linkFetcher.fetchFileFacts(new URL(file.url), from(file))),
@@ -53,6 +59,13 @@ export async function addSizes<P extends Page>(
 
 function isUnmeasured({ protocol, filesize }: Format): boolean {
   return protocol === "https" && filesize === null;
+}
+
+/** Whether the best of several formats may be a file of unknown height. */
+function isChoiceOpen(formats: readonly Format[]): boolean {
+  const isUnknown = (format: Format) =>
+    isUnmeasured(format) && hasVideo(format) && format.height === null;
+  return formats.length > 1 && formats.some(isUnknown);
 }
 
 /** Whether a multivariant HLS playlist lists it. */
