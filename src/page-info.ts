@@ -45,6 +45,11 @@ export const Format = Type.Object({
   acodec: nullableText('RFC 6381 codec of the audio; "none": no audio; null: unknown'),
   tbr: nullableNumber("total bit rate, kbit/s"),
   filesize: nullableCount("bytes"),
+  filesize_approx: Type.Optional(
+    nullableCount(
+      "estimate, bytes: of this format alone, of an HLS variant with its separate audio; null: unknown, or `filesize` is known; absent in old records",
+    ),
+  ),
   language: nullableText("BCP 47 tag of the audio"),
   has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
   http_headers: Type.Optional(

@@ -14,7 +14,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^remux\//],
   [/^keyed-mutex\.ts$/],
   [/^page-info\.ts$/],
-  [/^format-ranking\.ts$/],
+  [/^format-(ranking|sizes)\.ts$/],
   [/^task\.ts$/],
   [/^task-changes\.ts$/],
   [/^net\//, /^parsers\//],
