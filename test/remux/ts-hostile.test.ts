@@ -76,6 +76,33 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
 
+  it("reads a packet that is sent twice once, also with another clock reference", () => {
+    const { tables, pes } = createPacketMaker();
+    const picture = pes(videoPid, 0, avcPicture(true, 300));
+    // The flag of a clock reference, in the adaptation field of the last packet.
+    picture[picture.length - 188 + 5] = 0x10;
+    const last = Buffer.from(picture.subarray(-188));
+    last.fill(1, 6, 12);
+    const alone = demux([Buffer.concat([tables([avc]), picture])]);
+    const twice = demux([Buffer.concat([createPacketMaker().tables([avc]), picture, last])]);
+    expect(twice.tracks).toEqual(alone.tracks);
+  });
+
+  it("leaves out a picture without 15 packets, although the next one continues its count", () => {
+    const { tables, pes } = createPacketMaker();
+    const first = pes(videoPid, 0, avcPicture(true));
+    const packets = cut(pes(videoPid, 3600, avcPicture(false, 188 * 30)), () => 188);
+    for (const [i, packet] of packets.entries()) packet[100] = i + 1;
+    const stream = [
+      tables([avc]),
+      first,
+      ...packets.toSpliced(4, 15),
+      pes(videoPid, 7200, avcPicture(false)),
+    ];
+    const { samples } = demux([Buffer.concat(stream)]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
+  });
+
   it("refuses streams that it cannot read, with the reason as code", () => {
     const codeOf = (streamType: number, descriptors = Buffer.alloc(0)) => {
       const { tables } = createPacketMaker();
