@@ -35,10 +35,11 @@ export function judge(evidence: Evidence): FileWarning[] {
   assertSamples(evidence);
   const findings: [FileWarningCode, string[]][] = [
     ["frames_missing", missingFrames(evidence)],
-    ["gap", gaps(evidence)],
+    ["gap", [...holes(evidence), ...gaps(evidence)]],
     ["duration_differs", differentDurations(evidence)],
     ["times_changed", evidence.tracks.flatMap(changedTimes)],
     ["track_missing", missingTracks(evidence)],
+    ["stream_lost", lostStreams(evidence)],
   ];
   return findings
     .filter(([, found]) => found.length > 0)
@@ -53,16 +54,43 @@ function assertSamples({ path, tracks }: Evidence): void {
   throw new ServiceError("internal", message, { retryable: false });
 }
 
+const sources = [
+  ["main", ""],
+  ["audio", " of the separate audio"],
+] as const;
+
 function missingFrames({ drops, delivery }: Evidence): string[] {
-  const segments = (["main", "audio"] as const).flatMap((name) => {
+  const segments = sources.flatMap(([name, what]) => {
     const { missing = 0, segments: listed = 0 } = delivery(name) ?? {};
-    const what = name === "main" ? "" : " of the separate audio";
     return missing === 0 ? [] : [`${missing} of ${listed} segments${what} had no media`];
   });
   const damage = (["video", "audio"] as const)
     .filter((kind) => drops[kind] > 0)
     .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
   return [...segments, ...damage];
+}
+
+function holes({ delivery }: Evidence): string[] {
+  return sources.flatMap(([name, what]) => {
+    const found = delivery(name)?.holes ?? { count: 0, first: [] };
+    const shown = found.first.map(({ atS, segments }) =>
+      segments === null
+        ? `the playlist${what} was numbered anew after ${seconds(atS)}, and media before that may be missing`
+        : `${segments} segments${what} after ${seconds(atS)} were not in the playlist`,
+    );
+    const rest = found.count - shown.length;
+    return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
+  });
+}
+
+function lostStreams({ delivery }: Evidence): string[] {
+  return sources.flatMap(([name, what]) => {
+    const reason = delivery(name)?.lost ?? null;
+    if (reason === null) return [];
+    return [
+      `the recording ended before the playlist${what} said that the stream had ended: ${reason}`,
+    ];
+  });
 }
 
 function gaps({ tracks, delivery }: Evidence): string[] {
@@ -89,8 +117,9 @@ function differentDurations({ tracks, delivery, durationS }: Evidence): string[]
   const stated = tracks.flatMap((track) => {
     const source = delivery(track.source);
     if (source === undefined || source.statedS === null) return [];
-    const { statedS, longestS, isRounded, segments } = source;
-    const playedS = track.endS - Math.max(track.startS, originOf(tracks));
+    const { statedS, longestS, isRounded, segments, holes: unlisted } = source;
+    const gapS = unlisted.count > 0 ? track.gaps.totalS : 0;
+    const playedS = track.endS - Math.max(track.startS, originOf(tracks)) - gapS;
     const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
     if (Math.abs(playedS - statedS) <= tolerance) return [];
     return [`the ${track.kind} lasts ${seconds(playedS)}, its manifest says ${seconds(statedS)}`];
