@@ -114,15 +114,19 @@ function gaps({ tracks, delivery }: Evidence): string[] {
 }
 
 function differentDurations({ tracks, delivery, durationS }: Evidence): string[] {
-  const stated = tracks.flatMap((track) => {
-    const source = delivery(track.source);
-    if (source === undefined || source.statedS === null) return [];
+  const stated = sources.flatMap(([name, what]) => {
+    const source = delivery(name);
+    const own = tracks.filter((track) => track.source === name);
+    if (source === undefined || source.statedS === null || own.length === 0) return [];
     const { statedS, longestS, isRounded, segments, holes: unlisted } = source;
-    const gapS = unlisted.count > 0 ? track.gaps.totalS : 0;
-    const playedS = track.endS - Math.max(track.startS, originOf(tracks)) - gapS;
+    // One of its tracks may have nothing at an end: that is a gap.
+    const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
+    const gapsS = Math.min(...own.map(({ gaps: found }) => found.totalS));
+    const shownS = Math.max(...own.map((track) => track.endS)) - startS;
+    const playedS = unlisted.count > 0 ? shownS - gapsS : shownS;
     const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
     if (Math.abs(playedS - statedS) <= tolerance) return [];
-    return [`the ${track.kind} lasts ${seconds(playedS)}, its manifest says ${seconds(statedS)}`];
+    return [`the media${what} last ${seconds(playedS)}, their manifest says ${seconds(statedS)}`];
   });
   const endS = Math.max(...tracks.map((track) => track.endS));
   const writtenS = endS - originOf(tracks);
