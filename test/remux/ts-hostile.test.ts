@@ -118,6 +118,20 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(codeOf(0x15)).toBe("format_unavailable");
   });
 
+  for (const [streamType, descriptors, name] of [
+    [0x11, "", "AAC in LATM (stream type 0x11)"],
+    [0x02, "", "MPEG-2 video (stream type 0x02)"],
+    [0x82, "", "DTS (stream type 0x82)"],
+    [0x06, "\x05\x04Opus", "Opus (stream type 0x06)"],
+  ] as const) {
+    it(`names what it cannot read: ${name}`, () => {
+      const stream = { pid: videoPid, streamType, descriptors: Buffer.from(descriptors) };
+      const message = `MPEG-TS with ${name} cannot be put into MP4`;
+      const read = () => demux([createPacketMaker().tables([stream])]);
+      expect(read).toThrow(new ServiceError("format_unavailable", message));
+    });
+  }
+
   it("reads the second audio stream if the first cannot be read", () => {
     const { tables, pes } = createPacketMaker();
     const streams = [{ pid: videoPid, streamType: 0x11 }, aac];
