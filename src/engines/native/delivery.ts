@@ -11,6 +11,8 @@ export interface Delivery {
   isRounded: boolean;
   /** Segments that were gone or had no media. */
   missing: number;
+  /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
+  absent: number;
   /** Places at which segments of a live stream were not listed; the first few of them. */
   holes: { count: number; first: LiveHole[] };
   /** Why the recording of a live stream ended before the stream said that it has; `null`: it did not. */
@@ -24,6 +26,8 @@ export interface Deliveries {
   addSegment(name: SourceName, durationS: number): void;
   /** A segment that was counted has no media. */
   addMissing(name: SourceName): void;
+  /** A segment that was counted does not exist, which may be right. */
+  addAbsent(name: SourceName): void;
   addHole(name: SourceName, hole: LiveHole): void;
   setLost(name: SourceName, reason: string): void;
   /** Returns undefined if the source has no segments. */
@@ -36,7 +40,7 @@ export function createDeliveries(): Deliveries {
   function open(name: SourceName): Delivery {
     const known = all.get(name);
     if (known !== undefined) return known;
-    const none = { segments: 0, statedS: 0, longestS: 0, isRounded: true, missing: 0 };
+    const none = { segments: 0, statedS: 0, longestS: 0, isRounded: true, missing: 0, absent: 0 };
     const opened = { ...none, holes: { count: 0, first: [] }, lost: null };
     all.set(name, opened);
     return opened;
@@ -53,6 +57,9 @@ export function createDeliveries(): Deliveries {
     },
     addMissing(name) {
       open(name).missing += 1;
+    },
+    addAbsent(name) {
+      open(name).absent += 1;
     },
     addHole(name, hole) {
       const { holes } = open(name);

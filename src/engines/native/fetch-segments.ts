@@ -76,7 +76,10 @@ export async function* fetchSegments(
     } catch (error) {
       if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
         return null;
-      if (place !== undefined && isGone(error)) return { place, durationS, error };
+      if (place !== undefined && isGone(error)) {
+        deliveries.addAbsent(name);
+        return { place, durationS, error };
+      }
       if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
       deliveries.addMissing(name);
       return null;
