@@ -78,12 +78,14 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
       const description = await describe({ content, url: response.url, from: null }, deps);
       // Copied: substrings would keep the whole page in memory as long as the record.
-      const info = structuredClone({
-        url: url.href,
-        ...description,
-        resolver: name,
-        fetched_at: fetchedAt.toISOString(),
-      });
+      const info: PageInfo = JSON.parse(
+        JSON.stringify({
+          url: url.href,
+          ...description,
+          resolver: name,
+          fetched_at: fetchedAt.toISOString(),
+        }),
+      );
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
     close: () => client.close(),
