@@ -91,7 +91,7 @@ describe.concurrent("a message names what cannot be put into another file:", () 
       `\0\0\x01\xba${"D".repeat(10)}\0\0\x01\xe0${"D".repeat(20)}\0\0\x01\xc0`,
     ],
   ] as const) {
-    it(name, async () => {
+    it(`such as ${name}`, async () => {
       await using harness = await openEntry(open, one("film", headed(head)), "film");
       await expect(harness.download({ audioOnly: true })).rejects.toMatchObject({
         code: "format_unavailable",
