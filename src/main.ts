@@ -99,6 +99,7 @@ async function openServices(
         ...shared,
         keys: await openKeys(config, { store, logger }, opened),
         ...server,
+        client,
         allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,

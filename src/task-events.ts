@@ -10,7 +10,10 @@ export interface TaskEvent {
   state: State | undefined;
   /** As in the task; null: it has none. */
   owner: string | null;
-  /** The task as JSON; if it was deleted, an object with its `id` alone. */
+  /**
+   * The task as JSON, without `info` if that is as in the task's previous event; if it was deleted, an object
+   * with its `id` alone.
+   */
   json: string;
 }
 
@@ -113,12 +116,12 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
   };
 }
 
-/** The event of a task that was created or changed; `json` is the task's. */
+/** The event of a task that was created or changed. */
 export function changeEvent(
-  { id, state, owner = null }: Pick<Task, "id" | "state"> & { owner?: string | null },
+  { id, state, owner }: Pick<Task, "id" | "state" | "owner">,
   json: string,
 ): TaskEvent {
-  return { type: "task", taskId: id, state, owner, json };
+  return { type: "task", taskId: id, state, owner: owner ?? null, json };
 }
 
 export function deletedEvent(id: string, owner: string | null): TaskEvent {

@@ -7,6 +7,7 @@ import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
 import { keyCalls } from "./key-calls.ts";
 import { taskCalls } from "./task-calls.ts";
+import { thumbnailCalls } from "./thumbnail-calls.ts";
 
 interface Document {
   openapi: string;
@@ -28,6 +29,7 @@ const calls = {
   ...keyCalls(document.paths),
   ...otherCalls,
   ...taskCalls,
+  ...thumbnailCalls,
 };
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");

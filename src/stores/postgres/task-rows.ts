@@ -1,4 +1,4 @@
-import { changeEvent, deletedEvent, type TaskEvent } from "../../task-events.ts";
+import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
@@ -88,13 +88,13 @@ export async function saveRowAndCommit(
   sql: Transaction,
   row: TaskRow,
   update: RowUpdate,
+  event: TaskEvent,
 ): Promise<number> {
   const queued = Number(update.state === "queued") - Number(row.state === "queued");
   const { state, document, lease, stalledCount, job } = update;
   const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
     SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
-  const event = changeEvent({ id: row.id, state, owner: row.owner }, document);
   return writeWithEventAndCommit(sql, { write, values, queued, event });
 }
 
