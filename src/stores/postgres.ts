@@ -14,6 +14,7 @@ import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
 import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
+import { countTasks } from "./postgres/task-counts.ts";
 import {
   holds,
   lockRow,
@@ -158,6 +159,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
+
+    count: () => read(() => countTasks(database, damage)),
 
     /** Calls at the same time share one probe. */
     ping: () =>

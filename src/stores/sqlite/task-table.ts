@@ -1,5 +1,5 @@
-import type { State } from "../../task.ts";
-import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import { type State, states } from "../../task.ts";
+import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Statements } from "./statements.ts";
 
@@ -21,7 +21,11 @@ export interface TaskRow extends StoredTask, ClaimState {
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
-  let { queued } = sql.countQueued.get() as { queued: number };
+  let counts = emptyCounts();
+  for (const state of states) {
+    const { tasks } = sql.countState.get(state) as { tasks: number };
+    counts[state] = tasks;
+  }
 
   /** Updates `queue_heads` for a host whose claimable tasks have changed. */
   function refreshHead(host: string): void {
@@ -36,15 +40,20 @@ export function createTaskTable(sql: Statements) {
   return {
     find,
 
-    queued: () => queued,
+    queued: () => counts.queued,
 
-    /** Returns a function that resets `queued` to its present value. */
+    counts: () => ({ ...counts }),
+
+    /** Returns a function that resets the counts to their present values. */
     mark() {
-      const before = queued;
+      const before = { ...counts };
       return () => {
-        queued = before;
+        counts = before;
       };
     },
+
+    /** Oldest first; to be read before the next statement. */
+    queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
 
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {
@@ -72,9 +81,8 @@ export function createTaskTable(sql: Statements) {
       const claimable = Number(state === "queued");
       const { changes, lastInsertRowid } = sql.insertTask.run(id, state, host, claimable, document);
       if (changes === 0) throw duplicateTaskError(id);
-      if (claimable === 0) return;
-      sql.offerHead.run(host, lastInsertRowid);
-      queued += 1;
+      counts[state] += 1;
+      if (claimable === 1) sql.offerHead.run(host, lastInsertRowid);
     },
 
     save(
@@ -89,7 +97,8 @@ export function createTaskTable(sql: Statements) {
       }: Omit<StoredTask, "id"> & ClaimState,
     ): void {
       sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
-      queued += Number(state === "queued") - Number(row.state === "queued");
+      counts[row.state] -= 1;
+      counts[state] += 1;
       if (claimable !== row.claimable) refreshHead(row.host);
     },
 
@@ -100,7 +109,7 @@ export function createTaskTable(sql: Statements) {
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
-      queued -= Number(row.state === "queued");
+      counts[row.state] -= 1;
       if (row.claimable === 1) refreshHead(row.host);
     },
 

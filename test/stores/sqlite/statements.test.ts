@@ -20,7 +20,8 @@ test.each([
   [statements.page, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"],
   [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND seq<?)"],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
-  [statements.countQueued, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
+  [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
+  [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [statements.nextHead, "SEARCH tasks USING COVERING INDEX tasks_claimable (host=?)"],
   [
