@@ -6,6 +6,7 @@ import { openSqliteStore } from "../src/stores/sqlite.ts";
 import { describeDisk } from "./http/disk.ts";
 import { fillStore } from "./http/fill.ts";
 import { fillPostgres } from "./http/postgres.ts";
+import { measureMetrics } from "./http/metrics.ts";
 import type { RouteName } from "./http/routes.ts";
 import { type Effort, type Entry, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
 import { takeSample } from "./http/sample.ts";
@@ -54,6 +55,7 @@ const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   create: measureCreate,
   list: measureList,
   info: measureInfo,
+  metrics: measureMetrics,
   start: measureStarts,
   ytdlp: measureThroughYtDlp,
 };

@@ -43,6 +43,16 @@ export const Config = Type.Object({
     ),
     default: "info",
   },
+  METRICS_PORT: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 65535,
+    description: "port that serves `/metrics` for Prometheus; 0: none, nothing is measured",
+  }),
+  METRICS_HOST: Type.String({
+    default: "127.0.0.1",
+    description: "address that METRICS_PORT is on; whoever reaches it can read the metrics",
+  }),
   DATA_DIR: Type.String({
     default: "./data",
     minLength: 1,

@@ -23,6 +23,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^info-cache\.ts$/],
   [/^runner(\.ts|\/)/],
   [/^http\//],
+  [/^metrics(\.ts|\/)/],
   [/^settings\.ts$/],
   [/^config\.ts$/],
   [/^main\.ts$/, /^watch(\.ts|\/)/],

@@ -14,7 +14,7 @@ export async function countTasks(sql: Sql, damage: DamageReport): Promise<TaskCo
     sql.query<{ state: State; tasks: string }>(
       "SELECT state, count(*) AS tasks FROM unreel.tasks GROUP BY state",
     ),
-    sql.query<ListedTask>(
+    sql.query<Omit<ListedTask, "seq"> & { seq: string }>(
       `SELECT seq, id, document FROM unreel.tasks WHERE state = 'queued' ORDER BY seq LIMIT ${maxDamaged + 1}`,
     ),
   ]);
