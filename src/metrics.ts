@@ -4,12 +4,14 @@ import { errorCodes } from "./errors.ts";
 import type { FileStore } from "./files/files.ts";
 import type { AppObserver } from "./http/observe-requests.ts";
 import type { MetricsSource } from "./http/routes/metrics.ts";
+import { createDurations } from "./metrics/durations.ts";
 import { addProcessMetrics } from "./metrics/process-metrics.ts";
+import { createRequestMetrics } from "./metrics/request-metrics.ts";
 import { createTimelyRead } from "./metrics/timely-read.ts";
 import { blockReasons } from "./net/address-guard.ts";
 import type { ResolverObserver } from "./resolvers/measured.ts";
 import type { RunObserver } from "./runner/run.ts";
-import type { StoreObserver } from "./stores/measured.ts";
+import { storeMethods, type StoreObserver } from "./stores/measured.ts";
 import type { TaskStore } from "./stores/store.ts";
 import { states } from "./task.ts";
 
@@ -42,31 +44,20 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
 
-  const requests = new Counter({
-    name: "unreel_http_requests_total",
-    help: "Requests by documented route and status; other: any other path or method",
-    labelNames: ["method", "route", "status"],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: "unreel_http_request_duration_seconds",
-    help: "Time from a request to the end of its response",
-    labelNames: ["method", "route"],
-    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10],
-    registers,
-  });
+  const requests = createRequestMetrics(registry);
   const servedBytes = new Counter({
     name: "unreel_file_served_bytes_total",
     help: "Bytes of tasks' files that were sent",
     registers,
   });
-  const storeSeconds = new Histogram({
-    name: "unreel_store_call_duration_seconds",
-    help: "Time of calls of the task store",
-    labelNames: ["method"],
-    buckets: [0.001, 0.005, 0.025, 0.1, 1],
-    registers,
-  });
+  const storeSeconds = createDurations(
+    "unreel_store_call_duration_seconds",
+    "Time of calls of the task store",
+    [0.001, 0.005, 0.025, 0.1, 1],
+  );
+  const storeSeries = new Map(
+    storeMethods.map((method) => [method, storeSeconds.series({ method })]),
+  );
   const storeFailures = new Counter({
     name: "unreel_store_failures_total",
     help: "Calls of the task store that failed because it is unavailable or damaged",
@@ -134,15 +125,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   return {
     contentType: registry.contentType,
-    read: () => registry.metrics(),
+    read: async () => [await registry.metrics(), requests.text(), storeSeconds.text()].join("\n"),
     onBlocked,
     app: {
       onBlocked,
       onFileBytes: (bytes) => servedBytes.inc(bytes),
-      onRequest({ method, route, status, seconds }) {
-        requests.inc({ method, route, status });
-        if (status !== "aborted") requestSeconds.observe({ method, route }, seconds);
-      },
+      onRequest: requests.observe,
     },
     engine: {
       onBlocked,
@@ -164,7 +152,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     onResolved: (resolver, outcome, seconds) =>
       resolverSeconds.observe({ resolver, outcome }, seconds),
     onStoreCall(method, seconds, hasFailed) {
-      storeSeconds.observe({ method }, seconds);
+      storeSeries.get(method)?.observe(seconds);
       if (hasFailed) storeFailures.inc({ method });
     },
   };

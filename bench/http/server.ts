@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
+import { pino } from "pino";
 import { buildApp } from "../../src/http/app.ts";
 import { createMetrics, type Metrics } from "../../src/metrics.ts";
 import { measureStore } from "../../src/stores/measured.ts";
@@ -28,7 +29,7 @@ export interface UnreelSpec {
   storeUrl: string;
   tasks?: number;
   infoCacheTtlS?: number;
-  /** Whether metrics are on. */
+  /** Whether metrics are on; absent: they are off, and there is no log. */
   metrics?: boolean;
 }
 
@@ -84,6 +85,8 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   return buildApp({
     store: metrics === undefined ? store : measureStore(store, metrics.onStoreCall),
     observer: metrics?.app,
+    // As the program has one, whose hooks cost something.
+    ...(wanted.metrics !== undefined && { logger: pino({ level: "silent" }) }),
     resolver: createReadyResolver(),
     infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
   });

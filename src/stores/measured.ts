@@ -24,20 +24,17 @@ export function measureStore(store: TaskStore, observe: StoreObserver): TaskStor
     method: StoreMethod,
     call: (...args: Args) => Promise<Result>,
   ) {
-    return (...args: Args): Promise<Result> => {
+    return async (...args: Args): Promise<Result> => {
       const startMs = performance.now();
-      const report = (hasFailed: boolean) =>
+      let hasFailed = false;
+      try {
+        return await call(...args);
+      } catch (error) {
+        hasFailed = isFailure(error);
+        throw error;
+      } finally {
         observe(method, (performance.now() - startMs) / 1000, hasFailed);
-      return call(...args).then(
-        (result) => {
-          report(false);
-          return result;
-        },
-        (error: unknown) => {
-          report(isFailure(error));
-          throw error;
-        },
-      );
+      }
     };
   }
 

@@ -177,7 +177,7 @@ it("counts runs by how they end, and their bytes", async () => {
   expect(valueOf(families, "unreel_downloaded_bytes_total")).toBe(3_000);
 });
 
-it("stays under 500 series after 10,000 tasks on 1,000 hosts", { timeout: 120_000 }, async () => {
+it("stays under 500 series after 10,000 tasks on 1,000 hosts", { timeout: 240_000 }, async () => {
   const { metrics, store } = observeStore();
   const count = 10_000;
   const codes = ["upstream_status", "no_media", "login_required", "internal"] as const;
