@@ -68,6 +68,8 @@ export const TaskFailure = Type.Object({
   retryable: Type.Boolean(),
 });
 
+export type TaskFailure = Static<typeof TaskFailure>;
+
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {

@@ -25,7 +25,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^http\//],
   [/^settings\.ts$/],
   [/^config\.ts$/],
-  [/^main\.ts$/, /^watch(\.ts|\/)/],
+  [/^main\.ts$/, /^watch(\.ts|\/)/, /^web\//],
   [/^start\.js$/],
 ];
 
@@ -115,11 +115,27 @@ describe("the source tree", () => {
     expect(importsWhere((file, target) => layerOf(target) > layerOf(file))).toEqual([]);
   });
 
-  it("keeps the service and the view of it in the terminal apart", () => {
-    const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
-    const shared = new Set(["schema.ts", "task.ts"]);
+  it("keeps the service and its views, in the terminal and in a browser, apart", () => {
+    const isView = (file: string) => /^(watch(\.ts|\/)|web\/)/.test(file);
+    const shared = new Set(["schema.ts", "task.ts", "page-info.ts", "errors.ts"]);
     const crossings = importsWhere(
       (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
+    );
+    expect(crossings).toEqual([]);
+  });
+
+  it("gives the page only types of what clients see, and its own modules", () => {
+    const pattern = /^import type [^;]*? from "(\.[^"]+)"/gms;
+    const typesOf = (file: string) =>
+      [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) =>
+        normalize(join(dirname(file), name ?? "")),
+      );
+    const seen = ["task.ts", "page-info.ts", "errors.ts"];
+    const crossings = importsWhere(
+      (file, target) =>
+        file.startsWith("web/") &&
+        !target.startsWith("web/") &&
+        !(seen.includes(target) && typesOf(file).includes(target)),
     );
     expect(crossings).toEqual([]);
   });
