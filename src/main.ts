@@ -95,6 +95,7 @@ async function openServices(
     : buildApp({
         ...shared,
         ...server,
+        web: config.WEB === "on",
         allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,

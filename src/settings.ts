@@ -22,6 +22,10 @@ export const Config = Type.Object({
     description:
       "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   }),
+  WEB: {
+    ...oneOf(["on", "off"], "whether there is a page for people at `/`"),
+    default: "on",
+  },
   CONNECTIONS_PER_IP: Type.Integer({
     default: 256,
     minimum: 1,

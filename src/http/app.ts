@@ -31,6 +31,7 @@ import { infoRoutes } from "./routes/info.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
+import { webRoutes } from "./routes/web.ts";
 import { createHttpServer } from "./server.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -54,6 +55,8 @@ export interface AppOptions extends ServerOptions {
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** Whether there is a page for people at `/`; default false. */
+  web?: boolean;
 }
 
 interface ServerOptions {
@@ -114,6 +117,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+  if (options.web === true) await app.register(webRoutes);
   methods.refuseOthers();
   await app.ready();
   return app;
