@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EventSourceMessage } from "eventsource-parser";
+import { createFeedClient } from "../feed-client.ts";
 import { parseDeleted, parseTask, type TaskEvent } from "./responses.ts";
-import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 
 export interface FollowOptions {
@@ -13,9 +12,6 @@ export interface FollowOptions {
   onDisconnect(reason: string): void;
 }
 
-const firstPauseMs = 200;
-const longestPauseMs = 2_000;
-
 /**
  * Yields the running tasks, then every change, in groups as they arrive; ends when `signal` is aborted.
  * After a lost connection it resumes after the last event that it received. If the service no longer has
@@ -25,40 +21,26 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
   const { url, signal, onDisconnect } = options;
   const service = openService(url, signal);
   const running = new Set<string>();
-  let lastId: string | undefined;
   let lastReason: string | undefined;
-  let pauseMs = firstPauseMs;
-
-  async function* connect(): AsyncGenerator<TaskEvent[]> {
-    using stream = await service.openEvents(lastId);
-    lastReason = undefined;
-    pauseMs = firstPauseMs;
-    if (lastId === undefined) yield await readRunning(service, running);
-    for await (const events of readEvents(stream.bytes)) {
-      const isReset = events.some(({ event }) => event === "reset");
-      yield isReset ? await readRunning(service, running) : events.flatMap(changeOf);
-      lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
-    }
-  }
-
-  while (!signal.aborted) {
-    try {
-      for await (const changes of connect()) {
-        for (const { type, task } of changes) {
-          if (type === "task" && task.state === "running") running.add(task.id);
-          else running.delete(task.id);
-        }
-        yield changes;
-      }
-      throw new Error("the service closed the connection");
-    } catch (error) {
-      if (signal.aborted) return;
+  const feed = createFeedClient({
+    url,
+    readAll: () => readRunning(service, running),
+    parse: (events) => events.flatMap(changeOf),
+    onConnect() {
+      lastReason = undefined;
+    },
+    onDisconnect(error) {
       const reason = reasonOf(error);
       if (reason !== lastReason) onDisconnect(reason);
       lastReason = reason;
+    },
+  });
+  for await (const changes of feed.follow(signal)) {
+    for (const { type, task } of changes) {
+      if (type === "task" && task.state === "running") running.add(task.id);
+      else running.delete(task.id);
     }
-    await sleep(pauseMs, undefined, { signal }).catch(() => {});
-    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+    yield changes;
   }
 }
 
