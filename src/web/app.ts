@@ -1,12 +1,14 @@
 import { h, type ComponentChild } from "preact";
 import { Find } from "./find.ts";
+import { TaskList } from "./task-list.ts";
+import type { Tasks } from "./tasks.ts";
 
 /** The whole page. */
-export function App(): ComponentChild {
+export function App({ tasks }: { tasks: Tasks }): ComponentChild {
   return h(
     "div",
     { class: "page" },
     h("header", {}, h("h1", {}, "Unreel")),
-    h("main", {}, h(Find, { onTask: () => {} })),
+    h("main", { class: "stack" }, h(Find, { onTask: tasks.add }), h(TaskList, { tasks })),
   );
 }
