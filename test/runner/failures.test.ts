@@ -68,7 +68,11 @@ describe("a retryable failure", () => {
     runner.start();
     let attempt = 1;
     for (const waitMs of [5_000, 10_000, 60_000, 40_000]) {
-      await until(id, ({ state, attempts }) => state === "queued" && attempts === attempt);
+      const waiting = await until(
+        id,
+        ({ state, attempts }) => state === "queued" && attempts === attempt,
+      );
+      expect(waiting.retry_at).toBe(new Date(clock.now().getTime() + waitMs).toISOString());
       clock.advance(waitMs - 1);
       // The other task wakes the runner, which must not claim the first one yet.
       await until((await add("https://other.test/")).id, "running");
@@ -76,7 +80,11 @@ describe("a retryable failure", () => {
       clock.advance(1);
       attempt += 1;
       await add("https://other.test/");
-      await until(id, ({ state, attempts }) => state === "running" && attempts === attempt);
+      const run = await until(
+        id,
+        ({ state, attempts }) => state === "running" && attempts === attempt,
+      );
+      expect(run).not.toHaveProperty("retry_at");
     }
   });
 });
