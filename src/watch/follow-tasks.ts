@@ -1,7 +1,8 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient } from "../feed-client.ts";
-import { parseDeleted, parseTask, type TaskEvent } from "./responses.ts";
+import { parseChanged, parseDeleted, type TaskEvent } from "./responses.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
+import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
@@ -20,12 +21,18 @@ export interface FollowOptions {
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
   const { url, signal, onDisconnect } = options;
   const service = openService(url, signal);
+  const infos = createTaskInfos(service);
   const running = new Set<string>();
   let lastReason: string | undefined;
   const feed = createFeedClient({
     url,
-    readAll: () => readRunning(service, running),
-    parse: (events) => events.flatMap(changeOf),
+    async readAll() {
+      infos.clear();
+      const changes = await readRunning(service, running);
+      for (const { type, task } of changes) if (type === "task") await infos.complete(task);
+      return changes;
+    },
+    parse: (events) => changesOf(events, infos),
     onConnect() {
       lastReason = undefined;
     },
@@ -59,10 +66,20 @@ async function readRunning(
   return changes;
 }
 
-function changeOf({ event: type, data }: EventSourceMessage): TaskEvent[] {
-  if (type === "task") return [{ type, task: parseTask(data) }];
-  if (type === "deleted") return [{ type, task: parseDeleted(data) }];
-  return [];
+async function changesOf(
+  events: readonly EventSourceMessage[],
+  infos: TaskInfos,
+): Promise<TaskEvent[]> {
+  const changes: TaskEvent[] = [];
+  for (const { event: type, data } of events) {
+    if (type === "task") changes.push({ type, task: await infos.complete(parseChanged(data)) });
+    if (type === "deleted") {
+      const task = parseDeleted(data);
+      infos.forget(task.id);
+      changes.push({ type, task });
+    }
+  }
+  return changes;
 }
 
 /** The message of `fetch` is only "fetch failed"; the reason is in its cause. */

@@ -1,3 +1,4 @@
+import { type RetryLater, retryAfterMs } from "../feed-client.ts";
 import type { PageInfo } from "../page-info.ts";
 import type { Task, TaskFailure, TaskOptions } from "../task.ts";
 
@@ -5,17 +6,19 @@ import type { Task, TaskFailure, TaskOptions } from "../task.ts";
  * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code
  * `connection_lost` (with status 0) if no answer arrived.
  */
-export class ApiError extends Error implements TaskFailure {
+export class ApiError extends Error implements TaskFailure, RetryLater {
   override readonly name = "ApiError";
   readonly code: string;
   readonly retryable: boolean;
   readonly status: number;
+  readonly retryAfterMs: number;
 
-  constructor(status: number, { code, message, retryable }: TaskFailure) {
+  constructor(status: number, { code, message, retryable }: TaskFailure, waitMs = 0) {
     super(message);
     this.code = code;
     this.retryable = retryable;
     this.status = status;
+    this.retryAfterMs = waitMs;
   }
 }
 
@@ -49,7 +52,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     throw new ApiError(0, { code: "connection_lost", message, retryable: true });
   }
   if (response.ok) return response;
-  throw new ApiError(response.status, await failureOf(response));
+  throw new ApiError(response.status, await failureOf(response), retryAfterMs(response));
 }
 
 /** As `request`, and returns the body, which is JSON of the type that the path is documented with. */

@@ -1,38 +1,16 @@
-import { type ComponentChild, h } from "preact";
+import { h, type ComponentChild } from "preact";
 import { Find } from "./find.ts";
+import { Footer } from "./footer.ts";
+import { TaskList } from "./task-list.ts";
+import type { Tasks } from "./tasks.ts";
 
 /** The whole page. */
-export function App(): ComponentChild {
+export function App({ tasks }: { tasks: Tasks }): ComponentChild {
   return h(
     "div",
     { class: "page stack" },
     h("header", {}, h("h1", {}, "Unreel")),
-    h("main", { class: "stack" }, h(Find, { onTask: () => {} })),
+    h("main", { class: "stack" }, h(Find, { onTask: tasks.add }), h(TaskList, { tasks })),
     h(Footer, {}),
-  );
-}
-
-function Footer(): ComponentChild {
-  const bookmarklet = `javascript:void open(${JSON.stringify(`${new URL("./", document.baseURI).href}?url=`)}+encodeURIComponent(location.href))`;
-  return h(
-    "footer",
-    { class: "stack" },
-    h(
-      "details",
-      {},
-      h("summary", {}, "From other pages to this one"),
-      h(
-        "p",
-        {},
-        "Drag this link to your bookmarks; on any page, it brings you here with the page's address: ",
-        h(
-          "a",
-          { href: bookmarklet, onClick: (event: Event) => event.preventDefault() },
-          "Look with Unreel",
-        ),
-      ),
-      h("p", {}, "On a phone, install this page; then pages can be shared to it."),
-    ),
-    h("p", {}, h("a", { href: "docs" }, "For programs: the API")),
   );
 }
