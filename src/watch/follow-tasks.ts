@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventSourceMessage } from "eventsource-parser";
-import { parseDeleted, parseTask, type TaskEvent } from "./responses.ts";
+import { parseChanged, parseDeleted, type TaskEvent } from "./responses.ts";
 import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
+import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
@@ -24,19 +25,27 @@ const longestPauseMs = 2_000;
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
   const { url, signal, onDisconnect } = options;
   const service = openService(url, signal);
+  const infos = createTaskInfos(service);
   const running = new Set<string>();
   let lastId: string | undefined;
   let lastReason: string | undefined;
   let pauseMs = firstPauseMs;
 
+  async function readAgain(): Promise<TaskEvent[]> {
+    infos.clear();
+    const changes = await readRunning(service, running);
+    for (const { type, task } of changes) if (type === "task") await infos.complete(task);
+    return changes;
+  }
+
   async function* connect(): AsyncGenerator<TaskEvent[]> {
     using stream = await service.openEvents(lastId);
     lastReason = undefined;
     pauseMs = firstPauseMs;
-    if (lastId === undefined) yield await readRunning(service, running);
+    if (lastId === undefined) yield await readAgain();
     for await (const events of readEvents(stream.bytes)) {
       const isReset = events.some(({ event }) => event === "reset");
-      yield isReset ? await readRunning(service, running) : events.flatMap(changeOf);
+      yield isReset ? await readAgain() : await changesOf(events, infos);
       lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
     }
   }
@@ -77,10 +86,20 @@ async function readRunning(
   return changes;
 }
 
-function changeOf({ event: type, data }: EventSourceMessage): TaskEvent[] {
-  if (type === "task") return [{ type, task: parseTask(data) }];
-  if (type === "deleted") return [{ type, task: parseDeleted(data) }];
-  return [];
+async function changesOf(
+  events: readonly EventSourceMessage[],
+  infos: TaskInfos,
+): Promise<TaskEvent[]> {
+  const changes: TaskEvent[] = [];
+  for (const { event: type, data } of events) {
+    if (type === "task") changes.push({ type, task: await infos.complete(parseChanged(data)) });
+    if (type === "deleted") {
+      const task = parseDeleted(data);
+      infos.forget(task.id);
+      changes.push({ type, task });
+    }
+  }
+  return changes;
 }
 
 /** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
