@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import type { Task } from "../../src/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
@@ -80,11 +81,8 @@ describe("a retryable failure", () => {
       clock.advance(1);
       attempt += 1;
       await add("https://other.test/");
-      const run = await until(
-        id,
-        ({ state, attempts }) => state === "running" && attempts === attempt,
-      );
-      expect(run).not.toHaveProperty("retry_at");
+      const isNextRun = ({ state, attempts }: Task) => state === "running" && attempts === attempt;
+      expect(await until(id, isNextRun)).not.toHaveProperty("retry_at");
     }
   });
 });
