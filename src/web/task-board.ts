@@ -79,12 +79,12 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
   return h(
     "div",
     { class: "row", role: "group", "aria-label": "List" },
-    h(Running, { tasks }),
     h(Filter, { tasks, actions }),
     h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
       ? h("button", { onClick: () => void actions.cancelAll() }, "Cancel all")
       : h(Selection, { tasks, actions }),
+    h(Running, { tasks }),
   );
 }
 
