@@ -139,7 +139,7 @@ function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
       "aria-describedby": titleId(id),
       onChange,
     }),
-    h("span", { class: "spoken" }, "Select"),
+    "Select",
   );
 }
 
