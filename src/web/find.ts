@@ -106,7 +106,12 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
   }, [isOpen]);
   return h(
     "dialog",
-    { ref: dialog, "aria-labelledby": "finding", onClose: () => isOpen && finder.close() },
+    {
+      ref: dialog,
+      class: "finding",
+      "aria-labelledby": "finding",
+      onClose: () => isOpen && finder.close(),
+    },
     finding && [
       h(
         "header",
