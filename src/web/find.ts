@@ -124,7 +124,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
         ),
       ),
       h("p", { key: "status", role: "status", class: "spoken" }, announce(finding)),
-      h("div", { key: "body", class: "stack" }, bodyOf(finding, finder)),
+      h("div", { key: finding.state, class: "stack" }, bodyOf(finding, finder)),
     ],
   );
 }
