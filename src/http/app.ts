@@ -17,6 +17,7 @@ import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
+import { compressJson } from "./compression.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
 import { handleError, refuseExpectations, refuseUnknownPaths } from "./error-handler.ts";
 import { checkHosts } from "./hosts.ts";
@@ -172,6 +173,7 @@ function createServer(options: ServerOptions, stop: () => void): App {
   app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
+  compressJson(app);
   return app;
 }
 

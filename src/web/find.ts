@@ -144,7 +144,8 @@ function announce(finding: Finding): string {
 function bodyOf(finding: Finding, finder: Finder): ComponentChild {
   if (finding.state === "looking") return h("progress", { "aria-label": "Reading the page" });
   if (finding.state === "found") return h(finding.Found, { info: finding.info, finder });
-  if (finding.state === "batch") return h(finding.Choices, { entries: finding.entries, finder });
+  if (finding.state === "batch")
+    return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
   const { failure, retry } = finding;
   return [
     h("p", { key: "sentence", class: "failure" }, describeFailure(failure)),

@@ -8,15 +8,21 @@ import { TaskRow } from "./task-row.ts";
 import { createNews } from "./news.ts";
 import { describeTransition, stateNames } from "./task-texts.ts";
 import type { Tasks } from "./tasks.ts";
-import { nothingYet } from "./texts.ts";
+import { formatSpeed } from "./texts.ts";
 
 interface BoardProps {
   tasks: Tasks;
   actions: TaskActions;
 }
 
+export interface TaskBoardProps {
+  tasks: Tasks;
+  /** Stands in the place of tasks when there are none at all. */
+  nothingYet: ComponentChild;
+}
+
 /** The tasks with all that can be done with them. The page loads it when there is a task to show. */
-export function TaskBoard({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
+export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
   const asker = useMemo(createAsker, []);
   const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
   const list = useRef<HTMLUListElement>(null);
@@ -34,7 +40,9 @@ export function TaskBoard({ tasks }: Pick<BoardProps, "tasks">): ComponentChild 
     h(Failure, { actions }),
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
-      h("p", { class: "muted" }, tasks.filter.value === undefined ? nothingYet : "There are none."),
+      (tasks.filter.value === undefined
+        ? nothingYet
+        : h("p", { class: "muted" }, "There are none.")),
     tasks.hasOlder.value &&
       h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
     h(Spoken, { tasks }),
@@ -71,12 +79,20 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
   return h(
     "div",
     { class: "row", role: "group", "aria-label": "List" },
+    h(Running, { tasks }),
     h(Filter, { tasks, actions }),
     h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
       ? h("button", { onClick: () => void actions.cancelAll() }, "Cancel all")
       : h(Selection, { tasks, actions }),
   );
+}
+
+/** Its place stays when nothing runs, so that nothing moves. */
+function Running({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
+  const { count, speed } = tasks.running.value;
+  const text = count > 0 && `${count} running · ${formatSpeed(speed)}`;
+  return h("p", { class: "task-running muted" }, text);
 }
 
 function Filter({ tasks, actions }: BoardProps): ComponentChild {

@@ -1,8 +1,8 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { h, type ComponentChild, type FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
+import type { TaskBoardProps } from "./task-board.ts";
 import type { Tasks } from "./tasks.ts";
-import { formatSpeed, nothingYet } from "./texts.ts";
 
 interface TasksProps {
   tasks: Tasks;
@@ -14,45 +14,39 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
   return h(
     "section",
     { class: "stack", "aria-labelledby": "downloads" },
-    h(
-      "div",
-      { class: "row task-head" },
-      h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
-      h(Running, { tasks }),
-    ),
-    h(Board, { tasks }),
+    h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
+    h(LazyBoard, { tasks }),
     tasks.isConnectionLost.value &&
       h("p", { class: "card task-lost" }, "The connection is lost. Trying again…"),
   );
 }
 
+type Board = FunctionComponent<TaskBoardProps>;
+
 /** The board, which is loaded when there is a task. */
-function Board({ tasks }: TasksProps): ComponentChild {
-  const board = useSignal<FunctionComponent<TasksProps>>();
-  const hasTasks = useSignal(false);
-  useSignalEffect(() => void (hasTasks.value ||= tasks.shown.value.length > 0));
+function LazyBoard({ tasks }: TasksProps): ComponentChild {
+  const board = useSignal<Board>();
+  const isWanted = useSignal(false);
   useSignalEffect(() => {
-    if (hasTasks.value) void loadBoard().then((loaded) => (board.value = loaded));
+    if (tasks.shown.value.length > 0) isWanted.value = true;
   });
-  if (board.value !== undefined) return h(board.value, { tasks });
-  if (hasTasks.value || !tasks.isRead.value) return null;
-  return h("p", { class: "muted" }, nothingYet);
+  useSignalEffect(() => {
+    if (isWanted.value) void loadBoard().then((loaded) => (board.value = loaded));
+  });
+  const words = "Nothing here yet. Paste the address of a page with a video.";
+  const nothingYet = h("p", { class: "muted" }, words);
+  if (board.value !== undefined) return h(board.value, { tasks, nothingYet });
+  return tasks.isRead.value && !isWanted.value && nothingYet;
 }
 
-async function loadBoard(): Promise<FunctionComponent<TasksProps>> {
+async function loadBoard(): Promise<Board> {
   try {
-    const { TaskBoard } = await import("./task-board.ts");
-    return TaskBoard;
+    return (await import("./task-board.ts")).TaskBoard;
   } catch (error) {
     // The service has a newer page, or none at the moment.
     console.warn(error);
     return () => h("p", { class: "failure" }, "This page is outdated. Please load it again.");
   }
-}
-
-function Running({ tasks }: TasksProps): ComponentChild {
-  const { count, speed } = tasks.running.value;
-  return count > 0 && h("p", { class: "muted" }, `${count} running · ${formatSpeed(speed)}`);
 }
 
 /** Follows the service only while somebody looks, as all tabs together have six connections. */

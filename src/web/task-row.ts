@@ -39,9 +39,13 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
         { class: "task-title" },
         h("a", { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" }, titleOf(task)),
       ),
-      h("p", { class: `task-line${state === "failed" ? " failure" : ""}` }, describeState(task)),
-      h(Bar, { task }),
+      h(
+        "p",
+        { class: `task-line task-state${state === "failed" ? " failure" : ""}` },
+        describeState(task),
+      ),
       h("p", { class: "task-line muted" }, about.join(" · ")),
+      h(Bar, { task }),
     ),
     h(
       "div",
@@ -55,9 +59,9 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
         : actionsOf(task).map(([action, label]) =>
             h(ActionButton, { ...props, key: action, action, label }),
           ),
+      h(RawError, { error: task.error }),
     ),
     h(Warnings, { file: task.file }),
-    h(RawError, { error: task.error }),
     state === "succeeded" && opened.value === "player" && h(Player, { task }),
     state === "succeeded" && opened.value === "command" && h(Command, { id }),
   );
@@ -185,7 +189,7 @@ function RawError({ error }: { error: Task["error"] }): ComponentChild {
   if (error === null) return null;
   return h(
     "details",
-    { class: "task-part" },
+    { class: "task-detail" },
     h("summary", {}, "Details"),
     h("p", { class: "muted" }, `${error.code}: ${error.message}`),
   );

@@ -42,7 +42,9 @@ export function describeState(task: Task): string {
   if (state === "succeeded") return file === null ? "Done." : describeFile(file);
   if (state === "canceled") return "Canceled.";
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
-  return error === null ? "Waiting." : "Failed, will try again by itself.";
+  if (error === null) return "Waiting.";
+  const at = task.retry_at === undefined ? "" : ` at ${formatTime(task.retry_at)}`;
+  return `Failed, will try again by itself${at}.`;
 }
 
 function describeRun({ progress, started_at, finish_requested }: Task): string {

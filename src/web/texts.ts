@@ -47,9 +47,6 @@ export function describeFailure({ code, retryable }: TaskFailure): string {
   return `${sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
 }
 
-/** What stands where tasks will be. */
-export const nothingYet = "Nothing here yet. Paste the address of a page with a video.";
-
 const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
 
 /** Returns a size in its largest unit, "15.3 MB". `like` gives the size whose unit is taken; default `bytes`. */

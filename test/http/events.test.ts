@@ -27,8 +27,8 @@ function tasksOf(events: readonly ServerEvent[]): Task[] {
   return events.filter(({ type }) => type === "task").map(({ data }) => JSON.parse(data));
 }
 
-function withoutInfo({ info: _, ...task }: Task): Omit<Task, "info"> {
-  return task;
+function withoutInfo(task: Task) {
+  return { ...task, info: undefined };
 }
 
 function connectionsOf(app: App): Promise<number> {

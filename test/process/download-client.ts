@@ -23,7 +23,8 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
   const disconnected = Promise.withResolvers<never>();
   disconnected.promise.catch(() => {});
   const note = (task: Task) => {
-    known.set(task.id, task);
+    // Events leave `info` out while it is the same.
+    known.set(task.id, { ...known.get(task.id), ...task });
     for (const check of waiting.get(task.id) ?? []) check();
   };
   const noteIfNew = (task: Task) => {

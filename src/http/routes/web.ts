@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
-import { matches } from "../etag.ts";
+import { findMatch } from "../etag.ts";
 import { readWebFiles, type WebFiles } from "../web/files.ts";
 import { codings, type WebFile } from "../web/web-file.ts";
 
@@ -53,7 +53,7 @@ export async function webRoutes(app: FastifyInstance): Promise<void> {
 /** Sends the file unless the client has it; clients ask each time. */
 function sendCurrent(request: FastifyRequest, reply: FastifyReply, file: WebFile) {
   reply.headers({ "cache-control": "no-cache", etag: file.etag });
-  if (!matches(request.headers["if-none-match"], file.etag.slice(2))) {
+  if (findMatch(request.headers["if-none-match"], file.etag.slice(2)) === undefined) {
     return send(request, reply, file);
   }
   return reply.code(304).header("vary", "accept-encoding").send(null);

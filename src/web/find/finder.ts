@@ -19,6 +19,8 @@ export interface FoundProps {
 export interface ChoicesProps {
   /** Pages to choose from. */
   entries: readonly Entry[];
+  /** Whether all are chosen at first. */
+  areChosen: boolean;
   finder: Finder;
 }
 

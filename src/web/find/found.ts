@@ -16,7 +16,7 @@ export function Found({ info, finder }: FoundProps): ComponentChild {
     note !== null && h("p", { key: "note" }, note),
     usable.length > 0 && h(Best, { key: "best", info, finder }),
     formats.length > 0 && h(FormatTable, { key: "formats", info, finder }),
-    entries.length > 0 && h(Choices, { key: "entries", entries, finder }),
+    entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
     h(Subtitles, { key: "subtitles", info }),
     h(Sources, { key: "sources", info }),
   ];

@@ -123,6 +123,6 @@ function statesOf(events: readonly TaskEvent[]): string[] {
   return events.map(({ type, state }) => state ?? type);
 }
 
-function withoutInfo({ info: _, ...task }: Task): Omit<Task, "info"> {
-  return task;
+function withoutInfo(task: Task) {
+  return { ...task, info: undefined };
 }
