@@ -106,7 +106,12 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
   }, [isOpen]);
   return h(
     "dialog",
-    { ref: dialog, "aria-labelledby": "finding", onClose: () => isOpen && finder.close() },
+    {
+      ref: dialog,
+      class: "finding",
+      "aria-labelledby": "finding",
+      onClose: () => isOpen && finder.close(),
+    },
     finding && [
       h(
         "header",
@@ -119,7 +124,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
         ),
       ),
       h("p", { key: "status", role: "status", class: "spoken" }, announce(finding)),
-      h("div", { key: "body", class: "stack" }, bodyOf(finding, finder)),
+      h("div", { key: finding.state, class: "stack" }, bodyOf(finding, finder)),
     ],
   );
 }
@@ -139,7 +144,8 @@ function announce(finding: Finding): string {
 function bodyOf(finding: Finding, finder: Finder): ComponentChild {
   if (finding.state === "looking") return h("progress", { "aria-label": "Reading the page" });
   if (finding.state === "found") return h(finding.Found, { info: finding.info, finder });
-  if (finding.state === "batch") return h(finding.Choices, { entries: finding.entries, finder });
+  if (finding.state === "batch")
+    return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
   const { failure, retry } = finding;
   return [
     h("p", { key: "sentence", class: "failure" }, describeFailure(failure)),

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { joinModules } from "./join.ts";
 import { type Module, readModules, withoutComments } from "./modules.ts";
 import { createWebFile, type WebFile } from "./web-file.ts";
 
@@ -18,7 +19,7 @@ export interface WebFiles {
 export function readWebFiles(src = new URL("../../", import.meta.url)): WebFiles {
   const read = (name: string) => readFileSync(new URL(`web/${name}`, src), "utf8");
   const modules = readModules(src, main);
-  const texts = new Map(modules.values().map(({ address, code }) => [address, code]));
+  const texts = new Map(joinModules(modules, main));
   texts
     .set("web/style.css", withoutComments(read("style.css")))
     .set("web/icon.svg", read("icon.svg"));
@@ -45,14 +46,14 @@ export function readWebFiles(src = new URL("../../", import.meta.url)): WebFiles
 
 const main = "web/main.ts";
 
-/** Returns the tags with which browsers fetch all modules of the first visit at once. */
+/** Returns the tags with which browsers fetch the packages of the first visit together with the page's own module. */
 function preloads(modules: ReadonlyMap<string, Module>, prefix: string): string {
   const addresses = new Set([main]);
   for (const address of addresses) {
     for (const target of modules.get(address)?.imports ?? []) addresses.add(target);
   }
-  addresses.delete(main);
   return [...addresses]
+    .filter((address) => address.endsWith(".mjs"))
     .map((address) => `<link rel="modulepreload" href="${prefix}${address}" />\n`)
     .join("");
 }

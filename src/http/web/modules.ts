@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, relative } from "node:path/posix";
+import { relative } from "node:path/posix";
 
-/** A module as browsers run it. */
+/** A module of the page, without types and comments, that names what it imports by addresses. */
 export interface Module {
   /** Where it is served, below the prefix of all assets: a path below src/, or the name of a package and `.mjs`. */
   address: string;
@@ -11,9 +11,11 @@ export interface Module {
   imports: readonly string[];
 }
 
+/** What imports a module: `from "…"`, `import "…"` and `import("…")`. */
+export const importPattern = /\b((?:from|import)\s*(\(\s*)?)"([^"]+)"/g;
+
 /**
- * Reads the module at `path`, below the folder `src`, and all that it leads to. They lose their types and comments, and name
- * packages by their addresses; everything else stays as it is written.
+ * Reads the module at `path`, below the folder `src`, and all that it leads to.
  *
  * @throws Error if a file is missing or is not TypeScript whose types can be stripped.
  */
@@ -22,9 +24,14 @@ export function readModules(src: URL, path: string): ReadonlyMap<string, Module>
   const pending: Source[] = [{ address: path, url: new URL(path, src) }];
   for (const source of pending) {
     if (modules.has(source.address)) continue;
-    const { code, imports, later } = readModule(source, src);
-    modules.set(source.address, { address: source.address, code, imports: imports.map(addressOf) });
-    pending.push(...imports, ...later);
+    const imports: string[] = [];
+    const code = readCode(source).replaceAll(importPattern, (_match, before, call, name) => {
+      const target = resolve(name, source, src);
+      pending.push(target);
+      if (call === undefined) imports.push(target.address);
+      return `${before}"${target.address}"`;
+    });
+    modules.set(source.address, { address: source.address, code, imports });
   }
   return modules;
 }
@@ -42,37 +49,15 @@ interface Source {
   url: URL;
 }
 
-function readModule(source: Source, src: URL) {
-  const text = readFileSync(source.url, "utf8");
-  const imports: Source[] = [];
-  const later: Source[] = [];
-  const script = withoutComments(
-    source.address.endsWith(".ts") ? stripTypeScriptTypes(text) : text,
-  );
-  const code = script.replaceAll(
-    /\b((?:from|import)\s*(\(\s*)?)"([^"]+)"/g,
-    (_match, before: string, call: string | undefined, specifier: string) => {
-      const target = resolve(specifier, source, src);
-      (call === undefined ? imports : later).push(target);
-      return `${before}"${pathFrom(source.address, target.address)}"`;
-    },
-  );
-  return { code, imports, later };
+function readCode({ address, url }: Source): string {
+  const text = readFileSync(url, "utf8");
+  return withoutComments(address.endsWith(".ts") ? stripTypeScriptTypes(text) : text);
 }
 
-function resolve(specifier: string, from: Source, src: URL): Source {
-  if (!specifier.startsWith(".")) {
-    return { address: `${specifier}.mjs`, url: new URL(import.meta.resolve(specifier)) };
+function resolve(name: string, from: Source, src: URL): Source {
+  if (!name.startsWith(".")) {
+    return { address: `${name}.mjs`, url: new URL(import.meta.resolve(name)) };
   }
-  const url = new URL(specifier, from.url);
+  const url = new URL(name, from.url);
   return { address: relative(src.pathname, url.pathname), url };
-}
-
-function pathFrom(address: string, target: string): string {
-  const path = relative(dirname(address), target);
-  return path.startsWith(".") ? path : `./${path}`;
-}
-
-function addressOf({ address }: Source): string {
-  return address;
 }

@@ -15,9 +15,11 @@ const qualities: Record<string, TaskOptions> = {
 };
 
 /** Several pages, of which those that are chosen are downloaded. What was created leaves the list. */
-export function Choices({ entries, finder }: ChoicesProps): ComponentChild {
+export function Choices({ entries, areChosen, finder }: ChoicesProps): ComponentChild {
   const [created, setCreated] = useState<ReadonlySet<string>>(new Set());
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const [left, setLeft] = useState<ReadonlySet<string>>(
+    () => new Set(areChosen ? [] : entries.map(({ url }) => url)),
+  );
   const [failures, setFailures] = useState<ReadonlyMap<string, TaskFailure>>(new Map());
   const [quality, setQuality] = useState("The best");
   const shown = entries.filter(({ url }) => !created.has(url));

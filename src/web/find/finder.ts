@@ -19,6 +19,8 @@ export interface FoundProps {
 export interface ChoicesProps {
   /** Pages to choose from. */
   entries: readonly Entry[];
+  /** Whether all are chosen at first. */
+  areChosen: boolean;
   finder: Finder;
 }
 
@@ -70,7 +72,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
       if (!stopped.aborted) finding.value = next;
     } catch (error) {
       if (stopped.aborted) return;
-      const failure = failureOf(error);
+      const failure = toFailure(error);
       finding.value = { state: "failed", failure, retry: () => void load(read) };
     }
   };
@@ -98,7 +100,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
       close();
     } catch (error) {
       const retry = (): void => void download(url, options, title);
-      finding.value = { state: "failed", failure: failureOf(error), retry };
+      finding.value = { state: "failed", failure: toFailure(error), retry };
     } finally {
       adding.value = false;
     }
@@ -118,7 +120,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
         count++;
         onDone(url, undefined);
       } catch (error) {
-        onDone(url, failureOf(error));
+        onDone(url, toFailure(error));
       }
     }
     adding.value = false;
@@ -158,7 +160,7 @@ export function addressesIn(text: string): string[] {
 }
 
 /** Failures of other kinds come from modules that cannot be loaded. */
-function failureOf(error: unknown): TaskFailure {
+function toFailure(error: unknown): TaskFailure {
   if (error instanceof ApiError) return error;
   return { code: "connection_lost", message: String(error), retryable: true };
 }

@@ -72,12 +72,12 @@ export function FormatTable({ info, finder }: FoundProps): ComponentChild {
   ];
 }
 
-/** Returns the name of a language in English, "German", or its tag if it has none. */
+/** Returns the name of a language in English, "German", or its tag, shortened, if it has none. */
 export function languageName(tag: string): string {
   try {
-    return languageNames.of(tag) ?? tag;
+    return languageNames.of(tag)?.slice(0, 40) ?? tag;
   } catch {
-    return tag;
+    return tag.slice(0, 20);
   }
 }
 
@@ -133,7 +133,7 @@ function codecsOf(parts: readonly Format[]): string {
   const codecs = parts.flatMap(({ vcodec, acodec }) => [vcodec, acodec]);
   const names = codecs
     .flatMap((codec) => (codec === null || codec === "none" ? [] : codec))
-    .map((codec) => codecNames.find(([begin]) => begin.test(codec))?.[1] ?? codec);
+    .map((codec) => codecNames.find(([begin]) => begin.test(codec))?.[1] ?? codec.slice(0, 20));
   return names.length > 0 ? names.join(", ") : (parts[0]?.ext ?? "unknown");
 }
 

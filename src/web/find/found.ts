@@ -10,12 +10,13 @@ import { FormatTable, languageName } from "./formats.ts";
 export function Found({ info, finder }: FoundProps): ComponentChild {
   const { formats, entries = [] } = info;
   const usable = formats.filter(({ has_drm }) => !has_drm);
+  const note = noteOf(info, usable.length);
   return [
     h(Summary, { key: "summary", info }),
-    h("p", { key: "note" }, noteOf(info, usable.length)),
+    note !== null && h("p", { key: "note" }, note),
     usable.length > 0 && h(Best, { key: "best", info, finder }),
     formats.length > 0 && h(FormatTable, { key: "formats", info, finder }),
-    entries.length > 0 && h(Choices, { key: "entries", entries, finder }),
+    entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
     h(Subtitles, { key: "subtitles", info }),
     h(Sources, { key: "sources", info }),
   ];
