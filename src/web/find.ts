@@ -2,7 +2,8 @@ import { useSignal } from "@preact/signals";
 import { type ComponentChild, h, type TargetedClipboardEvent } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Task } from "../task.ts";
-import { addressesIn, createFinder, type Finder, type Finding } from "./find/finder.ts";
+import { addressesIn, createFinder } from "./find/finder.ts";
+import type { Finder, Finding } from "./find/finding.ts";
 import { describeFailure } from "./texts.ts";
 
 export interface FindProps {
