@@ -15,14 +15,8 @@ interface BoardProps {
   actions: TaskActions;
 }
 
-export interface TaskBoardProps {
-  tasks: Tasks;
-  /** Stands in the place of tasks when there are none at all. */
-  nothingYet: ComponentChild;
-}
-
-/** The tasks with all that can be done with them. The page loads it when there is a task to show. */
-export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
+/** The tasks with all that can be done with them. */
+export function TaskBoard({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
   const asker = useMemo(createAsker, []);
   const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
   const list = useRef<HTMLUListElement>(null);
@@ -41,13 +35,18 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
       (tasks.filter.value === undefined
-        ? nothingYet
+        ? h(NothingYet, {})
         : h("p", { class: "muted" }, "There are none.")),
     tasks.hasOlder.value &&
       h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
     h(Spoken, { tasks }),
     h(AskDialog, { asker }),
   );
+}
+
+export function NothingYet(): ComponentChild {
+  const words = "Nothing here yet. Paste the address of a page with a video.";
+  return h("p", { class: "muted" }, words);
 }
 
 /** One for each task; the progress of a task renders its row alone. */

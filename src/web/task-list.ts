@@ -1,7 +1,6 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { h, type ComponentChild, type FunctionComponent } from "preact";
-import { useEffect } from "preact/hooks";
-import type { TaskBoardProps } from "./task-board.ts";
+import { h, type ComponentChild } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { NothingYet, TaskBoard } from "./task-board.ts";
 import type { Tasks } from "./tasks.ts";
 
 interface TasksProps {
@@ -15,38 +14,18 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
     "section",
     { class: "stack", "aria-labelledby": "downloads" },
     h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
-    h(LazyBoard, { tasks }),
+    h(Content, { tasks }),
     tasks.isConnectionLost.value &&
       h("p", { class: "card task-lost" }, "The connection is lost. Trying again…"),
   );
 }
 
-type Board = FunctionComponent<TaskBoardProps>;
-
-/** The board, which is loaded when there is a task. */
-function LazyBoard({ tasks }: TasksProps): ComponentChild {
-  const board = useSignal<Board>();
-  const isWanted = useSignal(false);
-  useSignalEffect(() => {
-    if (tasks.shown.value.length > 0) isWanted.value = true;
-  });
-  useSignalEffect(() => {
-    if (isWanted.value) void loadBoard().then((loaded) => (board.value = loaded));
-  });
-  const words = "Nothing here yet. Paste the address of a page with a video.";
-  const nothingYet = h("p", { class: "muted" }, words);
-  if (board.value !== undefined) return h(board.value, { tasks, nothingYet });
-  return tasks.isRead.value && !isWanted.value && nothingYet;
-}
-
-async function loadBoard(): Promise<Board> {
-  try {
-    return (await import("./task-board.ts")).TaskBoard;
-  } catch (error) {
-    // The service has a newer page, or none at the moment.
-    console.warn(error);
-    return () => h("p", { class: "failure" }, "This page is outdated. Please load it again.");
-  }
+/** Stays as it is once there was a task, so that the focus does. */
+function Content({ tasks }: TasksProps): ComponentChild {
+  const hadTasks = useRef(false);
+  hadTasks.current ||= tasks.shown.value.length > 0;
+  if (hadTasks.current) return h(TaskBoard, { tasks });
+  return tasks.isRead.value && h(NothingYet, {});
 }
 
 /** Follows the service only while somebody looks, as all tabs together have six connections. */
