@@ -2,7 +2,8 @@ import { useSignal } from "@preact/signals";
 import { type ComponentChild, h, type TargetedClipboardEvent } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Task } from "../task.ts";
-import { addressesIn, createFinder, type Finder, type Finding } from "./find/finder.ts";
+import { addressesIn, createFinder } from "./find/finder.ts";
+import type { Finder, Finding } from "./find/finding.ts";
 import { describeFailure } from "./texts.ts";
 
 export interface FindProps {
@@ -98,11 +99,15 @@ function sharedText(): string {
 /** Opens while there is something to show. It lies above the page, which stays as it is. */
 function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
   const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
   const finding = finder.finding.value;
   const isOpen = finding !== undefined;
   useEffect(() => {
-    if (isOpen) dialog.current?.showModal();
-    else dialog.current?.close();
+    if (!isOpen) return dialog.current?.close();
+    dialog.current?.showModal();
+    // Not a button, which the same key press could operate.
+    heading.current?.focus();
+    return undefined;
   }, [isOpen]);
   return h(
     "dialog",
@@ -116,14 +121,22 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
       h(
         "header",
         { key: "header" },
-        h("h2", { id: "finding", tabIndex: -1, autoFocus: true, dir: "auto" }, titleOf(finding)),
+        h("h2", { id: "finding", ref: heading, tabIndex: -1, dir: "auto" }, titleOf(finding)),
         h(
           "button",
           { onClick: () => finder.close() },
           finding.state === "looking" ? "Stop" : "Close",
         ),
       ),
-      h("p", { key: "status", role: "status", class: "spoken" }, announce(finding)),
+      h(
+        "p",
+        {
+          key: "status",
+          role: "status",
+          class: finding.state === "failed" ? "failure" : "spoken",
+        },
+        announce(finding),
+      ),
       h("div", { key: finding.state, class: "stack" }, bodyOf(finding, finder)),
     ],
   );
@@ -138,7 +151,10 @@ function titleOf(finding: Finding): string {
 
 function announce(finding: Finding): string {
   if (finding.state === "failed") return describeFailure(finding.failure);
-  return finding.state === "found" ? `Found: ${titleOf(finding)}` : titleOf(finding);
+  if (finding.state !== "found") return titleOf(finding);
+  const { formats, entries = [] } = finding.info;
+  const isEmpty = formats.length + entries.length === 0;
+  return `${isEmpty ? "Nothing found" : "Found"}: ${titleOf(finding)}`;
 }
 
 function bodyOf(finding: Finding, finder: Finder): ComponentChild {
@@ -148,7 +164,6 @@ function bodyOf(finding: Finding, finder: Finder): ComponentChild {
     return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
   const { failure, retry } = finding;
   return [
-    h("p", { key: "sentence", class: "failure" }, describeFailure(failure)),
     h(
       "details",
       { key: "details" },

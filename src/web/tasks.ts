@@ -109,7 +109,7 @@ export function createTasks(url: URL): Tasks {
     else if (change.type !== "list") put(change.task, change.type === "event");
     else if (change.filter === filter.peek()) {
       const ids = new Set(change.tasks.map(({ id }) => id));
-      for (const id of [...entries.keys()]) if (!ids.has(id)) drop(id);
+      for (const id of entries.keys()) if (!ids.has(id)) drop(id);
       addPage(change.tasks, change.older);
     }
   }

@@ -115,6 +115,19 @@ describe("the assets of the page", () => {
     expect([...seen].filter((path) => path.endsWith("/preact.mjs"))).toHaveLength(1);
   });
 
+  it("are few and light, as the modules of the first visit come as one", async () => {
+    const paths = await assets();
+    const main = paths.find((path) => path.endsWith("/web/main.ts"));
+    const { body } = await get(main ?? "");
+    expect(body).not.toMatch(/^import .*"\.[^"]*\.ts"/m);
+    expect(body).toMatch(/\bimport\("\.\/find\/found\.ts"\)/);
+    // With the manifest, the list and the events, 15 requests and 30 kB at most.
+    expect(paths.length).toBeLessThanOrEqual(11);
+    const responses = ["/", ...paths].map((path) => get(path, { "accept-encoding": "gzip" }));
+    const sizes = (await Promise.all(responses)).map(({ rawPayload }) => rawPayload.length + 350);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(29_000);
+  });
+
   it("come compressed to those who accept that, the page too", async () => {
     const paths = ["/", "/manifest.webmanifest", ...(await assets())];
     for (const path of paths) {

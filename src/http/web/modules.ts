@@ -36,9 +36,10 @@ export function readModules(src: URL, path: string): ReadonlyMap<string, Module>
   return modules;
 }
 
-/** Returns the text without comments that have lines of their own, trailing spaces and empty lines. */
+/** Returns the text without source map, comments that have lines of their own, trailing spaces and empty lines. */
 export function withoutComments(text: string): string {
   return text
+    .replace(/\/\/# sourceMappingURL=\S+\s*$/, "")
     .replaceAll(/^[ \t]*(?:\/\/.*|\/\*(?:(?!\*\/)[^])*\*\/)[ \t]*$/gm, "")
     .replaceAll(/[ \t]+$/gm, "")
     .replaceAll(/\n{2,}/g, "\n");

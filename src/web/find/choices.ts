@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Entry } from "../../page-info.ts";
 import type { TaskFailure, TaskOptions } from "../../task.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
-import type { ChoicesProps, Finder } from "./finder.ts";
+import type { ChoicesProps, Finder } from "./finding.ts";
 
 const qualities: Record<string, TaskOptions> = {
   "The best": {},

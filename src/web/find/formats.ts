@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { createAudioFinder, hasAudio, hasVideo } from "../../format-ranking.ts";
 import type { Format, PageInfo } from "../../page-info.ts";
 import { formatBytes } from "../texts.ts";
-import type { FoundProps } from "./finder.ts";
+import type { FoundProps } from "./finding.ts";
 
 const shownAtFirst = 12;
 

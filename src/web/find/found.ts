@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { PageInfo, Vocabulary } from "../../page-info.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
-import type { FoundProps } from "./finder.ts";
+import type { FoundProps } from "./finding.ts";
 import { FormatTable, languageName } from "./formats.ts";
 
 /** What is on a page, and what can be downloaded from it. */
