@@ -1,6 +1,7 @@
 import type { Engine } from "../engines/engine.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileStore } from "../files/files.ts";
+import { pageUrlOf } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { Task, TaskFile, TaskOptions } from "../task.ts";
 import { nameInPath } from "../parsers/url.ts";
@@ -102,14 +103,6 @@ function choose(
   before: FormatChoice | null,
 ): FormatChoice {
   return (before && findAgain(before, page, options)) ?? chooseFormat(page, options);
-}
-
-/**
- * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
- * page from another host. The canonical URL may have another scheme than the page and its media.
- */
-function pageUrlOf({ url, webpage_url }: ResolvedPage): string {
-  return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {

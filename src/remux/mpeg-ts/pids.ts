@@ -10,14 +10,14 @@ export interface PidTable {
    * Reads the packet that starts at `at`.
    * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
    */
-  read(bytes: Uint8Array, at: number): void;
+  read(bytes: Buffer, at: number): void;
   /** From here on a continuity counter may restart with a packet that starts a payload unit. */
   startSegment(): void;
 }
 
 export interface PidReader {
   /** Reads the payload of a packet; `isStart`: payload_unit_start_indicator. */
-  read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
+  read(bytes: Buffer, from: number, to: number, isStart: boolean): void;
   /** Packets are missing before the next payload. */
   onLoss(): void;
 }
