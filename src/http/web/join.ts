@@ -2,78 +2,96 @@ import { dirname, relative } from "node:path/posix";
 import { importPattern, type Module } from "./modules.ts";
 
 /**
- * Returns the modules' code as it is served, by address. Those of this project that `main` imports at once are one
- * module, in its place, as each request costs time: their code, as it is written, each after what it imports.
- * The others stay apart, and import from it.
+ * Returns the modules' code as it is served, by address. Each request costs time, so `main` and every module that is
+ * imported later, by `import()`, come together with those of this project that they import at once: their code,
+ * as it is written, each after what it imports. A module is in the first of these groups that needs it;
+ * the others import it from there. Packages stay apart.
  *
- * @throws Error if two of the joined modules declare the same name, or one imports otherwise than by names.
+ * @throws Error if two modules of a group have the same name for different things, or one imports or exports
+ * otherwise than by names.
  */
 export function joinModules(
   modules: ReadonlyMap<string, Module>,
   main: string,
 ): ReadonlyMap<string, string> {
-  const joined = new Map<string, Module>();
-  const add = (address: string): void => {
+  const homes = new Map<string, string>();
+  const groups = new Map<string, Module[]>();
+  const add = (address: string, home: string): void => {
     const module = modules.get(address);
-    if (module === undefined || joined.has(address) || isPackage(address)) return;
-    for (const target of module.imports) add(target);
-    joined.set(address, module);
+    if (module === undefined || homes.has(address)) return;
+    homes.set(address, home);
+    for (const target of module.imports) {
+      const isPackage = target.endsWith(".mjs");
+      add(target, isPackage ? target : home);
+    }
+    const group = groups.get(home) ?? [];
+    groups.set(home, [...group, module]);
   };
-  add(main);
-  const codes = new Map(modules.values().map(({ address, code }) => [address, code]));
-  for (const address of joined.keys()) codes.delete(address);
-  codes.set(main, joinCode([...joined.values()]));
-  const homeOf = (address: string): string => (joined.has(address) ? main : address);
-  for (const [address, code] of codes) codes.set(address, linkCode(address, code, homeOf));
-  return codes;
-}
-
-function isPackage(address: string): boolean {
-  return address.endsWith(".mjs");
+  for (const address of [main, ...modules.values().flatMap(({ later }) => later)]) {
+    add(address, address);
+  }
+  return new Map(
+    groups
+      .entries()
+      .map(([home, group]) => [home, linkCode(home, joinCode(home, group, homes), homes)]),
+  );
 }
 
 /** `import { a, b } from "…";`, as it is written in this project. */
 const namedImport = /^import \{([^}]*)\} from "([^"]+)";$/gm;
 
-function joinCode(modules: readonly Module[]): string {
-  assertDistinct(modules);
-  /** What is imported from each package. */
-  const names = new Map<string, Set<string>>();
-  const bodies = modules.map(({ code }) =>
-    code.replaceAll(namedImport, (_statement, list: string, address: string) => {
-      if (!isPackage(address)) return "";
-      const known = names.get(address) ?? new Set();
-      names.set(address, known);
-      for (const name of list.split(",")) if (name.trim() !== "") known.add(name.trim());
+function joinCode(
+  home: string,
+  group: readonly Module[],
+  homes: ReadonlyMap<string, string>,
+): string {
+  const [only, ...others] = group;
+  if (only !== undefined && others.length === 0) return only.code;
+  /** What is imported, each name with where it is. */
+  const imported = new Map<string, string>();
+  const bodies = group.map((module) =>
+    module.code.replaceAll(namedImport, (_statement, list: string, address: string) => {
+      const from = homes.get(address) ?? address;
+      const names = list.split(",").map((name) => name.trim());
+      for (const name of names) {
+        if (from === home || name === "") continue;
+        assertSame(name, imported.get(name) ?? from, from);
+        imported.set(name, from);
+      }
       return "";
     }),
   );
   const other = bodies.join("").match(/^(?:import|export) ?(?:[*"{]|default\b).*/m);
   if (other !== null) throw new Error(`the page's modules cannot be joined: ${other[0]}`);
-  const imports = [...names].map(
-    ([address, list]) => `import { ${[...list].join(", ")} } from "${address}";\n`,
-  );
-  return [...imports, ...bodies].join("");
+  assertDistinct(group, imported);
+  const statements = Map.groupBy(imported, ([, from]) => from)
+    .entries()
+    .map(
+      ([from, names]) => `import { ${names.map(([name]) => name).join(", ")} } from "${from}";\n`,
+    );
+  return [...statements, ...bodies].join("");
 }
 
-function assertDistinct(modules: readonly Module[]): void {
-  const homes = new Map<string, string>();
+function assertDistinct(group: readonly Module[], imported: ReadonlyMap<string, string>): void {
+  const homes = new Map(imported);
   const declaration = /^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)/gm;
-  for (const { address, code } of modules) {
+  for (const { address, code } of group) {
     for (const [, name = ""] of code.matchAll(declaration)) {
-      const other = homes.get(name);
-      if (other !== undefined) {
-        throw new Error(`${other} and ${address}, which are joined, both declare ${name}`);
-      }
+      assertSame(name, homes.get(name) ?? address, address);
       homes.set(name, address);
     }
   }
 }
 
-/** Replaces addresses by paths from the module itself. */
-function linkCode(from: string, code: string, homeOf: (address: string) => string): string {
+function assertSame(name: string, one: string, other: string): void {
+  if (one === other) return;
+  throw new Error(`${name} is not the same in ${one} and in ${other}, which are joined`);
+}
+
+/** Replaces addresses by paths from the module itself to where they are served. */
+function linkCode(from: string, code: string, homes: ReadonlyMap<string, string>): string {
   return code.replaceAll(importPattern, (_match, before: string, _call, address: string) => {
-    const path = relative(dirname(from), homeOf(address));
+    const path = relative(dirname(from), homes.get(address) ?? address);
     return `${before}"${path.startsWith(".") ? path : `./${path}`}"`;
   });
 }

@@ -7,8 +7,10 @@ export interface Module {
   /** Where it is served, below the prefix of all assets: a path below src/, or the name of a package and `.mjs`. */
   address: string;
   code: string;
-  /** Addresses of the modules that it imports at once, without those that it imports later, by `import()`. */
+  /** Addresses of the modules that it imports at once. */
   imports: readonly string[];
+  /** Addresses of the modules that it imports later, by `import()`. */
+  later: readonly string[];
 }
 
 /** What imports a module: `from "…"`, `import "…"` and `import("…")`. */
@@ -25,13 +27,14 @@ export function readModules(src: URL, path: string): ReadonlyMap<string, Module>
   for (const source of pending) {
     if (modules.has(source.address)) continue;
     const imports: string[] = [];
+    const later: string[] = [];
     const code = readCode(source).replaceAll(importPattern, (_match, before, call, name) => {
       const target = resolve(name, source, src);
       pending.push(target);
-      if (call === undefined) imports.push(target.address);
+      (call === undefined ? imports : later).push(target.address);
       return `${before}"${target.address}"`;
     });
-    modules.set(source.address, { address: source.address, code, imports });
+    modules.set(source.address, { address: source.address, code, imports, later });
   }
   return modules;
 }
