@@ -15,8 +15,14 @@ interface BoardProps {
   actions: TaskActions;
 }
 
-/** The tasks with all that can be done with them. */
-export function TaskBoard({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
+export interface TaskBoardProps {
+  tasks: Tasks;
+  /** Stands in the place of tasks when there are none at all. */
+  nothingYet: ComponentChild;
+}
+
+/** The tasks with all that can be done with them. The page loads it when there is one. */
+export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
   const asker = useMemo(createAsker, []);
   const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
   const list = useRef<HTMLUListElement>(null);
@@ -35,18 +41,13 @@ export function TaskBoard({ tasks }: Pick<BoardProps, "tasks">): ComponentChild 
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
       (tasks.filter.value === undefined
-        ? h(NothingYet, {})
+        ? nothingYet
         : h("p", { class: "muted" }, "There are none.")),
     tasks.hasOlder.value &&
       h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
     h(Spoken, { tasks }),
     h(AskDialog, { asker }),
   );
-}
-
-export function NothingYet(): ComponentChild {
-  const words = "Nothing here yet. Paste the address of a page with a video.";
-  return h("p", { class: "muted" }, words);
 }
 
 /** One for each task; the progress of a task renders its row alone. */

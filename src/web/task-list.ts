@@ -1,6 +1,7 @@
-import { h, type ComponentChild } from "preact";
+import { useSignal } from "@preact/signals";
+import { h, type ComponentChild, type FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { NothingYet, TaskBoard } from "./task-board.ts";
+import type { TaskBoardProps } from "./task-board.ts";
 import type { Tasks } from "./tasks.ts";
 
 interface TasksProps {
@@ -20,12 +21,30 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
   );
 }
 
-/** Stays as it is once there was a task, so that the focus does. */
+type Board = FunctionComponent<TaskBoardProps>;
+
+/** The board, which is loaded when there is a task to show, and then stays. */
 function Content({ tasks }: TasksProps): ComponentChild {
-  const hadTasks = useRef(false);
-  hadTasks.current ||= tasks.shown.value.length > 0;
-  if (hadTasks.current) return h(TaskBoard, { tasks });
-  return tasks.isRead.value && h(NothingYet, {});
+  const words = "Nothing here yet. Paste the address of a page with a video.";
+  const nothingYet = h("p", { class: "muted" }, words);
+  const board = useSignal<Board>();
+  const isWanted = useRef(false);
+  if (board.value !== undefined) return h(board.value, { tasks, nothingYet });
+  if (tasks.shown.value.length > 0 && !isWanted.current) {
+    isWanted.current = true;
+    void loadBoard().then((loaded) => (board.value = loaded));
+  }
+  return tasks.isRead.value && !isWanted.current && nothingYet;
+}
+
+async function loadBoard(): Promise<Board> {
+  try {
+    return (await import("./task-board.ts")).TaskBoard;
+  } catch (error) {
+    // The service has a newer page, or none at the moment.
+    console.warn(error);
+    return () => h("p", { class: "failure" }, "This page is outdated. Please load it again.");
+  }
 }
 
 /** Follows the service only while somebody looks, as all tabs together have six connections. */
