@@ -96,6 +96,7 @@ async function openServices(
         ...shared,
         ...server,
         web: config.WEB === "on",
+        client,
         allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,

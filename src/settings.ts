@@ -119,7 +119,7 @@ export const Config = Type.Object({
     default: 15_000,
     minimum: 1,
     maximum: 600_000,
-    description: "time limit for reading one page, milliseconds",
+    description: "time limit for reading one page, or a thumbnail of one, milliseconds",
   }),
   INFO_CACHE_TTL_S: Type.Integer({
     default: 300,

@@ -2,7 +2,7 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import type { State, Task } from "../task.ts";
 import { ApiError } from "./api.ts";
 import type { Asker } from "./ask.ts";
-import { clampTitle, titleOf } from "./task-texts.ts";
+import { clampTitle, taskTitle } from "./task-texts.ts";
 import type { TaskAction, Tasks } from "./tasks.ts";
 import { describeFailure } from "./texts.ts";
 
@@ -76,7 +76,7 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
           const mayAct = !isKept || (await asker.ask(questionOf([task], "delete")));
           if (mayAct) await tasks.act(id, action);
         },
-        `${clampTitle(titleOf(task))}: `,
+        `${clampTitle(taskTitle(task))}: `,
       ).finally(() => busy.delete(id));
     },
     cancelAll: () =>
@@ -109,7 +109,7 @@ const cancelable: readonly State[] = ["queued", "running"];
 function questionOf(targets: readonly Task[], action: "cancel" | "delete") {
   const [first] = targets;
   const isOne = first !== undefined && targets.length === 1;
-  const what = isOne ? `“${clampTitle(titleOf(first))}”` : `${targets.length} downloads`;
+  const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
   if (action === "cancel") return { text: `Cancel ${what}?`, yes: "Cancel downloads" };
   const files = targets.filter(({ file }) => file !== null).length;
   const also = files === 0 ? "" : files === 1 ? " and its file" : ` and ${files} files`;

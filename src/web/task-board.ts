@@ -21,7 +21,7 @@ export interface TaskBoardProps {
   nothingYet: ComponentChild;
 }
 
-/** The tasks with all that can be done with them. The page loads it when there is a task to show. */
+/** The tasks with all that can be done with them. The page loads it when there is one. */
 export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
   const asker = useMemo(createAsker, []);
   const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
@@ -91,8 +91,11 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
 /** Its place stays when nothing runs, so that nothing moves. */
 function Running({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
   const { count, speed } = tasks.running.value;
-  const text = count > 0 && `${count} running · ${formatSpeed(speed)}`;
-  return h("p", { class: "task-running muted" }, text);
+  const parts = [
+    ...(count > 0 ? [`${count} running`] : []),
+    ...(speed > 0 ? [formatSpeed(speed)] : []),
+  ];
+  return h("p", { class: "task-running muted" }, parts.join(" · "));
 }
 
 function Filter({ tasks, actions }: BoardProps): ComponentChild {

@@ -1,6 +1,6 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { h, type ComponentChild, type FunctionComponent } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { TaskBoardProps } from "./task-board.ts";
 import type { Tasks } from "./tasks.ts";
 
@@ -15,7 +15,7 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
     "section",
     { class: "stack", "aria-labelledby": "downloads" },
     h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
-    h(LazyBoard, { tasks }),
+    h(Content, { tasks }),
     tasks.isConnectionLost.value &&
       h("p", { class: "card task-lost" }, "The connection is lost. Trying again…"),
   );
@@ -23,20 +23,18 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
 
 type Board = FunctionComponent<TaskBoardProps>;
 
-/** The board, which is loaded when there is a task. */
-function LazyBoard({ tasks }: TasksProps): ComponentChild {
-  const board = useSignal<Board>();
-  const isWanted = useSignal(false);
-  useSignalEffect(() => {
-    if (tasks.shown.value.length > 0) isWanted.value = true;
-  });
-  useSignalEffect(() => {
-    if (isWanted.value) void loadBoard().then((loaded) => (board.value = loaded));
-  });
+/** The board, which is loaded when there is a task to show, and then stays. */
+function Content({ tasks }: TasksProps): ComponentChild {
   const words = "Nothing here yet. Paste the address of a page with a video.";
   const nothingYet = h("p", { class: "muted" }, words);
+  const board = useSignal<Board>();
+  const isWanted = useRef(false);
   if (board.value !== undefined) return h(board.value, { tasks, nothingYet });
-  return tasks.isRead.value && !isWanted.value && nothingYet;
+  if (tasks.shown.value.length > 0 && !isWanted.current) {
+    isWanted.current = true;
+    void loadBoard().then((loaded) => (board.value = loaded));
+  }
+  return tasks.isRead.value && !isWanted.current && nothingYet;
 }
 
 async function loadBoard(): Promise<Board> {

@@ -7,7 +7,7 @@ import {
   describeOptions,
   describeState,
   describeWarnings,
-  titleOf,
+  taskTitle,
 } from "./task-texts.ts";
 import type { TaskAction } from "./tasks.ts";
 
@@ -37,7 +37,11 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
       h(
         "h3",
         { class: "task-title" },
-        h("a", { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" }, titleOf(task)),
+        h(
+          "a",
+          { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" },
+          taskTitle(task),
+        ),
       ),
       h(
         "p",

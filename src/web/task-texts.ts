@@ -20,7 +20,7 @@ export const stateNames: Record<State, string> = {
 };
 
 /** Returns the title of the video, else the address of its page. */
-export function titleOf({ info, url }: Task): string {
+export function taskTitle({ info, url }: Task): string {
   return info?.title ?? url;
 }
 
@@ -32,7 +32,7 @@ export function clampTitle(title: string): string {
 /** Returns what is said when a task gets another state. */
 export function describeTransition(task: Task): string {
   const { state, error } = task;
-  return `${clampTitle(titleOf(task))}: ${error === null ? `${stateNames[state]}.` : describeState(task)}`;
+  return `${clampTitle(taskTitle(task))}: ${error === null ? `${stateNames[state]}.` : describeState(task)}`;
 }
 
 /** Returns how a task is doing, as one line; "" for one that is done, whose file says it. */

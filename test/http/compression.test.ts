@@ -52,7 +52,7 @@ describe("JSON responses", () => {
     expect(gunzipSync(zipped.rawPayload)).toEqual(plain.rawPayload);
   });
 
-  it("of 50 tasks take at most 10 kB", async () => {
+  it("of 50 tasks of one site take at most 10 kB", async () => {
     await addTasks(50);
     const plain = await get("/tasks/");
     const zipped = await get("/tasks/", "gzip");

@@ -23,7 +23,10 @@ async function post(app: App, n: number | string = 1): Promise<Task> {
   return (await postTask(app, { url: `${pageUrl}?n=${n}` })).json();
 }
 
-function tasksOf(events: readonly ServerEvent[]): Task[] {
+/** A task as an event has it. */
+type ChangedTask = Omit<Task, "info"> & Partial<Pick<Task, "info">>;
+
+function tasksOf(events: readonly ServerEvent[]): ChangedTask[] {
   return events.filter(({ type }) => type === "task").map(({ data }) => JSON.parse(data));
 }
 
@@ -80,7 +83,7 @@ describe("GET /tasks/events", () => {
     await store.claim({ leaseMs: 60_000 });
     const client = await watch(app);
     const listed = (await app.inject("/tasks/")).json<{ tasks: Task[] }>().tasks;
-    const known = new Map<string, Partial<Task>>(listed.map((task) => [task.id, task]));
+    const known = new Map<string, ChangedTask>(listed.map((task) => [task.id, task]));
     const late = await post(app);
     await store.claim({ leaseMs: 60_000 });
     await store.update(early.id, { attempts: 7 });
@@ -96,7 +99,10 @@ describe("GET /tasks/events", () => {
       undefined,
       undefined,
     ]);
-    for (const task of tasksOf(events)) known.set(task.id, { ...known.get(task.id), ...task });
+    for (const task of tasksOf(events)) {
+      const { info = known.get(task.id)?.info ?? null } = task;
+      known.set(task.id, { ...task, info });
+    }
     const now = (await app.inject("/tasks/")).json<{ tasks: Task[] }>().tasks;
     expect([...known.values()].toReversed()).toEqual(now);
   });

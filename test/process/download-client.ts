@@ -24,7 +24,7 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
   disconnected.promise.catch(() => {});
   const note = (task: Task) => {
     // Events leave `info` out while it is the same.
-    known.set(task.id, { ...known.get(task.id), ...task });
+    known.set(task.id, { ...task, info: task.info ?? known.get(task.id)?.info ?? null });
     for (const check of waiting.get(task.id) ?? []) check();
   };
   const noteIfNew = (task: Task) => {

@@ -45,8 +45,8 @@ export function createRunnerHarness({
   const waiters = new Set<() => void>();
   store.events.subscribe(({ type, taskId, json }) => {
     // Events leave `info` out while it is the same.
-    const info = changes.findLast(({ id }) => id === taskId)?.info ?? null;
-    if (type === "task") changes.push({ info, ...JSON.parse(json) });
+    const before = changes.findLast(({ id }) => id === taskId);
+    if (type === "task") changes.push({ info: before?.info, ...JSON.parse(json) });
     for (const waiter of waiters) waiter();
   });
   const log: Record<string, unknown>[] = [];

@@ -6,11 +6,16 @@ export function isMicrodataName(source: string, i: number): boolean {
   return name === "itemscope" || name.startsWith("itemprop");
 }
 
-/** Whether `download` stands at `i`, where the caller has seen a d. */
-export function isDownload(source: string, i: number): boolean {
-  return (
-    (source.charCodeAt(i + 1) | 32) === 111 && source.slice(i, i + 8).toLowerCase() === "download"
-  );
+/** Whether `data` stands before the hyphen at `i`. */
+export function isDataPrefix(source: string, i: number): boolean {
+  if ((source.charCodeAt(i - 1) | 32) !== 97 || (source.charCodeAt(i - 2) | 32) !== 116)
+    return false;
+  return (source.charCodeAt(i - 3) | 32) === 97 && (source.charCodeAt(i - 4) | 32) === 100;
+}
+
+/** Whether the name of a tag from `start` to `end` is `a`. */
+export function isLink(source: string, start: number, end: number): boolean {
+  return end - start === 1 && (source.charCodeAt(start) | 32) === 97;
 }
 
 export function isLetter(code: number): boolean {

@@ -19,7 +19,7 @@ export interface StartTag {
   source: string;
   /** There is an `itemprop` or `itemscope` attribute. */
   hasMicrodata: boolean;
-  /** Its own name or an attribute's has a hyphen, or it has an attribute `download`. */
+  /** Its name has a hyphen, it has a `data-*` attribute, or it is a link that says `download`. */
   mayHoldData: boolean;
   /** It is `<svg>` or `<math>`, or within one. */
   isForeign: boolean;

@@ -1,5 +1,12 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { isDownload, isLetter, isMicrodataName, isNameEnd, isSpace } from "./characters.ts";
+import {
+  isDataPrefix,
+  isLetter,
+  isLink,
+  isMicrodataName,
+  isNameEnd,
+  isSpace,
+} from "./characters.ts";
 import type { HtmlSink } from "./html-sink.ts";
 import { NameShapes } from "./name-shapes.ts";
 
@@ -130,6 +137,8 @@ export class HtmlScanner {
     }
     if (end < 0) return false;
     this.#at = end + 1;
+    if (!this.#tagMayHoldData && isLink(this.#buffer, less + 1, nameEnd))
+      this.#tagMayHoldData = /download/i.test(this.#buffer.slice(nameEnd, end));
     const isOfUse = this.#tagHasMicrodata || this.#tagMayHoldData || this.#sink.wantsAllTags;
     if (isOfUse || this.#shapes.has(this.#buffer, less + 1, nameEnd))
       this.#openTag(this.#buffer.slice(less + 1, nameEnd).toLowerCase(), nameEnd, end);
@@ -218,8 +227,7 @@ export class HtmlScanner {
       if (code === GREATER) return i;
       if (state === BETWEEN) {
         if (code === EQUALS) state = BEFORE_VALUE;
-        else if (code === HYPHEN) this.#tagMayHoldData = true;
-        else if ((code | 32) === 100 && isDownload(source, i)) this.#tagMayHoldData = true;
+        else if (code === HYPHEN && isDataPrefix(source, i)) this.#tagMayHoldData = true;
         else if ((code | 32) === 105 && isMicrodataName(source, i)) this.#tagHasMicrodata = true;
       } else if (isSpace(code)) {
         if (state === IN_UNQUOTED_VALUE) state = BETWEEN;

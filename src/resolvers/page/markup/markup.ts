@@ -3,7 +3,6 @@ import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
 import { HtmlScanner } from "./html.ts";
 import type { HtmlSink, StartTag } from "./html-sink.ts";
-import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { MicrodataReader } from "./microdata.ts";
 import type { Thing } from "./thing.ts";
 
@@ -19,7 +18,7 @@ export interface Markup {
   jsonLd: string[];
   players: Player[];
   frames: Attributes[];
-  /** The scripts and tags that may name a medium, in page order. */
+  /** The scripts, and the tags that may hold a player's data, in page order. */
   playerSources: PlayerSource[];
   /** The top-level microdata items. */
   items: readonly Thing[];
@@ -33,8 +32,8 @@ export interface Player {
   tracks: Attributes[];
 }
 
-/** A script's text, or a tag. */
-export type PlayerSource = { script: string } | { name: string; attributes: Attributes };
+/** A script's text in parts, or a tag with its attributes as written. */
+export type PlayerSource = { script: readonly string[] } | { name: string; source: string };
 
 const maxMetas = 2_000;
 const maxLinks = 500;
@@ -44,17 +43,16 @@ const maxJsonLdLength = 256 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
-/** Of an attribute that may hold a player's data; UTF-16 code units. */
-const maxDataLength = 256 * 1024;
 const maxFrames = 50;
-const maxPlayerSources = 500;
+/** Scripts and tags that may hold a player's data. */
+const maxPlayerSources = 10_000;
 
 const elements = new Set(
   "html base title meta link script video audio source track iframe".split(" "),
 );
 
 /** Those that may hold a player's data whatever the names of their attributes are. */
-const dataElements = new Set("a embed input param".split(" "));
+const dataElements = new Set("embed input param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
@@ -76,8 +74,6 @@ interface Capture {
   chunks: string[];
   /** How much more text is kept, UTF-16 code units; negative: too long. */
   remaining: number;
-  /** A script that may name a medium. */
-  isNamed: boolean;
 }
 
 class MarkupCollector implements HtmlSink {
@@ -102,7 +98,8 @@ class MarkupCollector implements HtmlSink {
 
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
-    if (mayHoldData || dataElements.has(name)) this.#collectData(name, source);
+    if (mayHoldData || dataElements.has(name))
+      addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
     const isKnown = elements.has(name) && (name !== "script" || isJson);
     const attributes = isKnown || hasMicrodata ? parseAttributes(source) : null;
@@ -126,7 +123,6 @@ class MarkupCollector implements HtmlSink {
   text(chunk: string): void {
     const capture = this.#capture;
     if (capture === null) this.#microdata.text(chunk);
-    else if (capture.kind === "script") addToScript(capture, chunk);
     else {
       if (capture.remaining > 0) capture.chunks.push(chunk.slice(0, capture.remaining));
       capture.remaining -= chunk.length;
@@ -169,12 +165,6 @@ class MarkupCollector implements HtmlSink {
     }
   }
 
-  #collectData(name: string, source: string): void {
-    if (!mayNameMedium(source)) return;
-    const attributes = parseAttributes(source, maxDataLength);
-    addBounded(this.#markup.playerSources, { name, attributes }, maxPlayerSources);
-  }
-
   #collectMedia(name: string, attributes: Attributes): void {
     if (name === "video" || name === "audio") {
       this.#player = { kind: name, attributes, sources: [], tracks: [] };
@@ -188,27 +178,17 @@ class MarkupCollector implements HtmlSink {
   /** Ends a title or script: its raw text ends with the next tag. */
   #finishCapture(): void {
     if (this.#capture === null) return;
-    const { kind, chunks, remaining, isNamed } = this.#capture;
+    const { kind, chunks, remaining } = this.#capture;
     this.#capture = null;
     if (kind === "title") this.#markup.title = decodeHTML(chunks.join(""));
     else if (kind === "json-ld" && remaining >= 0) this.#markup.jsonLd.push(chunks.join(""));
-    else if (isNamed) this.#markup.playerSources.push({ script: chunks.join("") });
+    else if (kind === "script" && chunks.length > 0)
+      addBounded(this.#markup.playerSources, { script: chunks }, maxPlayerSources);
   }
 }
 
 function createCapture(kind: Capture["kind"], remaining: number): Capture {
-  return { kind, chunks: [], remaining, isNamed: false };
-}
-
-function addToScript(capture: Capture, chunk: string): void {
-  const { chunks } = capture;
-  capture.isNamed ||= mayNameMedium(chunk) || mayNameMedium(seam(chunks.at(-1), chunk));
-  chunks.push(chunk);
-}
-
-/** Returns the text around the place where two chunks meet. */
-function seam(before: string | undefined, after: string): string {
-  return before === undefined ? "" : before.slice(-maxNameLength) + after.slice(0, maxNameLength);
+  return { kind, chunks: [], remaining };
 }
 
 function isJsonLd(attributes: Attributes): boolean {

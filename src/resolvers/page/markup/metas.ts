@@ -12,13 +12,17 @@ export interface Metas {
 
 /** Indexes the `<meta>` elements of a page by name; `first` and `all` skip blank contents. */
 export function indexMetas({ metas }: Pick<Markup, "metas">): Metas {
-  const stated = metas.filter(({ content }) => content.trim() !== "");
-  const byName = Map.groupBy(stated, ({ name }) => name);
-  const all = (...names: string[]) =>
-    names.flatMap((name) => byName.get(name) ?? []).map(({ content }) => content);
+  const byName = new Map<string, string[]>();
+  for (const { name, content } of metas) {
+    if (/^\s*$/.test(content)) continue;
+    const contents = byName.get(name);
+    if (contents === undefined) byName.set(name, [content]);
+    else contents.push(content);
+  }
+  const first = (names: string[]) => names.find((name) => byName.has(name)) ?? "";
   return {
-    all,
-    first: (...names) => all(...names)[0] ?? null,
+    all: (...names) => names.flatMap((name) => byName.get(name) ?? []),
+    first: (...names) => byName.get(first(names))?.[0] ?? null,
     under: (prefix) =>
       metas
         .filter(({ name }) => name.startsWith(prefix))

@@ -1,10 +1,15 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import type { Attributes } from "../markup/attributes.ts";
+import { type Attributes, parseAttributes } from "../markup/attributes.ts";
 import type { PlayerSource } from "../markup/markup.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
+import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { readScript } from "./read-script.ts";
 
 const isData = /^\s*(?:[[{]|%7b|%5b)/i;
+/** Of an attribute's value, UTF-16 code units. */
+const maxDataLength = 256 * 1024;
+/** Characters of tags that are searched between two pauses. */
+const stepLength = 16 * 1024;
 const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
 
@@ -15,14 +20,35 @@ const maxVariables = 100;
  */
 export function* findData(sources: readonly PlayerSource[]): Steps<Data[]> {
   const found: Data[] = [];
+  let searched = 0;
   for (const each of sources) {
     const root = createData("block", "", null);
-    if ("script" in each) yield* readScript(each.script, root);
-    else yield* readTag(each.name, each.attributes, root);
+    if ("script" in each) {
+      if (yield* mayNameMediumIn(each.script)) yield* readScript(each.script.join(""), root);
+    } else {
+      searched += each.source.length;
+      if (searched > stepLength) {
+        searched = 0;
+        yield;
+      }
+      if (mayNameMedium(each.source))
+        yield* readTag(each.name, parseAttributes(each.source, maxDataLength), root);
+    }
     if (root.isMarked) found.push(root);
-    yield;
   }
   return found;
+}
+
+/** Whether a script in parts may name a medium, also where two parts meet. */
+function* mayNameMediumIn(parts: readonly string[]): Steps<boolean> {
+  let before = "";
+  for (const part of parts) {
+    yield;
+    if (mayNameMedium(part)) return true;
+    if (before !== "" && mayNameMedium(before + part.slice(0, maxNameLength))) return true;
+    before = part.slice(-maxNameLength);
+  }
+  return false;
 }
 
 function* readTag(name: string, attributes: Attributes, root: Data): Steps<void> {

@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { maxNameLength, mediaNames } from "../markup/media-names.ts";
+import { maxNameLength, mediaNames } from "./media-names.ts";
 
 /** Characters that are searched between two pauses. */
 const stepLength = 256 * 1024;

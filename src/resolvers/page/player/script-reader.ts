@@ -1,6 +1,6 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
-import { mediaNames } from "../markup/media-names.ts";
+import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
 import { isPercentEncoded, unescapeString } from "./strings.ts";
 import {

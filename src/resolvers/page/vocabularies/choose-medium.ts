@@ -177,15 +177,14 @@ function* walk(roots: readonly Thing[]): Steps<Found[]> {
     yield;
     const isInArticle = next.isInArticle || isArticle(thing);
     const isInList = next.isAside || thing.types.includes("ItemList");
-    const children = [...thing.properties.keys()].flatMap((property) => {
+    const children: Found[] = [];
+    for (const [property, values] of thing.properties) {
       const isAside = isInList || sideProperties.has(property);
-      return thingsOf(thing, property).map((child) => ({
-        thing: child,
-        property,
-        isInArticle,
-        isAside,
-      }));
-    });
+      for (const value of values) {
+        if (typeof value !== "string")
+          children.push({ thing: value, property, isInArticle, isAside });
+      }
+    }
     pending.push(...children.toReversed());
   }
   return found;

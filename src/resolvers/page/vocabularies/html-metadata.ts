@@ -43,9 +43,10 @@ const maxRelLength = 200;
 
 /** Returns the `<link>` elements with this `rel`, in page order. */
 export function linksOf(markup: Markup, relation: string): Attributes[] {
-  return markup.links.filter((link) =>
-    (link.get("rel") ?? "").slice(0, maxRelLength).toLowerCase().split(/\s+/).includes(relation),
-  );
+  return markup.links.filter((link) => {
+    const stated = (link.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
+    return stated.includes(relation) && stated.split(/\s+/).includes(relation);
+  });
 }
 
 /** Ignores the name or the domain of the site, which many sites state as author of every page. */

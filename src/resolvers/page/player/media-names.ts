@@ -13,7 +13,8 @@ export const maxNameLength = 50;
 /** In a longer text only usual files are searched for, which takes half the time; UTF-16 code units. */
 const maxSearchLength = 16 * 1024;
 
-/** Whether a part of a page may name a medium. */
+/** Whether a part of a page may name a medium. What has neither a dot nor a slash has no address. */
 export function mayNameMedium(text: string): boolean {
+  if (!text.includes(".") && !text.includes("/")) return false;
   return (text.length > maxSearchLength ? fileNames : mediaNames).test(text);
 }
