@@ -101,14 +101,17 @@ function qualityOf(format: Format, parts: readonly Format[]): string {
 
 function sizeOf(parts: readonly Format[], { duration, live_status }: PageInfo): string {
   if (live_status === "is_live") return "live";
-  const sizes = parts.map((part) => part.filesize ?? approximateSize(part, duration));
+  // The bit rate and the estimate of an HLS variant are for its separate audio too.
+  const counted = parts[0]?.protocol === "m3u8" ? parts.slice(0, 1) : parts;
+  const sizes = counted.map((part) => part.filesize ?? approximateSize(part, duration));
   if (sizes.some((size) => size === null)) return "unknown";
   const total = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
-  const isExact = parts.every(({ filesize }) => filesize !== null);
+  const isExact = counted.every(({ filesize }) => filesize !== null);
   return isExact ? formatBytes(total) : `about ${formatBytes(Number(total.toPrecision(2)))}`;
 }
 
-function approximateSize({ tbr }: Format, duration: number | null): number | null {
+function approximateSize({ filesize_approx, tbr }: Format, duration: number | null): number | null {
+  if (typeof filesize_approx === "number") return filesize_approx;
   return tbr === null || duration === null ? null : (tbr * 1000 * duration) / 8;
 }
 
