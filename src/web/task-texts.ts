@@ -86,7 +86,7 @@ const warnings: Record<FileWarningCode, string> = {
   gap: "The video or the audio pauses for more than a second.",
   duration_differs: "It is longer or shorter than the site says.",
   times_changed: "Some frames had wrong times, which were corrected.",
-  stream_lost: "The live stream broke off, so it may go on where the recording ends.",
+  stream_lost: "The recording ended early, as the live stream could not be read any more.",
   track_missing: "It lacks the video or the audio.",
 };
 
