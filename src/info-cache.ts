@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
 import { ServiceError, shutdownError } from "./errors.ts";
-import { untilAborted } from "./net/deadline.ts";
 import type { Resolver } from "./resolvers/resolver.ts";
+import { createSingleFlight } from "./single-flight.ts";
 
 export interface InfoCache {
   /**
@@ -44,22 +44,24 @@ const maxSize = 64 * 1024 * 1024;
 /** Matches the resolver's `output`. */
 type Info = Static<TObject>;
 
-interface InFlightRead {
-  promise: Promise<Info>;
-  abort: AbortController;
-  waiting: number;
-}
-
 export function createInfoCache(options: InfoCacheOptions): InfoCache {
   const { resolver, ttlS, timeoutMs, concurrency } = options;
   const cache = new LRUCache<string, { info: Info; readAt: number }>({
     maxSize,
     maxEntrySize: maxSize,
   });
-  const inFlight = new Map<string, InFlightRead>();
+  const inFlight = createSingleFlight<Info>();
   let isStopped = false;
 
   async function readPage(url: URL, abort: AbortController): Promise<Info> {
+    if (isStopped) throw shutdownError();
+    if (inFlight.size >= concurrency) {
+      throw new ServiceError(
+        "too_many_requests",
+        `${inFlight.size} pages are being read, the limit is ${concurrency}`,
+        { retryAfterS: 1 },
+      );
+    }
     const readAt = performance.now();
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
@@ -72,32 +74,6 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     }
   }
 
-  function start(url: URL): InFlightRead {
-    if (isStopped) throw shutdownError();
-    if (inFlight.size >= concurrency) {
-      throw new ServiceError(
-        "too_many_requests",
-        `${inFlight.size} pages are being read, the limit is ${concurrency}`,
-        { retryAfterS: 1 },
-      );
-    }
-    const abort = new AbortController();
-    const promise = readPage(url, abort).finally(() => remove(url.href, read));
-    const read: InFlightRead = { promise, abort, waiting: 0 };
-    inFlight.set(url.href, read);
-    return read;
-  }
-
-  /** Returns whether `read` was still in flight. */
-  function remove(key: string, read: InFlightRead): boolean {
-    return inFlight.get(key) === read && inFlight.delete(key);
-  }
-
-  function leave(key: string, read: InFlightRead, reason: unknown): void {
-    read.waiting -= 1;
-    if (read.waiting === 0 && remove(key, read)) read.abort.abort(reason);
-  }
-
   return {
     async get(url, query) {
       const hit = cache.get(url.href);
@@ -105,19 +81,12 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
-      const { signal } = query;
-      signal.throwIfAborted();
-      const read = inFlight.get(url.href) ?? start(url);
-      read.waiting += 1;
-      try {
-        return { info: await untilAborted(read.promise, signal), ageS: 0 };
-      } finally {
-        leave(url.href, read, signal.reason);
-      }
+      const info = await inFlight.run(url.href, query.signal, (abort) => readPage(url, abort));
+      return { info, ageS: 0 };
     },
     stop() {
       isStopped = true;
-      for (const { abort } of inFlight.values()) abort.abort(shutdownError());
+      inFlight.abort(shutdownError());
     },
   };
 }

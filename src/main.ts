@@ -120,6 +120,8 @@ async function openServices(
         ...shared,
         ...server,
         observer: metrics?.app,
+        web: config.WEB === "on",
+        client,
         allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
         infoCacheTtlS: config.INFO_CACHE_TTL_S,

@@ -45,6 +45,11 @@ export const Format = Type.Object({
   acodec: nullableText('RFC 6381 codec of the audio; "none": no audio; null: unknown'),
   tbr: nullableNumber("total bit rate, kbit/s"),
   filesize: nullableCount("bytes"),
+  filesize_approx: Type.Optional(
+    nullableCount(
+      "estimate, bytes: of this format alone, of an HLS variant with its separate audio; null: unknown, or `filesize` is known; absent in old records",
+    ),
+  ),
   language: nullableText("BCP 47 tag of the audio"),
   has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
   http_headers: Type.Optional(
@@ -135,3 +140,11 @@ export const PageInfo = Type.Object(
   { title: "PageInfo" },
 );
 export type PageInfo = Static<typeof PageInfo>;
+
+/**
+ * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
+ * page from another host. The canonical URL may have another scheme than the page and its media.
+ */
+export function pageUrlOf({ url, webpage_url }: Pick<PageInfo, "url" | "webpage_url">): string {
+  return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
+}

@@ -22,6 +22,10 @@ export const Config = Type.Object({
     description:
       "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   }),
+  WEB: {
+    ...oneOf(["on", "off"], "whether there is a page for people at `/`"),
+    default: "on",
+  },
   CONNECTIONS_PER_IP: Type.Integer({
     default: 256,
     minimum: 1,
@@ -125,7 +129,7 @@ export const Config = Type.Object({
     default: 15_000,
     minimum: 1,
     maximum: 600_000,
-    description: "time limit for reading one page, milliseconds",
+    description: "time limit for reading one page, or a thumbnail of one, milliseconds",
   }),
   INFO_CACHE_TTL_S: Type.Integer({
     default: 300,

@@ -8,7 +8,10 @@ export interface TaskEvent {
   taskId: string;
   /** The state after the change; undefined if the task was deleted. */
   state: State | undefined;
-  /** The task as JSON; if it was deleted, an object with its `id` alone. */
+  /**
+   * The task as JSON, without `info` if that is as in the task's previous event; if it was deleted, an object
+   * with its `id` alone.
+   */
   json: string;
 }
 
@@ -111,7 +114,7 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
   };
 }
 
-/** The event of a task that was created or changed; `json` is the task's. */
+/** The event of a task that was created or changed. */
 export function changeEvent({ id, state }: Pick<Task, "id" | "state">, json: string): TaskEvent {
   return { type: "task", taskId: id, state, json };
 }

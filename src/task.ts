@@ -68,6 +68,8 @@ export const TaskFailure = Type.Object({
   retryable: Type.Boolean(),
 });
 
+export type TaskFailure = Static<typeof TaskFailure>;
+
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
@@ -84,6 +86,9 @@ export const Task = Type.Object(
     info: nullable(PageInfo, "the page information that the run used"),
     file: nullable(TaskFile, "set once it has succeeded"),
     error: nullable(TaskFailure, "why the latest run failed"),
+    retry_at: Type.Optional(
+      time("when it runs again by itself, if it waits for that after a failure"),
+    ),
     finish_requested: Type.Optional(
       Type.Boolean({ description: "its recording is to end with what there is" }),
     ),

@@ -9,7 +9,9 @@ import { createMemoryStore } from "../src/stores/memory.ts";
 import type { TaskStore } from "../src/stores/store.ts";
 import { createTaskEvents } from "../src/task-events.ts";
 import { newTask } from "../src/task-changes.ts";
+import type { Task } from "../src/task.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
+import { samplePageInfo } from "./contracts/task-store/page-info.ts";
 import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";
 
@@ -29,6 +31,10 @@ async function startTask(store: TaskStore, name: string): Promise<string> {
   await store.claim({ leaseMs: 60_000 });
   await store.update(id, { progress: halfway });
   return id;
+}
+
+function titled(title: string): Task["info"] {
+  return { ...samplePageInfo(), title };
 }
 
 /** Watches until the test is over. */
@@ -54,6 +60,25 @@ describe("watching", () => {
     await output.waitFor(/succeeded.*first\n/);
     await startTask(store, "second");
     await output.waitFor(/50 %.*second\n/);
+  });
+
+  it("shows titles, which the service sends only once", async () => {
+    const store = createStore();
+    const { url } = await listen({ store });
+    const first = await startTask(store, "first");
+    await store.update(first, { info: titled("Film one") });
+    const second = await startTask(store, "second");
+    await store.update(second, { info: titled("Film two") });
+    await store.update(second, { state: "queued" }, { runAfter: new Date(Date.now() + 60_000) });
+    const output = watch(url);
+    await output.waitFor(/50 %.*Film one\n/);
+    await store.update(first, { state: "succeeded" });
+    await store.update(second, { state: "canceled" });
+    await output.waitFor(/succeeded.*Film one\n[^]*canceled.*Film two\n/);
+    const third = await startTask(store, "third");
+    await store.update(third, { info: titled("Film three") });
+    await store.update(third, { state: "succeeded" });
+    await output.waitFor(/succeeded.*Film three\n/);
   });
 
   it("resumes after a lost connection", async () => {

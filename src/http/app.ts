@@ -8,15 +8,18 @@ import { openDiskFiles } from "../files/disk.ts";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../info-cache.ts";
 import { createAddressGuard } from "../net/address-guard.ts";
-import { networkList } from "../net/http-client.ts";
+import type { HttpClient } from "../net/client.ts";
+import { createHttpClient, networkList } from "../net/http-client.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
+import { createThumbnails } from "../thumbnails.ts";
 import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
+import { compressJson } from "./compression.ts";
 import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
 import { handleError, refuseExpectations, refuseUnknownPaths } from "./error-handler.ts";
 import { checkHosts } from "./hosts.ts";
@@ -34,6 +37,8 @@ import { metricsRoutes, type MetricsSource } from "./routes/metrics.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
+import { thumbnailRoutes } from "./routes/thumbnails.ts";
+import { webRoutes } from "./routes/web.ts";
 import { createHttpServer } from "./server.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -44,6 +49,8 @@ export interface AppOptions extends ServerOptions {
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
   resolver?: Resolver;
+  /** What fetches thumbnails; default: a client that may fetch from `allowNetworks`, closed with the app. */
+  client?: HttpClient;
   /**
    * Networks that pages may be on although they are not public, as the resolver knows them; default none.
    * A task for a page that is elsewhere is refused if its URL shows that.
@@ -51,12 +58,14 @@ export interface AppOptions extends ServerOptions {
   allowNetworks?: string | readonly string[];
   /** How long a page's information is cached, seconds; default 300. */
   infoCacheTtlS?: number;
-  /** Longest time to read one page, milliseconds; default 15,000. */
+  /** Longest time to read one page, or a thumbnail of one, milliseconds; default 15,000. */
   infoTimeoutMs?: number;
   /** Pages that are read at a time; default 64. */
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** Whether there is a page for people at `/`; default false. */
+  web?: boolean;
 }
 
 interface ServerOptions {
@@ -91,20 +100,26 @@ export type App = FastifyInstance;
 export async function buildApp(options: AppOptions = {}): Promise<App> {
   const {
     resolver = createStubResolver(),
+    infoTimeoutMs = 15_000,
     files = openDiskFiles({ folder: join(tmpdir(), `unreel-${randomUUID()}`) }),
   } = options;
   const infoCache = createInfoCache({
     resolver,
     ttlS: options.infoCacheTtlS ?? 300,
-    timeoutMs: options.infoTimeoutMs ?? 15_000,
+    timeoutMs: infoTimeoutMs,
     concurrency: options.infoConcurrency ?? 64,
   });
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
-    lookupTimeoutMs: options.infoTimeoutMs ?? 15_000,
+    lookupTimeoutMs: infoTimeoutMs,
     onBlocked: options.observer?.onBlocked,
   });
-  const app = createServer(options, () => infoCache.stop());
+  const app = createServer(options, () => {
+    infoCache.stop();
+    thumbnails.stop();
+  });
+  const client = options.client ?? openOwnClient(app, options.allowNetworks);
+  const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
   const store = options.store ?? openOwnStore(app, options.logger);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
@@ -119,7 +134,9 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     maxStreams: options.maxEventStreams ?? 1_000,
   });
   await app.register(infoRoutes, { infoCache, resolver });
+  await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+  if (options.web === true) await app.register(webRoutes);
   methods.refuseOthers();
   await app.ready();
   return app;
@@ -193,7 +210,15 @@ function createServer(options: ServerOptions, stop: () => void): App {
   app.addHook("onRequest", refuseExpectations);
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
+  compressJson(app);
   return app;
+}
+
+/** A client of its own, closed with the app. */
+function openOwnClient(app: App, allowNetworks: AppOptions["allowNetworks"] = []): HttpClient {
+  const client = createHttpClient({ allowNetworks });
+  app.addHook("onClose", () => client.close());
+  return client;
 }
 
 /** A store in memory, closed with the app. */

@@ -74,10 +74,12 @@ interface EventStream {
 function createEventStream(
   events: TaskEvents,
   response: ServerResponse,
-  { after = events.lastId, taskId }: StreamStart,
+  { after, taskId }: StreamStart,
 ): EventStream {
-  let lastSentId = after;
-  let isFull = !response.write(`retry: ${retryMs}\n\n`);
+  let lastSentId = after ?? events.lastId;
+  // With the id a client can resume even if it loses the connection before the first event.
+  const start = after === undefined ? `id: ${lastSentId}\n` : "";
+  let isFull = !response.write(`retry: ${retryMs}\n${start}\n`);
   let hasEnded = false;
 
   function write(): void {

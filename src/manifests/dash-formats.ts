@@ -71,6 +71,7 @@ function formatOf(representation: DashRepresentation, url: URL): Format {
     acodec: kind === "audio" ? knownCodec(codecs.acodec) : codecs.acodec,
     tbr: kilobits(attribute("bandwidth")),
     filesize: null,
+    filesize_approx: null,
     language: representation.language,
     has_drm: representation.has_drm,
   };

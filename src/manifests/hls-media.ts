@@ -2,20 +2,24 @@ import { roundSeconds } from "./attributes.ts";
 import { isLicensedKey } from "./hls-key.ts";
 import type { Steps } from "../parsers/steps.ts";
 import { readLines, splitLines } from "./hls-lines.ts";
+import { createSizeReader } from "./hls-size.ts";
 import type { Manifest } from "./manifest.ts";
 
 /**
  * Reads a media playlist as one format with the playlist's own URL. With EXT-X-ENDLIST or as VOD (which
  * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
- * playlist without media tags has no format.
+ * playlist without media tags has no format. `filesize_approx` is known if it states the size of each segment.
  */
 export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let seconds = 0;
   let isMedia = false;
   let hasEnded = false;
   let has_drm = false;
+  const sizes = createSizeReader();
   for (const lines of splitLines(text)) {
-    for (const { tag, value } of readLines(lines)) {
+    for (const line of readLines(lines)) {
+      const { tag, value } = line;
+      sizes.read(line);
       if (tag === "#EXTINF") {
         isMedia = true;
         const durationS = Number.parseFloat(value);
@@ -28,10 +32,10 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
     }
     yield;
   }
+  const filesize_approx = hasEnded ? sizes.size() : null;
+  const own = { format_id: "hls", url: url.href, manifest_url: url.href, has_drm };
   return {
-    formats: isMedia
-      ? [{ ...unknownHlsFormat, format_id: "hls", url: url.href, manifest_url: url.href, has_drm }]
-      : [],
+    formats: isMedia ? [{ ...unknownHlsFormat, ...own, filesize_approx }] : [],
     subtitles: {},
     duration: hasEnded ? roundSeconds(seconds) : null,
     live_status: isMedia ? (hasEnded ? "not_live" : "is_live") : null,
@@ -50,5 +54,6 @@ export const unknownHlsFormat = {
   acodec: null,
   tbr: null,
   filesize: null,
+  filesize_approx: null,
   language: null,
 } as const;

@@ -1,4 +1,3 @@
-import type { Format } from "../page-info.ts";
 import { tryParseUrl } from "../parsers/url.ts";
 import { parsePixels } from "../parsers/count.ts";
 import { finish, type Steps } from "../parsers/steps.ts";
@@ -18,7 +17,7 @@ import {
 } from "./hls-lines.ts";
 import { readMediaPlaylist, unknownHlsFormat } from "./hls-media.ts";
 import { isLicensedKey } from "./hls-key.ts";
-import { type Manifest, maxFormats } from "./manifest.ts";
+import { type Manifest, type ManifestFormat, maxFormats } from "./manifest.ts";
 import { createSubtitles } from "./subtitles.ts";
 
 /**
@@ -27,8 +26,8 @@ import { createSubtitles } from "./subtitles.ts";
  *
  * In a multivariant playlist each variant is a format; then come the audio renditions that have a URL, those
  * of the best variant's group first, in a group the default one first. I-frame streams are no formats. `tbr`
- * is BANDWIDTH, the peak, which every variant must state, else AVERAGE-BANDWIDTH. A media playlist is one
- * format. URLs that are not http(s) are left out.
+ * is BANDWIDTH, the peak, which every variant must state, else AVERAGE-BANDWIDTH; `averageTbr` is the latter, else
+ * estimated. A media playlist is one format. URLs that are not http(s) are left out.
  *
  * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
  * byte order mark) and has at most 4 Mi characters.
@@ -77,7 +76,7 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
   const formatId = createFormatIds("-");
   const groups = audioGroups(playlist);
   const common = { manifest_url: url.href, has_drm: playlist.has_drm };
-  const formats = playlist.variants.map((variant, index): Format => {
+  const formats = playlist.variants.map((variant, index): ManifestFormat => {
     const format = variantFormat(variant, groups.get(variant.attributes.get("AUDIO") ?? ""));
     const format_id = formatId(`hls-${Math.floor(format.tbr ?? index)}`);
     return { ...common, ...format, format_id };
@@ -130,7 +129,10 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
   }
 }
 
-type FormatPart = Omit<Format, "manifest_url" | "has_drm">;
+/** How much the peak of a variant is above its mean, if only the peak is stated: what ffmpeg adds for constant bit rates. */
+const peakToAverage = 1.1;
+
+type FormatPart = Omit<ManifestFormat, "manifest_url" | "has_drm">;
 
 /** Reads what a variant and its audio group state; leaves `format_id` empty. */
 function variantFormat(
@@ -140,6 +142,9 @@ function variantFormat(
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
   const hasSize = parsePixels(width) !== null;
   const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
+  const peakTbr = kilobits(attributes.get("BANDWIDTH"));
+  const statedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
+  const averageTbr = statedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const isAudioSeparate = group !== undefined && group.included === undefined;
   return {
     ...unknownHlsFormat,
@@ -153,7 +158,8 @@ function variantFormat(
     // Without CODECS a variant may be muxed although it references a group.
     acodec:
       isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
-    tbr: kilobits(attributes.get("BANDWIDTH")) ?? kilobits(attributes.get("AVERAGE-BANDWIDTH")),
+    tbr: peakTbr ?? statedTbr,
+    ...(averageTbr !== null && { averageTbr }),
     language: languageTag(group?.included?.attributes.get("LANGUAGE")),
   };
 }

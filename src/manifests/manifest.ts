@@ -1,11 +1,17 @@
 import { ServiceError } from "../errors.ts";
 import { shorten, urlForMessage } from "../net/http-url.ts";
-import type { PageInfo } from "../page-info.ts";
+import type { Format, PageInfo } from "../page-info.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
-export interface Manifest extends Pick<PageInfo, "formats" | "subtitles" | "live_status"> {
+export interface Manifest extends Pick<PageInfo, "subtitles" | "live_status"> {
+  formats: ManifestFormat[];
   /** Seconds; `null` if the manifest does not state it or the stream has not ended. */
   duration: number | null;
+}
+
+export interface ManifestFormat extends Format {
+  /** Mean, stated or estimated, of the bit rate whose peak `tbr` is, kbit/s. Absent: `tbr` is the mean, or unknown. */
+  averageTbr?: number;
 }
 
 /** Limit of the formats of one manifest; each `format_id` is unique in it. */

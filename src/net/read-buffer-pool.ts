@@ -11,7 +11,8 @@ export interface ReadBufferPool {
   release(chunk: Uint8Array): void;
 }
 
-const maxSpare = 16;
+/** As many as a fast transfer over several connections has in use: fewer would be allocated again and again. */
+const maxSpare = 64;
 
 /**
  * Creates an empty pool. Without it, each read allocates 64 KiB outside of V8's heap, and fast transfers

@@ -36,8 +36,16 @@ export function nameCodec(sampleEntry: Uint8Array): string {
   return names.get(type) ?? type.replaceAll(/[^ -~]/g, "?");
 }
 
-/** Returns the objectTypeIndication in the `esds` of a sample entry; `null` if there is none. */
 function readObjectType(bytes: Buffer): number | null {
+  const decoder = findDecoderConfig(bytes);
+  return (decoder === null ? undefined : bytes[decoder]) ?? null;
+}
+
+/**
+ * Returns where the content of the DecoderConfigDescriptor (ISO/IEC 14496-1 §7.2.6.6) is in a sample entry: it begins
+ * with the objectTypeIndication. `null` if there is no `esds`.
+ */
+export function findDecoderConfig(bytes: Buffer): number | null {
   const esds = bytes.indexOf("esds", 0, "latin1");
   if (esds < 0) return null;
   const stream = startOfDescriptor(bytes, esds + 8, 3);
@@ -45,12 +53,11 @@ function readObjectType(bytes: Buffer): number | null {
   const flags = bytes[stream + 2] ?? 0;
   const urlLength = flags & 0x40 ? 1 + (bytes[stream + 3 + (flags & 0x80 ? 2 : 0)] ?? 0) : 0;
   const next = stream + 3 + (flags & 0x80 ? 2 : 0) + urlLength + (flags & 0x20 ? 2 : 0);
-  const decoder = startOfDescriptor(bytes, next, 4);
-  return (decoder === null ? undefined : bytes[decoder]) ?? null;
+  return startOfDescriptor(bytes, next, 4);
 }
 
-/** Returns where the content of the descriptor at `at` starts; `null` if it has another tag. */
-function startOfDescriptor(bytes: Buffer, at: number, tag: number): number | null {
+/** Returns where the content of the descriptor (§7.2.2) at `at` starts; `null` if it has another tag. */
+export function startOfDescriptor(bytes: Buffer, at: number, tag: number): number | null {
   if (bytes[at] !== tag) return null;
   let next = at + 1;
   while (((bytes[next] ?? 0) & 0x80) !== 0 && next < at + 4) next++;

@@ -6,6 +6,7 @@ import { tryParseUrl } from "../parsers/url.ts";
 import { type Content, readContent } from "./page/content.ts";
 import { createDraft } from "./page/draft.ts";
 import { addCookies, addReferer, bestFormats } from "./page/formats.ts";
+import { addSizes } from "./page/add-sizes.ts";
 import {
   acceptPage,
   createLinkFetcher,
@@ -76,16 +77,15 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         timeoutMs: Math.min(linkTimeoutMs, Math.floor(linkShare * remainingMs)),
       });
       const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
-      const description = await describe({ content, url: response.url, from: null }, deps);
+      const described = await describe({ content, url: response.url, from: null }, deps);
+      const description = await addSizes(described, response.url, linkFetcher, { forDownload });
       // Copied: substrings would keep the whole page in memory as long as the record.
-      const info: PageInfo = JSON.parse(
-        JSON.stringify({
-          url: url.href,
-          ...description,
-          resolver: name,
-          fetched_at: fetchedAt.toISOString(),
-        }),
-      );
+      const info = structuredClone({
+        url: url.href,
+        ...description,
+        resolver: name,
+        fetched_at: fetchedAt.toISOString(),
+      });
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
     close: () => client.close(),

@@ -1,6 +1,7 @@
 import type { Engine } from "../engines/engine.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileStore } from "../files/files.ts";
+import { pageUrlOf } from "../page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { Task, TaskFile, TaskOptions } from "../task.ts";
 import { nameInPath } from "../parsers/url.ts";
@@ -11,6 +12,7 @@ import { findAgain } from "./find-again.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
+import { checkStatedDuration } from "./stated-duration.ts";
 import { publicInfo, type ResolvedPage, resolvePage } from "./resolve-page.ts";
 
 /** What `produceFile` works with. */
@@ -80,7 +82,7 @@ export async function produceFile(
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
-  const warnings = [...download.warnings];
+  const warnings = checkStatedDuration(target.page, download);
   const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };
@@ -102,14 +104,6 @@ function choose(
   before: FormatChoice | null,
 ): FormatChoice {
   return (before && findAgain(before, page, options)) ?? chooseFormat(page, options);
-}
-
-/**
- * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
- * page from another host. The canonical URL may have another scheme than the page and its media.
- */
-function pageUrlOf({ url, webpage_url }: ResolvedPage): string {
-  return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
 }
 
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {

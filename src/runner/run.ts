@@ -129,7 +129,8 @@ async function endRun(
         await cleanUp({ ...task, ...change }, deps);
       }
       const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
-      await taskLease.updateWithRetry(change, { runAfter });
+      const retry = runAfter && { retry_at: runAfter.toISOString() };
+      await taskLease.updateWithRetry({ ...change, ...retry }, { runAfter });
       const line = { ...soFar, code, reason: message };
       if (runAfter !== undefined) logger.info({ ...line, delayMs }, "run failed; will retry");
       else if (code !== "internal") logger.warn(line, "run failed");

@@ -2,6 +2,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ServiceError } from "../errors.ts";
 import { withNativeKinds } from "../schema.ts";
 import { type State, Task } from "../task.ts";
+import { changeEvent, type TaskEvent } from "../task-events.ts";
 import { changeTask, type TaskChange } from "../task-changes.ts";
 import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";
@@ -22,6 +23,8 @@ export interface ChangedTask {
   task: Task;
   /** What to store of it. */
   stored: Omit<StoredTask, "id" | "lease">;
+  /** What to publish: `info`, by far the longest member, only if the change has set it. */
+  event: TaskEvent;
 }
 
 /** A row of a list. */
@@ -75,7 +78,8 @@ export function updateDocument(
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
   const isReset = madeProgress || change.state !== undefined;
-  return toChanged(changeTask(before, change, now), isReset ? 0 : stored.stalledCount);
+  const stalledCount = isReset ? 0 : stored.stalledCount;
+  return toChanged(changeTask(before, change, now), stalledCount, change.info !== undefined);
 }
 
 /**
@@ -94,8 +98,11 @@ export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
   return toChanged(task, stored.stalledCount + 1);
 }
 
-function toChanged(task: Task, stalledCount: number): ChangedTask {
-  return { task, stored: { state: task.state, document: JSON.stringify(task), stalledCount } };
+function toChanged(task: Task, stalledCount: number, hasNewInfo = false): ChangedTask {
+  const document = JSON.stringify(task);
+  const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
+  const stored = { state: task.state, document, stalledCount };
+  return { task, stored, event: changeEvent(task, json) };
 }
 
 function leaseLostError({ id }: Task): ServiceError {

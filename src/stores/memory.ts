@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { changeEvent, createTaskEvents, deletedEvent } from "../task-events.ts";
+import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
@@ -53,12 +53,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     throw idempotencyMismatchError(idempotency);
   }
 
-  function put(entry: Entry): Task {
+  function put(entry: Entry, event: TaskEvent): Task {
     const before = entries.get(entry.id);
     if (before !== undefined) counts[before.state] -= 1;
     counts[entry.state] += 1;
     entries.set(entry.id, entry);
-    events.publish(changeEvent(entry, entry.document));
+    events.publish(event);
     return parse(entry);
   }
 
@@ -84,7 +84,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
       const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
-      return put({ id, state, document, lease: null, stalledCount: 0, ...position });
+      const entry = { id, state, document, lease: null, stalledCount: 0, ...position };
+      return put(entry, changeEvent(task, document));
     },
 
     async get(id) {
@@ -103,10 +104,10 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async update(id, change, given = {}) {
       const entry = require(id);
-      const { stored } = updateDocument(entry, change, given, now());
-      if (change.state === undefined) return put({ ...entry, ...stored });
+      const { stored, event } = updateDocument(entry, change, given, now());
+      if (change.state === undefined) return put({ ...entry, ...stored }, event);
       const claimableAtMs = claimableAt(change.state, given.runAfter);
-      return put({ ...entry, ...stored, lease: null, claimableAtMs });
+      return put({ ...entry, ...stored, lease: null, claimableAtMs }, event);
     },
 
     async delete(id) {
@@ -123,9 +124,9 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         claimableAtMs <= nowMs && !exceptHosts.includes(host);
       const entry = opened().values().find(isClaimable);
       if (entry === undefined) return undefined;
-      const { task, stored } = claimDocument(entry, now());
+      const { task, stored, event } = claimDocument(entry, now());
       const lease = randomUUID();
-      put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs });
+      put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs }, event);
       return { task, lease, stalledCount: stored.stalledCount };
     },
 

@@ -123,12 +123,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return write(id, async () => {
         const [task, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
-          const { task: changed, stored } = updateDocument(row, changes, given, now());
+          const { task: changed, stored, event } = updateDocument(row, changes, given, now());
           const held =
             changes.state === undefined
               ? row
               : await replaceJob(sql, row, changes.state, given.runAfter);
-          return [changed, await saveRowAndCommit(sql, row, { ...held, ...stored })] as const;
+          const saved = { ...held, ...stored };
+          return [changed, await saveRowAndCommit(sql, row, saved, event)] as const;
         });
         onCommit(number, 1);
         return task;

@@ -142,14 +142,14 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       const given = structuredClone(updateOptions);
       return write(() => {
         const row = tasks.require(id);
-        const { task, stored } = updateDocument(row, changes, given, now());
+        const { task, stored, event } = updateDocument(row, changes, given, now());
         const isMoved = changes.state !== undefined;
         tasks.save(row, {
           ...row,
           ...(isMoved && claimStateAfter(task.state, given.runAfter)),
           ...stored,
         });
-        return { result: task, event: changeEvent(task, stored.document) };
+        return { result: task, event };
       });
     },
 
@@ -167,12 +167,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const nowMs = steadyMs();
         const claimed = claimOldest(nowMs, hosts);
         if (claimed === undefined) return { result: undefined };
-        const { row, task, stored } = claimed;
+        const { row, task, stored, event } = claimed;
         const lease = randomUUID();
         const dueAtMs = nowMs + leaseMs;
         tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
-        const { document, stalledCount } = stored;
-        return { result: { task, lease, stalledCount }, event: changeEvent(task, document) };
+        return { result: { task, lease, stalledCount: stored.stalledCount }, event };
       });
     },
 

@@ -31,7 +31,8 @@ export interface TaskStore {
   /**
    * Every change of a task, once and in the order in which they took effect, whichever process made it.
    * It is published once it is stored; a store that one process has to itself publishes it before the
-   * promise of the writing method resolves. Calls that change nothing publish nothing.
+   * promise of the writing method resolves. Calls that change nothing publish nothing. The event of an update
+   * has `info` if `change.info` was given, that of `create` has it, others have not.
    */
   readonly events: TaskEvents;
 

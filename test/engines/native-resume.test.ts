@@ -87,6 +87,7 @@ describe("an abort of a remux", () => {
       target: joinPath(harness.job.folder, "result"),
       expectedS: null,
       maxBytes: 1e6,
+      onWritten: () => {},
       signal: AbortSignal.abort("enough"),
     });
     await expect(stopped).rejects.toBe("enough");

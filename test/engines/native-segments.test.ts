@@ -104,7 +104,7 @@ describe("a segment that is read from its file", () => {
     const target = `${harness.job.folder}/result`;
     const options = { audio: null, openAudio: null, audioOnly: false, expectedS: 6, maxBytes: 1e6 };
     const { signal } = new AbortController();
-    const done = remux({ main, target, signal, ...options });
+    const done = remux({ main, target, onWritten: () => {}, signal, ...options });
     return { done, target, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() };
   }
 

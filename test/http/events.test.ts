@@ -6,6 +6,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createTaskEvents } from "../../src/task-events.ts";
 import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
+import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { openEvents, type ServerEvent } from "./event-client.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
@@ -22,19 +23,28 @@ async function post(app: App, n: number | string = 1): Promise<Task> {
   return (await postTask(app, { url: `${pageUrl}?n=${n}` })).json();
 }
 
-function tasksOf(events: readonly ServerEvent[]): Task[] {
+/** A task as an event has it. */
+type ChangedTask = Omit<Task, "info"> & Partial<Pick<Task, "info">>;
+
+function tasksOf(events: readonly ServerEvent[]): ChangedTask[] {
   return events.filter(({ type }) => type === "task").map(({ data }) => JSON.parse(data));
+}
+
+function withoutInfo(task: Task) {
+  return { ...task, info: undefined };
 }
 
 function connectionsOf(app: App): Promise<number> {
   return new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)));
 }
 
-/** Opens a stream and takes its first block, which only has the reconnection time. */
-async function watch(app: App, headers?: Record<string, string>, query?: string) {
+/** Opens a stream and takes its first block, which has the reconnection time, and the id if the client gave none. */
+async function watch(app: App, headers: Record<string, string> = {}, query?: string) {
   const client = await openEvents(app, headers, query);
-  expect(await client.take(1)).toEqual([{ type: "message", id: undefined, data: "" }]);
-  return client;
+  const id = "last-event-id" in headers ? undefined : expect.any(String);
+  const [start] = await client.take(1);
+  expect(start).toEqual({ type: "message", id, data: "" });
+  return { ...client, start: start?.id ?? "" };
 }
 
 describe("GET /tasks/events", () => {
@@ -59,9 +69,55 @@ describe("GET /tasks/events", () => {
     const events = await client.take(4);
     expect(events.map(({ type }) => type)).toEqual(["task", "task", "task", "deleted"]);
     expect(events.map(({ data }) => data)).toEqual(
-      [created, canceled, queued, { id: created.id }].map((task) => JSON.stringify(task)),
+      [created, withoutInfo(canceled), withoutInfo(queued), { id: created.id }].map((task) =>
+        JSON.stringify(task),
+      ),
     );
     expect(new Set(events.map(({ id }) => id)).size).toBe(4);
+  });
+
+  it("leaves out `info` while it is the same: whoever lists after opening the stream knows all", async () => {
+    const store = createMemoryStore();
+    const app = await listen({ store });
+    const early = await post(app);
+    await store.claim({ leaseMs: 60_000 });
+    const client = await watch(app);
+    const listed = (await app.inject("/tasks/")).json<{ tasks: Task[] }>().tasks;
+    const known = new Map<string, ChangedTask>(listed.map((task) => [task.id, task]));
+    const late = await post(app);
+    await store.claim({ leaseMs: 60_000 });
+    await store.update(early.id, { attempts: 7 });
+    await store.update(late.id, { info: samplePageInfo() });
+    await store.update(late.id, { attempts: 8 });
+    await store.update(late.id, { state: "succeeded" });
+    const events = await client.take(6);
+    expect(tasksOf(events).map(({ info }) => info)).toEqual([
+      null,
+      undefined,
+      undefined,
+      samplePageInfo(),
+      undefined,
+      undefined,
+    ]);
+    for (const task of tasksOf(events)) {
+      const { info = known.get(task.id)?.info ?? null } = task;
+      known.set(task.id, { ...task, info });
+    }
+    const now = (await app.inject("/tasks/")).json<{ tasks: Task[] }>().tasks;
+    expect([...known.values()].toReversed()).toEqual(now);
+  });
+
+  it("replays the `info` that a client missed", async () => {
+    const store = createMemoryStore();
+    const app = await listen({ store });
+    const client = await watch(app);
+    client.hangUp();
+    const { id } = await post(app);
+    await store.update(id, { info: samplePageInfo() });
+    await store.update(id, { attempts: 2 });
+    const back = await watch(app, { "last-event-id": client.start });
+    const missed = tasksOf(await back.take(3)).map(({ info }) => info);
+    expect(missed).toEqual([null, samplePageInfo(), undefined]);
   });
 
   it("sends the same to all clients", async () => {

@@ -6,6 +6,7 @@ import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
 import { taskCalls } from "./task-calls.ts";
+import { thumbnailCalls } from "./thumbnail-calls.ts";
 
 interface Document {
   openapi: string;
@@ -18,7 +19,7 @@ interface DocumentedResponse {
 const document: Document = await withApp({}, async (app) =>
   (await app.inject("/openapi.json")).json(),
 );
-const calls = { ...hostCalls(document.paths), ...otherCalls, ...taskCalls };
+const calls = { ...hostCalls(document.paths), ...otherCalls, ...taskCalls, ...thumbnailCalls };
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");
 

@@ -30,7 +30,9 @@ test("a variant states its size, rate, codecs and URL", () => {
       vcodec: "avc1.64001f",
       acodec: "mp4a.40.2",
       tbr: 2564,
+      averageTbr: 2100,
       filesize: null,
+      filesize_approx: null,
       language: null,
       has_drm: false,
     },
@@ -187,6 +189,21 @@ test("numbers out of range are unknown, never 0", () => {
   );
   const unknown = { tbr: null, width: null, height: null, fps: null };
   expect(formats[0]).toMatchObject({ ...unknown, format_id: "hls-0" });
+});
+
+test("the size of a media playlist is that of its byte ranges, else of its bit rates", () => {
+  const sizeOf = (...lines: string[]) => {
+    const text = ["#EXTM3U", "#EXT-X-TARGETDURATION:10", ...lines, "#EXT-X-ENDLIST"].join("\n");
+    return readHls(text, new URL("https://cdn.example.com/a.m3u8")).formats[0]?.filesize_approx;
+  };
+  const segment = (...tags: string[]) => ["#EXTINF:10,", ...tags, "a.ts"];
+  const range = "#EXT-X-BYTERANGE:1000@0";
+  expect(sizeOf(...segment(range), ...segment("#EXT-X-BYTERANGE:500"))).toBe(1_500);
+  expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment())).toBe(200_000);
+  expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment(range))).toBe(101_000);
+  expect(sizeOf(...segment(range), ...segment())).toBeNull();
+  expect(sizeOf(...segment("#EXT-X-BYTERANGE:-5"))).toBeNull();
+  expect(sizeOf(...segment("#EXT-X-BYTERANGE:9007199254740991"), ...segment(range))).toBeNull();
 });
 
 test("a media playlist is one format; its duration is known once it has ended", () => {

@@ -78,6 +78,7 @@ export function layEncrypted(
 export interface Variant {
   uri: string;
   bandwidth: number;
+  averageBandwidth?: number;
   codecs: string;
   resolution?: string;
   /** Group of its sound. */
@@ -98,8 +99,9 @@ export function multivariant(variants: Variant[], audios: AudioRendition[] = [])
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${language}",LANGUAGE="${language}",` +
       `DEFAULT=${isDefault ? "YES" : "NO"},AUTOSELECT=YES,URI="${uri}"`,
   );
-  const streams = variants.flatMap(({ uri, bandwidth, codecs, resolution, audio }) => [
-    `#EXT-X-STREAM-INF:BANDWIDTH=${bandwidth},CODECS="${codecs}"` +
+  const streams = variants.flatMap(({ uri, codecs, resolution, audio, ...rates }) => [
+    `#EXT-X-STREAM-INF:BANDWIDTH=${rates.bandwidth},CODECS="${codecs}"` +
+      (rates.averageBandwidth === undefined ? "" : `,AVERAGE-BANDWIDTH=${rates.averageBandwidth}`) +
       (resolution === undefined ? "" : `,RESOLUTION=${resolution}`) +
       (audio === undefined ? "" : `,AUDIO="${audio}"`),
     uri,

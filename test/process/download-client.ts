@@ -1,5 +1,5 @@
 import type { Task, TaskOptions } from "../../src/task.ts";
-import { readEvents } from "../../src/watch/event-stream.ts";
+import { readEvents } from "../../src/feed-client.ts";
 
 /** A client of a running service that follows `GET /tasks/events`. */
 export interface TaskClient {
@@ -23,7 +23,8 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
   const disconnected = Promise.withResolvers<never>();
   disconnected.promise.catch(() => {});
   const note = (task: Task) => {
-    known.set(task.id, task);
+    // Events leave `info` out while it is the same.
+    known.set(task.id, { ...task, info: task.info ?? known.get(task.id)?.info ?? null });
     for (const check of waiting.get(task.id) ?? []) check();
   };
   const noteIfNew = (task: Task) => {

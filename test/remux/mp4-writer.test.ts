@@ -149,6 +149,45 @@ describe("the MP4 writer", () => {
     expect(existsSync(path)).toBe(false);
   });
 
+  it("writes the same file in other threads", async () => {
+    const list = [...samples(60, 900_000)];
+    write(list);
+    const expected = readFileSync(path);
+    const writer = openMp4Writer({ path, expectedS: null });
+    const track = writer.setFormat(videoFormat);
+    for (const [i, sample] of list.entries()) {
+      // Without a wait in the second half: more than fits into the buffers.
+      if (i < 30) await writer.drain();
+      writer.write(track, sample);
+    }
+    await writer.settle();
+    writer.finish();
+    expect(readFileSync(path).equals(expected)).toBe(true);
+  });
+
+  it("removes a file that other threads are writing", async () => {
+    const writer = openMp4Writer({ path, expectedS: 1 });
+    const track = writer.setFormat(videoFormat);
+    await writer.drain();
+    for (const sample of samples(10, 1_000_000)) writer.write(track, sample);
+    writer.discard();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))(
+    "rejects if other threads find the disk full, and removes the file",
+    async () => {
+      const full = folder.path("full.mp4");
+      symlinkSync("/dev/full", full);
+      const writer = openMp4Writer({ path: full, expectedS: 1 });
+      const track = writer.setFormat(videoFormat);
+      await writer.drain();
+      for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
+      await expect(writer.settle()).rejects.toMatchObject({ code: "ENOSPC" });
+      expect(existsSync(full)).toBe(false);
+    },
+  );
+
   it("takes no sample after it is finished, and keeps the file", () => {
     const writer = openMp4Writer({ path, expectedS: 1 });
     const track = writer.setFormat(videoFormat);

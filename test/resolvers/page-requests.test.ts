@@ -77,11 +77,12 @@ describe("the Referer of what a page leads to", () => {
     const { info, requested } = await site.visit("/watch");
     const referer = site.url("/watch").href;
     expect(requested.map(({ path }) => path).toSorted()).toEqual([
+      "/low.m3u8",
       "/main.m3u8",
       "/oembed",
       "/watch",
     ]);
-    expect(requested.slice(1)).toMatchObject([{ referer }, { referer }]);
+    expect(requested.slice(1)).toMatchObject([{ referer }, { referer }, { referer }]);
     expect(info.formats).toHaveLength(1);
     expect(info.formats[0]).not.toHaveProperty("http_headers");
   });
@@ -94,7 +95,10 @@ describe("the Referer of what a page leads to", () => {
     }));
     const { info, requested } = await site.visit("/old");
     const referer = site.url("/watch").href;
-    expect(requested.at(-1)).toMatchObject({ path: "/main.m3u8", referer });
+    expect(requested.slice(2)).toMatchObject([
+      { path: "/main.m3u8", referer },
+      { path: "/low.m3u8", referer },
+    ]);
     expect(info.formats).toMatchObject([{ http_headers: { Referer: referer } }]);
   });
 
@@ -106,10 +110,15 @@ describe("the Referer of what a page leads to", () => {
     }));
     const { info, requested } = await site.visit("/watch");
     const player = site.url("/embed/1", "localhost");
-    expect(requested).toMatchObject([
+    expect(requested.slice(0, 3)).toMatchObject([
       { path: "/watch" },
       { path: "/embed/1", referer: site.url("/").href },
       { path: "/main.m3u8", referer: player.href },
+    ]);
+    const last = requested.slice(3).toSorted((a, b) => a.path.localeCompare(b.path));
+    expect(last).toMatchObject([
+      { path: "/1.mp4", referer: `${player.origin}/` },
+      { path: "/low.m3u8", referer: player.href },
     ]);
     const stated = info.formats.map(({ url, http_headers }) => [url, http_headers?.["Referer"]]);
     expect(new Map(stated as [string, string][])).toEqual(
@@ -149,6 +158,7 @@ describe("the cookies that a page sets", () => {
         { path: "/watch", cookie: "first=1" },
         { path: "/embed/1", cookie: "first=1; page=2" },
         { path: "/main.m3u8", cookie: "first=1; page=2; player=4" },
+        { path: "/low.m3u8", cookie: "first=1; page=2; player=4" },
       ]);
     }
   });

@@ -34,6 +34,32 @@ const dashDict = (format_id: string, changes = {}) =>
   });
 
 describe("the formats of the yt-dlp resolver", () => {
+  it("have the size that yt-dlp estimates, else bit rate × duration", async () => {
+    const estimated = fileDict({ format_id: "a", filesize_approx: 2_000.4, tbr: 100 });
+    const known = fileDict({ format_id: "b", filesize: 3_000, filesize_approx: 1, tbr: 90 });
+    const rated = fileDict({ format_id: "c", tbr: 80 });
+    const unknown = fileDict({ format_id: "d", filesize_approx: "many" });
+    const read = async (changes: Record<string, unknown>) => {
+      const formats = [unknown, rated, known, estimated];
+      const info = await readRecorded(videoDict({ formats, ...changes }));
+      return info.formats.map((format) => [format.filesize, format.filesize_approx]);
+    };
+    const stated = [
+      [null, 2_000],
+      [3_000, null],
+    ];
+    expect(await read({ duration: 10 })).toEqual([...stated, [null, 100_000], [null, null]]);
+    const live = { duration: 10, live_status: "is_live" };
+    expect(await read(live)).toEqual([...stated, [null, null], [null, null]]);
+    const own = { ...dashDict("v"), filesize_approx: 1 };
+    const info = await readRecorded(
+      videoDict({ formats: [own], duration: 8 }),
+      {},
+      { [mpdUrl]: { body: mpd } },
+    );
+    expect(info.formats.map(({ filesize_approx }) => filesize_approx)).toEqual([500_000, 64_000]);
+  });
+
   it("are files, HLS and DASH as the engine fetches them", async () => {
     expect(
       await readFormat({
@@ -63,6 +89,7 @@ describe("the formats of the yt-dlp resolver", () => {
       acodec: "mp4a.40.2",
       tbr: 500.123,
       filesize: 12_345,
+      filesize_approx: null,
       language: "en",
       has_drm: false,
     });

@@ -43,8 +43,10 @@ export function createRunnerHarness({
   const engine = options.engine ?? createTestEngine(downloads);
   const changes: Task[] = [];
   const waiters = new Set<() => void>();
-  store.events.subscribe(({ type, json }) => {
-    if (type === "task") changes.push(JSON.parse(json));
+  store.events.subscribe(({ type, taskId, json }) => {
+    // Events leave `info` out while it is the same.
+    const before = changes.findLast(({ id }) => id === taskId);
+    if (type === "task") changes.push({ info: before?.info, ...JSON.parse(json) });
     for (const waiter of waiters) waiter();
   });
   const log: Record<string, unknown>[] = [];

@@ -10,7 +10,7 @@ import type { MediaInfo } from "./inspect/media-info.ts";
 import { mergeFiles } from "./merge.ts";
 import type { FileWork } from "./messages.ts";
 import { sourceDuration, type Plan } from "./plan.ts";
-import { isRemuxable, remux, type Written } from "./remux.ts";
+import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "./source-stream.ts";
 
 /** Reads back what a file contains. */
@@ -27,6 +27,7 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
   fetcher: SourceFetcher;
   inspect: Inspect;
   limited: Limited;
+  onWritten: RemuxOptions["onWritten"];
   signal: AbortSignal;
 }
 
@@ -45,7 +46,7 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, limited, signal } = options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, limited, onWritten, signal } = options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
     await rm(join(folder, name), { force: true });
@@ -62,7 +63,7 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
     fetcher.openStream(mainSource),
     isAudioOptional ? null : (openAudio?.() ?? null),
   ]);
-  const common = { audioOnly, target, maxBytes, signal };
+  const common = { audioOnly, target, maxBytes, onWritten, signal };
   if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
     const expectedS = sourceDuration(mainSource);
     const written = await remux({ ...common, main, audio, openAudio, expectedS });

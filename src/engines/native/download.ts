@@ -9,12 +9,13 @@ import { assemble, type Inspect, type Limited } from "./assemble.ts";
 import { createDeliveries } from "./delivery.ts";
 import { createSourceFetcher } from "./fetch-sources.ts";
 import { inspectFile } from "./inspect.ts";
+import { createGradualFlush, type GradualFlush } from "./gradual-flush.ts";
 import { createFormatLocator } from "./locate-format.ts";
 import type { FileWork } from "./messages.ts";
 import { openPartStore } from "./part-store.ts";
 import { planDownload, statedKinds } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
-import { judge } from "./verdict.ts";
+import { judge, judgeDelivery } from "./verdict.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
@@ -57,6 +58,7 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
   const progress = createProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;
   const deliveries = createDeliveries();
+  const flush = createGradualFlush();
   const { finish: recordingEnd = new AbortController().signal } = context;
   const common = { parts, progress, deliveries, client, finish: recordingEnd };
   const fetcher = createSourceFetcher({ ...common, signal, maxLiveS, ahead });
@@ -80,15 +82,17 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     }
   };
   try {
-    const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, signal };
+    const { onWritten } = flush;
+    const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, onWritten, signal };
     const { path, written, warnings } = await assemble(plan, options);
     progress.startProcessing();
-    const file = await finish(path, inspect, signal);
-    if (written === null) return { ...file, warnings };
-    const stated = statedKinds(plan, audioOnly);
-    const { duration: durationS } = file;
-    const evidence = { path, ...written, stated, delivery: deliveries.of, durationS };
-    return { ...file, warnings: [...warnings, ...judge(evidence)] };
+    const file = await finish(path, { inspect, flush, signal });
+    const known = { delivery: deliveries.of, durationS: file.duration };
+    const found =
+      written === null
+        ? judgeDelivery(known)
+        : judge({ path, ...written, ...known, stated: statedKinds(plan, audioOnly) });
+    return { ...file, warnings: [...warnings, ...found] };
   } finally {
     // Stops what is still fetched ahead after a failure.
     ending.abort();
@@ -116,23 +120,31 @@ function isContentError(error: unknown): boolean {
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finish(
   path: string,
-  inspect: Inspect,
-  signal: AbortSignal,
+  { inspect, flush, signal }: { inspect: Inspect; flush: GradualFlush; signal: AbortSignal },
 ): Promise<Omit<Download, "warnings">> {
-  await using file = await open(path, "r+");
-  const [info, sha256] = await Promise.all([inspect(path), hashFile(path, signal), file.sync()]);
-  const { size } = await file.stat();
+  const [info, sha256] = await Promise.all([
+    inspect(path),
+    hashFile(path, signal),
+    flush.finish(path),
+  ]);
+  const { size } = await stat(path);
   return { path, size, sha256, ...info };
 }
 
 async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafeSlow(1024 * 1024);
+  const bufferBytes = 1024 * 1024;
+  let spare = Buffer.allocUnsafeSlow(bufferBytes);
   await using file = await open(path, "r");
+  let reading = file.read(Buffer.allocUnsafeSlow(bufferBytes));
   for (;;) {
+    const { buffer, bytesRead } = await reading;
     signal.throwIfAborted();
-    const { bytesRead } = await file.read(buffer);
     if (bytesRead === 0) return hash.digest("hex");
+    // The next bytes are read while these are hashed.
+    reading = file.read(spare);
+    reading.catch(() => {});
     hash.update(buffer.subarray(0, bytesRead));
+    spare = buffer;
   }
 }

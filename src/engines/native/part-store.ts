@@ -57,7 +57,7 @@ export interface PartStoreOptions {
 
 /**
  * Opens the store with the parts of earlier runs. A journal records which bytes can be trusted: all written
- * ones until the machine restarts, then only flushed ones. Parts are flushed every 16 MiB, at most every 2 s.
+ * ones until the machine restarts, then only flushed ones. Parts are flushed every 16 MiB, at most every 5 s.
  *
  * @throws ServiceError `disk_full`, `unavailable`
  */

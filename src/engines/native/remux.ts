@@ -20,6 +20,8 @@ export interface RemuxOptions {
   audioOnly: boolean;
   /** Path of the MP4 file; the caller flushes it to the disk. */
   target: string;
+  /** Called often with the bytes of media that the file has by now. */
+  onWritten: (path: string, bytes: number) => void;
   /** Approximate duration, seconds; `null`: unknown. */
   expectedS: number | null;
   /** Limit of the file, bytes. */
@@ -49,7 +51,8 @@ export function isRemuxable({ container }: SourceStream): boolean {
  * wanted and there is none.
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
-  const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, signal } = options;
+  const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } =
+    options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
@@ -66,6 +69,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       const session = leastAdvanced(sessions);
       if (session === undefined) break;
       await session.step();
+      await writer.drain();
+      onWritten(target, writer.size);
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
       await nextTurn();
@@ -77,6 +82,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     if (audioOnly && !first.kinds.has("audio")) {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
+    await writer.settle();
     writer.finish();
     const sum = (kind: TrackKind) => sessions.reduce((all, { drops }) => all + drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());

@@ -43,9 +43,10 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         operationId: "watchTasks",
         summary: "Watch the tasks change",
         description:
-          "Server-sent events, without end. `task`: a task after a change. `deleted`: the `id` of " +
-          "a deleted task. `reset`: missed changes are no longer available; read the " +
-          "list again. With `Last-Event-ID` the stream resumes after that event.",
+          "Server-sent events, without end. `task`: a task after a change, without `info` if that is " +
+          "as in the task's previous event. `deleted`: the `id` of a deleted task. `reset`: missed " +
+          "changes are no longer available; read the list again. With `Last-Event-ID` the stream " +
+          "resumes after that event. To know every `info`, open the stream before you read the list.",
         tags: ["tasks"],
         headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
         querystring: Type.Object({

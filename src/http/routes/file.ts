@@ -7,7 +7,7 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
-import { assertIfMatch, matches } from "../etag.ts";
+import { assertIfMatch, findMatch } from "../etag.ts";
 import { createFileStreams } from "../file-streams.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
@@ -112,7 +112,7 @@ function etagOf(file: TaskFile): string {
 }
 
 function isUnmodified({ headers }: FastifyRequest, file: TaskFile): boolean {
-  return matches(headers["if-none-match"], etagOf(file));
+  return findMatch(headers["if-none-match"], etagOf(file)) !== undefined;
 }
 
 function sendNotModified(reply: FastifyReply, file: TaskFile): FastifyReply {

@@ -11,6 +11,24 @@ export const InfoQuerySchema = Type.Object({
   url: PageUrl,
 });
 
+/** How every route that reads a page may fail. */
+export const infoErrors = [
+  "invalid_request",
+  "invalid_url",
+  "address_blocked",
+  "login_required",
+  "geo_restricted",
+  "drm_protected",
+  "live_stream",
+  "too_many_requests",
+  "internal",
+  "upstream_unreachable",
+  "upstream_status",
+  "upstream_invalid",
+  "upstream_timeout",
+  "unavailable",
+] as const;
+
 interface InfoRoutesOptions {
   infoCache: InfoCache;
   resolver: Resolver;
@@ -41,23 +59,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
               age: { type: "integer", description: "seconds since the page was read" },
             },
           },
-          ...problems(
-            "invalid_request",
-            "invalid_url",
-            "not_acceptable",
-            "address_blocked",
-            "login_required",
-            "geo_restricted",
-            "drm_protected",
-            "live_stream",
-            "too_many_requests",
-            "internal",
-            "upstream_unreachable",
-            "upstream_status",
-            "upstream_invalid",
-            "upstream_timeout",
-            "unavailable",
-          ),
+          ...problems(...infoErrors, "not_acceptable"),
         },
       },
     },

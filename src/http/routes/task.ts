@@ -5,7 +5,7 @@ import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { assertIfMatch, etagOf, matches } from "../etag.ts";
+import { assertIfMatch, etagOf, findMatch } from "../etag.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
@@ -49,8 +49,10 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
       if (task !== undefined) {
         const etag = etagOf(task);
         assertIfMatch(request.headers["if-match"], etag);
-        reply.header("etag", etag);
-        return matches(request.headers["if-none-match"], etag) ? reply.code(304).send(null) : task;
+        const match = findMatch(request.headers["if-none-match"], etag);
+        reply.header("etag", match ?? etag);
+        if (match === undefined) return task;
+        return reply.code(304).header("vary", "accept-encoding").send(null);
       }
       throw taskNotFoundError(request.params.id);
     },

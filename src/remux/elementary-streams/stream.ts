@@ -10,7 +10,7 @@ export interface ElementaryStream {
    * Appends `source[from, to)`.
    * @throws ServiceError `upstream_invalid` if more than 32 MiB would be held: no access unit is that large.
    */
-  append(source: Uint8Array, from: number, to: number): void;
+  append(source: Buffer, from: number, to: number): void;
   /** Starts a packet, which may have a time. */
   begin(time: PesTime | null): void;
   /** Removes what was appended since the last `begin`. */
@@ -30,31 +30,37 @@ export interface PesTime {
 const maxBytes = 32 * 1024 * 1024;
 
 export function createElementaryStream(): ElementaryStream {
-  let bytes = Buffer.allocUnsafeSlow(64 * 1024);
+  let bytes = Buffer.allocUnsafeSlow(256 * 1024);
+  /** Where the bytes that are held start in `bytes`, and how many they are. */
+  let start = 0;
   let length = 0;
   let packetStart = 0;
   let marks: { offset: number; time: PesTime }[] = [];
-  const grow = (needed: number): void => {
+  /** Moves what is held to the front, into a larger buffer if most of this one is in use. */
+  const makeRoom = (needed: number): void => {
     if (needed > maxBytes) {
       throw new ServiceError(
         "upstream_invalid",
         `reading the stream stopped: an access unit has ${needed} bytes or more, the limit is ${maxBytes}`,
       );
     }
-    const larger = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, bytes.length * 2)));
-    bytes.copy(larger, 0, 0, length);
-    bytes = larger;
+    const size = Math.min(maxBytes, Math.max(needed, bytes.length * 2));
+    const isTight = needed > bytes.length / 2 && size > bytes.length;
+    const target = isTight ? Buffer.allocUnsafeSlow(size) : bytes;
+    bytes.copy(target, 0, start, start + length);
+    bytes = target;
+    start = 0;
   };
   return {
     get length() {
       return length;
     },
-    view: () => bytes.subarray(0, length),
+    view: () => bytes.subarray(start, start + length),
     append(source, from, to) {
-      const end = length + to - from;
-      if (end > bytes.length) grow(end);
-      bytes.set(source.subarray(from, to), length);
-      length = end;
+      const count = to - from;
+      if (start + length + count > bytes.length) makeRoom(length + count);
+      source.copy(bytes, start + length, from, to);
+      length += count;
     },
     begin(time) {
       packetStart = length;
@@ -71,7 +77,7 @@ export function createElementaryStream(): ElementaryStream {
     },
     consume(count) {
       if (count === 0) return;
-      bytes.copyWithin(0, count, length);
+      start += count;
       length -= count;
       packetStart -= count;
       for (const mark of marks) mark.offset -= count;

@@ -9,13 +9,13 @@ export interface EarlyPackets {
    */
   add(bytes: Uint8Array, at: number): void;
   /** Returns the packets in order, and forgets them. */
-  take(): readonly Uint8Array[];
+  take(): readonly Buffer[];
 }
 
 const maxBytes = 16 * 1024 * 1024;
 
 export function createEarlyPackets(): EarlyPackets {
-  let packets: Uint8Array[] = [];
+  let packets: Buffer[] = [];
   return {
     add(bytes, at) {
       if ((packets.length + 1) * packetLength > maxBytes) {
@@ -24,7 +24,7 @@ export function createEarlyPackets(): EarlyPackets {
           `the transport stream has no program map in ${maxBytes} bytes, which is the limit`,
         );
       }
-      packets.push(Uint8Array.from(bytes.subarray(at, at + packetLength)));
+      packets.push(Buffer.from(bytes.subarray(at, at + packetLength)));
     },
     take() {
       const taken = packets;

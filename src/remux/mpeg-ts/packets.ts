@@ -18,9 +18,7 @@ const maxGarbage = 1024 * 1024;
 const minSegmentBytes = 1024;
 
 /** @param onPacket Gets the offset of a sync byte in `bytes`, which is followed by a whole packet. */
-export function createPacketReader(
-  onPacket: (bytes: Uint8Array, at: number) => void,
-): PacketReader {
+export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void): PacketReader {
   /** Bytes from one packet to the next; 0: unknown. */
   let stride = 0;
   let rest: Uint8Array = new Uint8Array();
@@ -30,7 +28,7 @@ export function createPacketReader(
   let garbage = 0;
 
   /** Passes the complete packets on; returns where the next one starts. */
-  const walk = (bytes: Uint8Array): number => {
+  const walk = (bytes: Buffer): number => {
     let at = 0;
     while (at < bytes.length) {
       if (stride === 0 || bytes[at] !== sync) {
@@ -56,10 +54,9 @@ export function createPacketReader(
       const skipped = Math.min(toSkip, segment.length);
       toSkip -= skipped;
       if (rest.length > 0 && isRestCutOff(segment)) rest = new Uint8Array();
-      const bytes =
-        rest.length > 0
-          ? Buffer.concat([rest, segment.subarray(skipped)])
-          : segment.subarray(skipped);
+      const { buffer, byteOffset, length } = segment;
+      const unread = Buffer.from(buffer, byteOffset + skipped, length - skipped);
+      const bytes = rest.length > 0 ? Buffer.concat([rest, unread]) : unread;
       const at = walk(bytes);
       toSkip += Math.max(0, at - bytes.length);
       rest = Uint8Array.from(bytes.subarray(at));

@@ -7,7 +7,7 @@ export interface PesReader {
    * Reads the payload of a transport packet; `isStart`: a PES packet starts with it.
    * @throws ServiceError `drm_protected` if 8 PES packets in a row are scrambled.
    */
-  read(bytes: Uint8Array, from: number, to: number, isStart: boolean): void;
+  read(bytes: Buffer, from: number, to: number, isStart: boolean): void;
   /** Removes the open PES packet from the stream and ignores the rest of it. */
   drop(): void;
   /** Ends the open PES packet; removes it from the stream if it is shorter than it stated. */

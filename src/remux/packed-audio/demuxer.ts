@@ -57,7 +57,8 @@ export function createPackedAudioDemuxer({
       if (time) times.note(time);
       times.start();
       stream.begin(time);
-      stream.append(segment, start, segment.length);
+      const { buffer, byteOffset, length } = segment;
+      stream.append(Buffer.from(buffer, byteOffset, length), start, length);
       track.read(false);
     },
     flush() {

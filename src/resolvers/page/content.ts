@@ -91,8 +91,8 @@ function extractFile(
   };
 }
 
-/** Compares with the signatures of the MIME Sniffing Standard §6.2, and of pages and manifests. */
-function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
+/** Returns the kind by the first bytes. Compares with the signatures of the MIME Sniffing Standard §6.2, and of pages and manifests. */
+export function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
   const is = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
   const text = head.toString("latin1").replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
   if (text.startsWith("#EXTM3U")) return is("hls", null);

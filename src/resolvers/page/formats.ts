@@ -31,6 +31,7 @@ export function createFormat(medium: Medium): Format {
     acodec: codecs.acodec,
     tbr,
     filesize,
+    filesize_approx: null,
     language,
     has_drm: false,
   };

@@ -11,6 +11,7 @@ import type { Format } from "../../page-info.ts";
 import type { Steps, TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, readContent } from "./content.ts";
+import { type FileFacts, firstBytes, readFileFacts } from "./file-facts.ts";
 import { bestFormats, createFormat } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Medium } from "./resources.ts";
@@ -34,6 +35,13 @@ export interface LinkFetcher {
    * or a player's page that was fetched before.
    */
   fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null>;
+  /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
+  fetchPlaylist(url: URL, from: URL): Promise<Manifest | null>;
+  /**
+   * Returns what the server and the first 64 KiB tell of the file at `url`; null if it cannot be fetched or is no media
+   * file.
+   */
+  fetchFileFacts(url: URL, from: URL): Promise<FileFacts | null>;
 }
 
 /** `hasManifest`: at least one manifest was read. */
@@ -99,10 +107,28 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
       });
       return page instanceof ServiceError ? null : page;
     },
+
+    async fetchPlaylist(url, from) {
+      const playlist = await attempt((requestSignal) =>
+        readManifest({ url, protocol: "m3u8" }, from, requestSignal),
+      );
+      return playlist instanceof ServiceError ? null : playlist;
+    },
+
+    async fetchFileFacts(url, from) {
+      const facts = await attempt(async (requestSignal) => {
+        // The body is left before any limit: it may be endless.
+        const limits = { signal: requestSignal, maxBytes: Number.MAX_SAFE_INTEGER };
+        return readFileFacts(
+          await get(url, from, { ...limits, identity: true, range: firstBytes }),
+        );
+      });
+      return facts instanceof ServiceError ? null : facts;
+    },
   };
 
   async function readManifest(
-    { url, protocol }: Medium,
+    { url, protocol }: Pick<Medium, "url" | "protocol">,
     from: URL,
     requestSignal: AbortSignal,
   ): Promise<Manifest> {

@@ -95,7 +95,7 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
     vcodec,
     acodec,
     tbr: asAmount(dict["tbr"]),
-    filesize: asCount(dict["filesize"]),
+    ...readSizes(dict),
     language: parseLanguage(asText(dict["language"])),
     has_drm: dict["has_drm"] === true,
     ...(Object.keys(headers).length > 0 && { http_headers: headers }),
@@ -103,6 +103,12 @@ function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
     ...(cookies !== null && { cookies }),
     languagePreference: Number(dict["language_preference"] ?? -1) || -1,
   };
+}
+
+function readSizes(dict: InfoDict): Pick<ListedFormat, "filesize" | "filesize_approx"> {
+  const filesize = asCount(dict["filesize"]);
+  const approximate = asCount(Math.round(asAmount(dict["filesize_approx"]) ?? 0));
+  return { filesize, filesize_approx: filesize === null ? approximate : null };
 }
 
 /** A playlist that no other lists is its own manifest; a progressive file has none. */

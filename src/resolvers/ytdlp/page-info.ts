@@ -1,3 +1,4 @@
+import { withApproximateSize } from "../../format-sizes.ts";
 import { bestFormats } from "../page/formats.ts";
 import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../page-info.ts";
 import { parseDate } from "../../parsers/date.ts";
@@ -48,7 +49,11 @@ export function videoOf(info: InfoDict): InfoDict | null {
 export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): Facts {
   const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
-  const listed = sortFormats(formats);
+  const duration = parseSeconds(info["duration"]);
+  const live_status = liveStatusOf(info["live_status"]);
+  const listed = sortFormats(formats).map((format) =>
+    live_status === "is_live" ? format : withApproximateSize(format, duration),
+  );
   const isAudio = listed.length > 0 && listed.every(({ vcodec }) => vcodec === "none");
   return withSources(
     {
@@ -58,14 +63,14 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
       title: parseLine(asText("fulltitle" in info ? info["fulltitle"] : info["title"])),
       description: parseParagraphs(asText(info["description"])),
       language: languageOf(formats),
-      duration: parseSeconds(info["duration"]),
+      duration,
       uploaded_at: isGeneric ? null : uploadTimeOf(info),
       uploader: isGeneric ? null : parseLine(asText(info["uploader"]) || asText(info["channel"])),
       uploader_url: urlOf(info["uploader_url"], url) ?? urlOf(info["channel_url"], url),
       thumbnails: readThumbnails(info, webpageUrl ?? url),
       view_count: asCount(info["view_count"], 0),
       like_count: asCount(info["like_count"], 0),
-      live_status: liveStatusOf(info["live_status"]),
+      live_status,
       age_limit: ageOf(info["age_limit"]),
       tags: parseTags(asList(info["tags"]).filter((tag) => typeof tag === "string")),
       formats: listed,

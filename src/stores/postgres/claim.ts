@@ -53,7 +53,7 @@ async function claimAndCommit(
     await jobs.remove(sql, job);
     return "stray";
   }
-  const { task, stored } = changed;
-  const number = await saveRowAndCommit(sql, row, { ...stored, lease, job });
+  const { task, stored, event } = changed;
+  const number = await saveRowAndCommit(sql, row, { ...stored, lease, job }, event);
   return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
 }

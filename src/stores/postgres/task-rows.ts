@@ -1,4 +1,4 @@
-import { changeEvent, deletedEvent, type TaskEvent } from "../../task-events.ts";
+import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
@@ -87,13 +87,13 @@ export async function saveRowAndCommit(
   sql: Transaction,
   row: TaskRow,
   update: RowUpdate,
+  event: TaskEvent,
 ): Promise<number> {
   const queued = Number(update.state === "queued") - Number(row.state === "queued");
   const { state, document, lease, stalledCount, job } = update;
   const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
     SET state = $6, document = $7, lease = $8, deaths = $9, job = $10 WHERE seq = $5`;
-  const event = changeEvent({ id: row.id, state }, document);
   return writeWithEventAndCommit(sql, { write, values, queued, event });
 }
 

@@ -1,34 +1,56 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/task-changes.ts";
 import type { TaskEvent } from "../../../src/task-events.ts";
+import type { Task } from "../../../src/task.ts";
+import { samplePageInfo } from "./page-info.ts";
 import { collectEvents, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
 
 export function describeEvents(open: OpenStore): void {
   describe("publishes events:", () => {
-    test("each change once, in order, as the task that its caller got", async () => {
+    test("each change once, in order, as its caller got it, `info` only if it has changed", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const { take } = collectEvents(store);
       const created = await add();
       const { id } = created;
       const { task: claimed } = await claim();
+      const resolved = await store.update(id, { info: samplePageInfo() });
       const changed = await store.update(id, { attempts: 7 });
       const canceled = await store.update(id, { state: "canceled" });
       await store.delete(id);
-      const events = await take(5);
+      const events = await take(6);
+      expect(created.info).toBeNull();
+      expect([resolved.info, changed.info, canceled.info]).toEqual(times(3, samplePageInfo));
       expect(events.map(({ json }) => JSON.parse(json))).toEqual([
         created,
-        claimed,
-        changed,
-        canceled,
+        withoutInfo(claimed),
+        resolved,
+        withoutInfo(changed),
+        withoutInfo(canceled),
         { id },
       ]);
       expect(events).toMatchObject([
         { type: "task", taskId: id, state: "queued" },
-        { type: "task", taskId: id, state: "running" },
-        { type: "task", taskId: id, state: "running" },
+        ...times(3, () => ({ type: "task", taskId: id, state: "running" })),
         { type: "task", taskId: id, state: "canceled" },
         { type: "deleted", taskId: id, state: undefined },
       ]);
+    });
+
+    test("the new `info` of a task that runs again", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
+      const { take } = collectEvents(store);
+      const { id } = await add();
+      await claim();
+      await store.update(id, { info: samplePageInfo() });
+      await store.update(id, { state: "queued" });
+      await claim();
+      const again = { ...samplePageInfo(), title: "Another title" };
+      await store.update(id, { info: again });
+      await store.update(id, { state: "succeeded" });
+      const infos = (await take(7)).map(({ json }) => JSON.parse(json).info);
+      const none = undefined;
+      expect(infos).toEqual([null, none, samplePageInfo(), none, none, again, none]);
+      expect((await store.get(id))?.info).toEqual(again);
     });
 
     test("that were missed can be read by id", async () => {
@@ -99,4 +121,8 @@ export function describeEvents(open: OpenStore): void {
 
 function statesOf(events: readonly TaskEvent[]): string[] {
   return events.map(({ type, state }) => state ?? type);
+}
+
+function withoutInfo(task: Task) {
+  return { ...task, info: undefined };
 }

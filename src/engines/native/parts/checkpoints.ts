@@ -13,9 +13,9 @@ export interface Checkpoints {
   stop(): void;
 }
 
-/** Of all parts together. A shorter interval would slow down a fast transfer. */
+/** Of all parts together. A shorter interval would slow down a fast transfer and the flush of its result. */
 const bytesBetween = 16 * 1024 * 1024;
-const intervalMs = 2_000;
+const intervalMs = 5_000;
 
 export function createCheckpoints(journal: Journal): Checkpoints {
   let dirty = new Set<StoredPart>();

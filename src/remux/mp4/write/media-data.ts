@@ -1,12 +1,13 @@
-import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { openSync, readSync, rmSync } from "node:fs";
 import { ServiceError } from "../../../errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
+import { type BackgroundWrites, createBackgroundWrites, writeAt } from "./background-writes.ts";
 
 /**
  * The media data (`mdat`) of an MP4 file while it is written, with space for the index in front. All
  * functions throw the file system's own errors.
  */
-export interface MediaData {
+export interface MediaData extends Pick<BackgroundWrites, "drain" | "settle"> {
   /** Bytes so far. */
   readonly size: number;
   /**
@@ -16,7 +17,7 @@ export interface MediaData {
   append(bytes: Uint8Array): number;
   /**
    * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
-   * the file. Returns its size.
+   * the file. Returns its size. After `drain` it needs a `settle`.
    */
   finish(headAt: (start: number) => Uint8Array): number;
   /** Closes and removes the file; does nothing after `finish` or an earlier call. */
@@ -36,7 +37,8 @@ const bufferBytes = 4 << 20;
 /** Creates or overwrites the file at `path`. */
 export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
   const fd = openSync(path, "w+");
-  const buffer = Buffer.allocUnsafeSlow(bufferBytes);
+  const writes = createBackgroundWrites(fd);
+  let buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
   let isOpen = true;
   let isKept = false;
   let start: number | undefined;
@@ -46,12 +48,11 @@ export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions
   /** Writes the buffer to the file; returns where the media data start. */
   function flush(): number {
     start ??= reserveBytes();
-    writeAt(fd, buffer.subarray(0, buffered), start + size - buffered);
+    buffer = writes.write(buffer, buffered, start + size - buffered);
     buffered = 0;
     return start;
   }
 
-  /** The number of a closed file may be another file's by now. */
   function checkOpen(): void {
     if (!isOpen) throw new Error(`${path} is closed`);
   }
@@ -83,7 +84,7 @@ export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions
     writeAt(fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
     writeAt(fd, header, layout.start - header.length);
     isOpen = false;
-    closeSync(fd);
+    writes.close();
     isKept = true;
     return layout.start + size;
   }
@@ -92,7 +93,7 @@ export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions
     const wasOpen = isOpen;
     isOpen = false;
     try {
-      if (wasOpen) closeSync(fd);
+      if (wasOpen) writes.close();
     } finally {
       if (!isKept) rmSync(path, { force: true });
       isKept = true;
@@ -104,6 +105,8 @@ export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions
       return size;
     },
     append,
+    drain: writes.drain,
+    settle: writes.settle,
     finish,
     discard,
   };
@@ -144,12 +147,6 @@ function readAt(fd: number, into: Uint8Array, position: number): void {
     const count = readSync(fd, into, done, into.length - done, position + done);
     if (count === 0) throw new Error("the file became shorter while it was written");
     done += count;
-  }
-}
-
-function writeAt(fd: number, bytes: Uint8Array, position: number): void {
-  for (let done = 0; done < bytes.length;) {
-    done += writeSync(fd, bytes, done, bytes.length - done, position + done);
   }
 }
 

@@ -6,12 +6,21 @@ import type { SampleSink } from "../../samples.ts";
 
 /**
  * Writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of
- * memory plus at most 24 bytes per sample. All functions are synchronous. After an error of any of them
- * the file is removed, and the writer cannot be used any more.
+ * memory, 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed,
+ * and the writer cannot be used any more.
  * @throws ServiceError `too_large` beyond `maxBytes`; `upstream_invalid` for samples that no MP4 can hold;
  * the file system's own errors.
  */
 export interface Mp4Writer extends SampleSink {
+  /** Bytes of the media data so far. */
+  readonly size: number;
+  /**
+   * From its first call on, samples are written to the file in other threads. Resolves once few of them are left;
+   * a `write` that would leave too many waits for the disk itself.
+   */
+  drain(): Promise<void>;
+  /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
+  settle(): Promise<void>;
   /**
    * Completes and closes the file; flushing it to the disk is left to the caller.
    * @throws ServiceError `upstream_invalid` if no sample was written.
@@ -65,6 +74,15 @@ export function openMp4Writer({
     }
   }
 
+  async function guardedAsync(call: () => Promise<void>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      media.discard();
+      throw error;
+    }
+  }
+
   function trackAt(number: number): TrackWriter {
     const track = tracks[number];
     if (track === undefined) throw new RangeError(`there is no track ${number}`);
@@ -72,6 +90,9 @@ export function openMp4Writer({
   }
 
   return {
+    get size() {
+      return media.size;
+    },
     setFormat: (format, track) =>
       guarded(() => {
         if (track === undefined) return tracks.push(createTrackWriter(format, media.append)) - 1;
@@ -79,6 +100,8 @@ export function openMp4Writer({
         return track;
       }),
     write: (track, sample) => guarded(() => trackAt(track).write(sample)),
+    drain: () => guardedAsync(media.drain),
+    settle: () => guardedAsync(media.settle),
     finish: () => guarded(() => finish(tracks, media)),
     discard: media.discard,
   };

@@ -1,0 +1,40 @@
+import type { Format } from "./page-info.ts";
+
+type SizedFormat = Pick<Format, "protocol" | "filesize" | "filesize_approx">;
+
+/**
+ * Returns the format with an estimate of its size if it states none: `tbr` (kbit/s; default its own) × `duration`
+ * (seconds).
+ */
+export function withApproximateSize<F extends Format>(
+  format: F,
+  duration: number | null,
+  tbr: number | null = format.tbr,
+): F {
+  if (sizeOf(format) !== null) return format;
+  const bytes = Math.round((tbr ?? 0) * (duration ?? 0) * 125);
+  const isKnown = Number.isSafeInteger(bytes) && bytes > 0;
+  return { ...format, filesize_approx: isKnown ? bytes : null };
+}
+
+/** `isExact`: it is the size of the one file that is downloaded. */
+export interface DownloadSize {
+  bytes: number;
+  isExact: boolean;
+}
+
+/**
+ * Returns how large the download of `format` is with its separate audio (`createAudioFinder`; `null`: none); `null` if
+ * that is not known. The size of an HLS variant includes the audio (RFC 8216 §4.3.4.2), which then has none of its own.
+ */
+export function downloadSize(format: SizedFormat, audio: SizedFormat | null): DownloadSize | null {
+  const own = sizeOf(format);
+  const other = audio === null || format.protocol === "m3u8" ? 0 : null;
+  const added = audio === null ? 0 : (sizeOf(audio) ?? other);
+  if (own === null || added === null) return null;
+  return { bytes: own + added, isExact: format.filesize !== null && audio === null };
+}
+
+function sizeOf({ filesize, filesize_approx = null }: SizedFormat): number | null {
+  return filesize ?? filesize_approx;
+}

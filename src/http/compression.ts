@@ -1,0 +1,46 @@
+import { gzip, gzipSync } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { gzipTagOf } from "./etag.ts";
+import { problemMediaType } from "./problem.ts";
+
+/** Shorter JSON, bytes, gains nothing. */
+const minBytes = 1024;
+
+/** Longer text, UTF-16 units, is compressed in Node's thread pool; for shorter text the pool costs more than the work. */
+const maxSyncLength = 16 * 1024;
+
+/**
+ * Compresses JSON over 1 KiB with gzip for clients that accept it (RFC 9110 §12.5.3), and shorter JSON for those that
+ * refuse `identity`. The compressed representation has an entity tag of its own (§8.8.3). Files, event streams and
+ * everything else that is not JSON stays as it is. No response has a secret whose length could tell it (BREACH).
+ */
+export function compressJson(app: FastifyInstance): void {
+  // Not @fastify/compress: it leaves the entity tag as it is, sets `Vary` only if it compresses, and compresses by route.
+  app.addHook("onSend", (request, reply, payload, done) => {
+    if (typeof payload !== "string" || !isJson(reply)) return done(null, payload);
+    reply.header("vary", "accept-encoding");
+    const accepted = request.headers["accept-encoding"];
+    if (accepted === undefined || !isGzipBest(request, accepted, payload)) {
+      return done(null, payload);
+    }
+    reply.header("content-encoding", "gzip");
+    const etag = reply.getHeader("etag");
+    if (typeof etag === "string") reply.header("etag", gzipTagOf(etag));
+    if (payload.length <= maxSyncLength) return done(null, gzipSync(payload));
+    return gzip(payload, done);
+  });
+}
+
+function isJson(reply: FastifyReply): boolean {
+  const type = String(reply.getHeader("content-type"));
+  return type.startsWith("application/json") || type.startsWith(problemMediaType);
+}
+
+function isGzipBest(request: FastifyRequest, accepted: string, payload: string): boolean {
+  const isLong = payload.length > minBytes || Buffer.byteLength(payload) > minBytes;
+  // Most clients refuse nothing.
+  if (!isLong && !accepted.includes("q=0")) return false;
+  const accepts = request.accepts();
+  if (isLong) return accepts.encoding(["gzip", "identity"]) === "gzip";
+  return accepts.encoding(["identity"]) === false && accepts.encoding(["gzip"]) === "gzip";
+}

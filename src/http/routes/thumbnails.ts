@@ -1,0 +1,111 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { ServiceError } from "../../errors.ts";
+import type { InfoCache } from "../../info-cache.ts";
+import { PageInfo, pageUrlOf } from "../../page-info.ts";
+import { taskNotFoundError } from "../../stores/rules.ts";
+import type { TaskStore } from "../../stores/store.ts";
+import { type Thumbnails, thumbnailTtlS } from "../../thumbnails.ts";
+import { findMatch } from "../etag.ts";
+import { parsePageUrl } from "../page-url.ts";
+import { problems } from "../problem.ts";
+import { infoErrors, InfoQuerySchema } from "./info.ts";
+import { taskErrors, TaskParams } from "./task.ts";
+
+interface ThumbnailRoutesOptions {
+  store: TaskStore;
+  infoCache: InfoCache;
+  thumbnails: Thumbnails;
+}
+
+/** What is needed of a page's information; a resolver whose `output` has no thumbnails is one without any. */
+const Illustrated = Type.Pick(PageInfo, ["url", "webpage_url", "thumbnails"]);
+
+const illustratedCheck = TypeCompiler.Compile(Illustrated);
+
+const image = { schema: Type.Unsafe<unknown>({ description: "the image's bytes" }) };
+
+const responses = {
+  200: {
+    description: "JPEG, PNG, WebP, AVIF or GIF, at most 2 MiB",
+    headers: { etag: { type: "string", description: "strong validator" } },
+    content: { "image/*": image },
+  },
+  304: Type.Null({ description: "the image still has the `ETag` of `If-None-Match`" }),
+};
+
+/** Images for pages of this service, which load nothing from other hosts: addressed by page or task, never by their own URL. */
+export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> = async (
+  app,
+  { store, infoCache, thumbnails },
+) => {
+  async function send(info: unknown, what: string, request: FastifyRequest, reply: FastifyReply) {
+    if (!illustratedCheck.Check(info)) {
+      throw new ServiceError("not_found", `${what} has no thumbnail`);
+    }
+    const page = new URL(pageUrlOf(info));
+    const { bytes, type, etag } = await thumbnails.get(page, info.thumbnails, request.signal);
+    reply.headers({
+      etag,
+      "cache-control": `private, max-age=${thumbnailTtlS}`,
+      "content-security-policy": "default-src 'none'",
+      "cross-origin-resource-policy": "same-origin",
+    });
+    const isUnmodified = findMatch(request.headers["if-none-match"], etag) !== undefined;
+    return isUnmodified ? reply.code(304).send(null) : reply.type(type).send(bytes);
+  }
+
+  app.get(
+    "/info/thumbnail",
+    {
+      schema: {
+        operationId: "getPageThumbnail",
+        summary: "Get the thumbnail of a video page",
+        description:
+          "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
+        tags: ["info"],
+        querystring: InfoQuerySchema,
+        response: { ...responses, ...problems(...infoErrors, "not_found") },
+      },
+    },
+    async (request, reply) => {
+      const url = parsePageUrl(request.query.url, "query");
+      const { signal } = request;
+      const { info } = await infoCache.get(url, { signal, maxAgeS: Number.POSITIVE_INFINITY });
+      return send(info, `the page at ${url.host}`, request, reply);
+    },
+  );
+
+  app.get(
+    "/tasks/:id/thumbnail",
+    {
+      schema: {
+        operationId: "getTaskThumbnail",
+        summary: "Get the thumbnail of a task",
+        description: "Reads one of the images in the `thumbnails` of its `info`.",
+        tags: ["tasks"],
+        params: TaskParams,
+        response: {
+          ...responses,
+          ...problems(...taskErrors, "address_blocked", ...imageErrors),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const task = await store.get(id);
+      if (task === undefined) throw taskNotFoundError(id);
+      return send(task.info, `task ${id}`, request, reply);
+    },
+  );
+};
+
+/** How fetching an image may fail. */
+const imageErrors = [
+  "upstream_unreachable",
+  "upstream_status",
+  "upstream_invalid",
+  "upstream_timeout",
+] as const;

@@ -1,0 +1,17 @@
+import type { FileHeader } from "./media-summary.ts";
+import { readMatroskaHeader } from "./matroska/file-header.ts";
+import { readMp4Header } from "./mp4/read/file-header.ts";
+
+/**
+ * Reads what the first bytes of a file state of its media; undefined if it is neither MP4 nor WebM nor Matroska. Takes
+ * time linear in the number of bytes, a millisecond for 64 KiB; never throws, whatever they are.
+ */
+export function readFileHeader(start: Uint8Array): FileHeader | undefined {
+  const head = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, 8));
+  if (mp4Boxes.has(head.toString("latin1", 4, 8))) return readMp4Header(start);
+  return head.length >= 4 && head.readUInt32BE(0) === ebml ? readMatroskaHeader(start) : undefined;
+}
+
+/** Boxes that a file begins with; QuickTime's need not have `ftyp`. */
+const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide"]);
+const ebml = 0x1a45dfa3;

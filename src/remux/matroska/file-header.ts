@@ -1,0 +1,117 @@
+import { avcCodec } from "../codec-string.ts";
+import { type FileHeader, roundNumber } from "../media-summary.ts";
+import { type Element, readElements } from "./elements.ts";
+
+/** Elements of Matroska (RFC 9559 §5.1). */
+const ids = {
+  ebml: 0x1a45dfa3,
+  docType: 0x4282,
+  segment: 0x18538067,
+  info: 0x1549a966,
+  timestampScale: 0x2ad7b1,
+  duration: 0x4489,
+  tracks: 0x1654ae6b,
+  trackEntry: 0xae,
+  trackType: 0x83,
+  codecId: 0x86,
+  codecPrivate: 0x63a2,
+  defaultDuration: 0x23e383,
+  video: 0xe0,
+  pixelWidth: 0xb0,
+  pixelHeight: 0xba,
+} as const;
+
+const videoType = 1;
+const audioType = 2;
+const maxFrameRate = 1_000;
+const maxTracks = 100;
+
+/**
+ * Reads what the first bytes of a WebM or Matroska file state of its media, as far as they have it. Takes time linear
+ * in the number of bytes; never throws.
+ */
+export function readMatroskaHeader(start: Uint8Array): FileHeader {
+  const bytes = Buffer.from(start.buffer, start.byteOffset, start.length);
+  const top = childrenOf(bytes, { body: 0, end: bytes.length });
+  const segment = childrenOf(bytes, top.get(ids.segment));
+  const info = childrenOf(bytes, segment.get(ids.info));
+  const tracks = segment.get(ids.tracks);
+  const entries = tracks === undefined ? [] : readElements(bytes, tracks.body, tracks.end);
+  const ofType = (type: number) =>
+    entries
+      .filter(({ id }) => id === ids.trackEntry)
+      .slice(0, maxTracks)
+      .map((entry) => childrenOf(bytes, entry))
+      .find((entry) => readUnsigned(bytes, entry.get(ids.trackType)) === type);
+  const video = ofType(videoType);
+  const audio = ofType(audioType);
+  const missing = (video ?? audio) !== undefined && tracks?.isCut === false ? "none" : null;
+  const picture = childrenOf(bytes, video?.get(ids.video));
+  const nanoseconds = readUnsigned(bytes, video?.get(ids.defaultDuration)) ?? 0;
+  const fps = roundNumber(1e9 / nanoseconds);
+  const scale = readUnsigned(bytes, info.get(ids.timestampScale)) ?? 1_000_000;
+  const docType = readText(bytes, childrenOf(bytes, top.get(ids.ebml)).get(ids.docType));
+  return {
+    container: docType === "webm" ? "webm" : "matroska",
+    duration: roundNumber((readFloat(bytes, info.get(ids.duration)) * scale) / 1e9),
+    width: readUnsigned(bytes, picture.get(ids.pixelWidth)),
+    height: readUnsigned(bytes, picture.get(ids.pixelHeight)),
+    fps: fps !== null && fps <= maxFrameRate ? fps : null,
+    vcodec: video === undefined ? missing : codecOf(bytes, video),
+    acodec: audio === undefined ? missing : codecOf(bytes, audio),
+  };
+}
+
+type Children = ReadonlyMap<number, Element>;
+
+/** Returns the first child of each kind. */
+function childrenOf(bytes: Buffer, parent: Pick<Element, "body" | "end"> | undefined): Children {
+  const found = parent === undefined ? [] : readElements(bytes, parent.body, parent.end);
+  return new Map(found.toReversed().map((element) => [element.id, element]));
+}
+
+function readUnsigned(bytes: Buffer, element: Element | undefined): number | null {
+  if (element === undefined || element.isCut) return null;
+  const length = element.end - element.body;
+  return length < 1 || length > 6 ? null : bytes.readUIntBE(element.body, length) || null;
+}
+
+function readFloat(bytes: Buffer, element: Element | undefined): number {
+  if (element === undefined || element.isCut) return 0;
+  const length = element.end - element.body;
+  if (length === 8) return bytes.readDoubleBE(element.body);
+  return length === 4 ? bytes.readFloatBE(element.body) : 0;
+}
+
+const maxTextLength = 100;
+
+function readText(bytes: Buffer, element: Element | undefined): string {
+  if (element === undefined) return "";
+  const end = Math.min(element.end, element.body + maxTextLength);
+  return bytes.toString("latin1", element.body, end).replace(/\0.*$/s, "");
+}
+
+/** Returns the name of the codec that RFC 6381 lists use; `null` for one that has none. */
+function codecOf(bytes: Buffer, entry: Children): string | null {
+  const name = readText(bytes, entry.get(ids.codecId));
+  const codec = codecs.get(name) ?? null;
+  const setup = entry.get(ids.codecPrivate);
+  if (codec !== "avc1" || setup === undefined) return codec;
+  return avcCodec(codec, bytes.subarray(setup.body, setup.end));
+}
+
+/** By CodecID (RFC 9559 §27.2 and the Matroska codec registry). */
+const codecs: ReadonlyMap<string, string> = new Map([
+  ["V_VP8", "vp8"],
+  ["V_VP9", "vp9"],
+  ["V_AV1", "av01"],
+  ["V_MPEG4/ISO/AVC", "avc1"],
+  ["V_MPEGH/ISO/HEVC", "hvc1"],
+  ["A_OPUS", "opus"],
+  ["A_VORBIS", "vorbis"],
+  ["A_AAC", "mp4a.40.2"],
+  ["A_AC3", "ac-3"],
+  ["A_EAC3", "ec-3"],
+  ["A_MPEG/L3", "mp3"],
+  ["A_FLAC", "flac"],
+]);

@@ -1,0 +1,90 @@
+import { hasVideo } from "../../format-ranking.ts";
+import { withApproximateSize } from "../../format-sizes.ts";
+import type { ManifestFormat } from "../../manifests/manifest.ts";
+import type { Format, PageInfo } from "../../page-info.ts";
+import { extensionOfMediaType } from "../../parsers/media-type.ts";
+import type { FileFacts } from "./file-facts.ts";
+import { bestFormats } from "./formats.ts";
+import type { LinkFetcher } from "./link-fetcher.ts";
+
+type Page = Pick<PageInfo, "formats" | "duration" | "live_status" | "sources">;
+
+/** Files whose size is asked for. */
+const maxFiles = 3;
+
+/**
+ * Adds what can be learned of the sizes of a page's formats with one round trip.
+ *
+ * - Of the first three files without a `filesize`, the first bytes are requested: they tell the size, and what else the
+ *   page leaves open of these formats, as far as they have the file's index.
+ * - If neither the page nor a multivariant HLS playlist states the duration, the first playlist that it lists tells it,
+ *   or that it is live.
+ * - All other sizes are bit rate × duration.
+ *
+ * For a download, which learns sizes anyway, only files are asked for that may turn out to be the best of several formats.
+ *
+ * What the page states stays. A file that cannot be fetched stays listed, too: another request may succeed.
+ */
+export async function addSizes<P extends Page>(
+  page: P,
+  pageUrl: URL,
+  linkFetcher: LinkFetcher,
+  { forDownload }: { forDownload: boolean },
+): Promise<P> {
+  const from = ({ http_headers }: Format) => URL.parse(http_headers?.["Referer"] ?? "") ?? pageUrl;
+  const unmeasured = page.formats.filter(isUnmeasured).slice(0, maxFiles);
+  const files = forDownload && !isChoiceOpen(page.formats) ? [] : unmeasured;
+  const isUntimed = page.duration === null && !forDownload;
+  const variant = isUntimed ? page.formats.find(isUntimedVariant) : undefined;
+  const [playlist, ...facts] = await Promise.all([
+    variant && linkFetcher.fetchPlaylist(new URL(variant.url), from(variant)),
+    ...files.map((file) => linkFetcher.fetchFileFacts(new URL(file.url), from(file))),
+  ]);
+  const factsOf = new Map(files.map((file, index) => [file, facts[index] ?? null]));
+  const fileDuration = facts.find((each) => each?.duration)?.duration ?? null;
+  const duration = page.duration ?? playlist?.duration ?? fileDuration;
+  const live_status = page.live_status ?? playlist?.live_status ?? null;
+  const isLive = live_status === "is_live" || live_status === "is_upcoming";
+  const formats = page.formats.map((listed: ManifestFormat) => {
+    const { averageTbr, ...format } = addFacts(listed, factsOf.get(listed) ?? null);
+    return withApproximateSize(format, isLive ? null : duration, averageTbr);
+  });
+  const added = {
+    ...(duration !== page.duration && { duration: playlist?.duration ? "manifest" : "media" }),
+    ...(live_status !== page.live_status && { live_status: "manifest" }),
+  } as const;
+  const sources = { ...page.sources, ...added };
+  return { ...page, formats: bestFormats(formats), duration, live_status, sources };
+}
+
+function isUnmeasured({ protocol, filesize }: Format): boolean {
+  return protocol === "https" && filesize === null;
+}
+
+/** Whether the best of several formats may be a file of unknown height. */
+function isChoiceOpen(formats: readonly Format[]): boolean {
+  const isUnknown = (format: Format) =>
+    isUnmeasured(format) && hasVideo(format) && format.height === null;
+  return formats.length > 1 && formats.some(isUnknown);
+}
+
+/** Whether a multivariant HLS playlist lists it. */
+function isUntimedVariant({ protocol, url, manifest_url }: Format): boolean {
+  return protocol === "m3u8" && url !== manifest_url;
+}
+
+function addFacts(format: ManifestFormat, facts: FileFacts | null): ManifestFormat {
+  if (facts === null) return format;
+  const mime_type = format.mime_type ?? facts.mime_type;
+  const hasSize = format.width !== null || format.height !== null;
+  return {
+    ...format,
+    filesize: facts.filesize,
+    mime_type,
+    ext: format.ext ?? extensionOfMediaType(mime_type),
+    ...(!hasSize && { width: facts.width, height: facts.height }),
+    fps: format.fps ?? facts.fps,
+    vcodec: format.vcodec ?? facts.vcodec,
+    acodec: format.acodec ?? facts.acodec,
+  };
+}

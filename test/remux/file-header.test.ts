@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { box } from "../../src/remux/mp4/boxes.ts";
+import { readFileHeader } from "../../src/remux/file-header.ts";
+import { readMedium } from "../media/rendition.ts";
+
+const names = [
+  "index-first.mp4",
+  "aac.m4a",
+  "muxed.m4s",
+  "locked.m4s",
+  "h264-aac.mkv",
+  "vp9-opus.webm",
+  "audio.webm",
+];
+
+/** A generator of numbers below 2^32 that is the same each time. */
+function createRandom(): () => number {
+  let state = 1;
+  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0);
+}
+
+describe("the header of a media file", () => {
+  it.each([
+    ["aac.m4a", { duration: 6, vcodec: "none", acodec: "mp4a.40.2", width: null, fps: null }],
+    ["muxed.m4s", { duration: null, vcodec: "avc1.64000c", acodec: "mp4a.40.2", height: 90 }],
+    ["single-video.mp4", { vcodec: "avc1.64000c", acodec: "none", width: 160 }],
+    ["locked.m4s", { vcodec: null, acodec: "none", width: 160 }],
+    ["video.webm", { container: "webm", vcodec: "vp9", acodec: "none", fps: 25 }],
+    ["audio.webm", { container: "webm", vcodec: "none", acodec: "opus", width: null }],
+    ["h264-aac.mkv", { container: "matroska", vcodec: "avc1.64000c", acodec: "mp4a.40.2" }],
+  ])("is read: %s", (name, header) => {
+    expect(readFileHeader(readMedium(name))).toMatchObject(header);
+  });
+
+  it("is read of a file that is shown turned as it is shown", () => {
+    const turned = Buffer.from(readMedium("index-first.mp4"));
+    const tkhd = turned.indexOf("tkhd");
+    const quarter = [0, 0x10000, 0, -0x10000, 0, 0, 0, 0, 0x40000000];
+    for (const [i, value] of quarter.entries()) turned.writeInt32BE(value, tkhd + 44 + i * 4);
+    expect(readFileHeader(turned)).toMatchObject({ width: 90, height: 160 });
+  });
+
+  it.each(names)("of a part of a file states nothing that the file does not: %s", (name) => {
+    const file = readMedium(name).subarray(0, 4_000);
+    const whole: Record<string, unknown> = { ...readFileHeader(readMedium(name)) };
+    for (let length = 0; length <= file.length; length++) {
+      const header = readFileHeader(file.subarray(0, length)) ?? {};
+      for (const [field, value] of Object.entries(header)) {
+        const isCutType = length < 64 && field === "container";
+        const isCutCodec = value === "avc1" && field === "vcodec";
+        if (value === null || isCutType || isCutCodec) continue;
+        expect([field, value]).toEqual([field, whole[field]]);
+      }
+    }
+  });
+
+  it.each(names)("of damaged bytes has valid values or none: %s", (name) => {
+    const random = createRandom();
+    const file = readMedium(name).subarray(0, 4_000);
+    for (let round = 0; round < 3_000; round++) {
+      const damaged = Buffer.from(file);
+      for (let i = random() % 4; i >= 0; i--) {
+        const value = [0, 1, 0x7f, 0x80, 0xff, random() & 0xff][random() % 6]!;
+        damaged[random() % damaged.length] = value;
+      }
+      const { duration, width, height, fps, vcodec, acodec } = readFileHeader(damaged) ?? {};
+      for (const value of [duration ?? 1, width ?? 1, height ?? 1, fps ?? 1]) {
+        expect(Number.isFinite(value) && value > 0).toBe(true);
+      }
+      for (const codec of [vcodec ?? "", acodec ?? ""]) expect(codec).toMatch(/^[\w.-]{0,20}$/);
+    }
+  });
+
+  it("of nested, tiny and endless boxes and elements is unknown", () => {
+    let nested: Uint8Array = Buffer.alloc(0);
+    for (let i = 0; i < 8_000; i++) nested = box("moov", nested);
+    const tiny = box("moov", ...Array.from({ length: 8_000 }, () => box("trak")));
+    const endless = Buffer.from("0000000c6d6f6f76000000007472616b", "hex");
+    const segment = Buffer.from("1a45dfa38018538067ff1654ae6bff", "hex");
+    const elements = Buffer.concat([segment, Buffer.alloc(65_000, Buffer.from("ae80", "hex"))]);
+    for (const bytes of [nested, tiny, endless, elements]) {
+      expect(readFileHeader(bytes)).toMatchObject({ duration: null, vcodec: null, acodec: null });
+    }
+  });
+
+  it("is undefined for other files", () => {
+    expect(readFileHeader(Buffer.from("<!doctype html>"))).toBeUndefined();
+    expect(readFileHeader(Buffer.alloc(0))).toBeUndefined();
+  });
+});
