@@ -88,7 +88,7 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
-  /** Counts all tasks; cheap for a store in this process, and about 0.2 s for a million tasks in a database. */
+  /** Counts all tasks. A store in this process keeps the counts; a database counts the rows anew. */
   count(): Promise<TaskCounts>;
 
   /** Resolves if the store can take a task now, else rejects with `unavailable`. */
