@@ -67,6 +67,7 @@ async function openTab(
     expect(problems).toEqual([]);
   });
   await context.addInitScript({ content: observer });
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   await page.goto(new URL(path, service).href);
   return {
