@@ -9,6 +9,8 @@ const executablePath = [process.env["CHROMIUM"], "/usr/bin/chromium"].find(
 export const isChromiumMissing = executablePath === undefined;
 if (isChromiumMissing) console.log("no Chromium (CHROMIUM): the tests of the page are skipped");
 
+const launchTimeoutMs = 60_000;
+
 /** Opens one Chromium for all tests of the `describe` that this is called in. Returns what opens tabs in it. */
 export function useBrowser(): OpenTab {
   let browser: Browser;
@@ -18,7 +20,7 @@ export function useBrowser(): OpenTab {
       args: ["--disable-dev-shm-usage"],
       chromiumSandbox: process.getuid?.() !== 0,
     });
-  });
+  }, launchTimeoutMs);
   afterAll(() => browser?.close());
   return (service, options) => openTab(browser, service, options);
 }
@@ -39,6 +41,8 @@ export interface Tab {
   page: Page;
   /** Lets Chromium write to the console that these requests have failed. */
   expectFailures(address: RegExp): void;
+  /** Lets rows move from now on, as others above them come and go. */
+  expectShifts(): void;
   /** Pastes the text into the address field, from a real clipboard. */
   paste(text: string): Promise<void>;
 }
@@ -50,7 +54,7 @@ async function openTab(
 ): Promise<Tab> {
   const context = await browser.newContext({ reducedMotion: "reduce", ...options });
   const problems: string[] = [];
-  const failing: RegExp[] = [];
+  const expected: RegExp[] = [];
   const { origin } = new URL(service);
   context.on("request", (request) => {
     if (new URL(request.url()).origin !== origin) problems.push(`request to ${request.url()}`);
@@ -59,8 +63,7 @@ async function openTab(
   context.on("console", (message) => {
     if (!["error", "warning"].includes(message.type())) return;
     const text = `${message.type()}: ${message.text()} ${message.location().url}`;
-    const isFailure = text.startsWith("error: Failed to load resource: ");
-    if (!isFailure || !failing.some((address) => address.test(text))) problems.push(text);
+    if (!expected.some((pattern) => pattern.test(text))) problems.push(text);
   });
   onTestFinished(async () => {
     await context.close();
@@ -72,7 +75,9 @@ async function openTab(
   await page.goto(new URL(path, service).href);
   return {
     page,
-    expectFailures: (address) => void failing.push(address),
+    expectFailures: (address) =>
+      void expected.push(new RegExp(`^error: Failed to load resource: .*(?:${address.source})`)),
+    expectShifts: () => void expected.push(/^error: layout shift: [\d.e-]+ <li>/),
     async paste(text) {
       const field = page.getByRole("textbox", { name: "Address of a page with a video" });
       await field.fill(text);

@@ -1,7 +1,18 @@
 import { describe } from "vitest";
 import { isChromiumMissing, useBrowser } from "./browser.ts";
+import { findingPages } from "./page/finding.ts";
+import { keyboardAlone } from "./page/keyboard.ts";
+import { theListIsLive } from "./page/live-list.ts";
+import { manyTasks } from "./page/many-tasks.ts";
+import { placesOfThePage } from "./page/places.ts";
 import { wholeWay } from "./page/whole-way.ts";
 
 describe.skipIf(isChromiumMissing)("the page in a browser", () => {
-  wholeWay(useBrowser());
+  const openTab = useBrowser();
+  wholeWay(openTab);
+  keyboardAlone(openTab);
+  findingPages(openTab);
+  theListIsLive(openTab);
+  manyTasks(openTab);
+  placesOfThePage(openTab);
 });

@@ -12,7 +12,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** The rules of WCAG 2.2, levels A and AA. */
 const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
-export const schemes = ["light", "dark"] as const;
+const bothSchemes = ["light", "dark"] as const;
 export const widths = [320, 800, 1920];
 
 /** Where screenshots go: the folder SCREENSHOTS, else a new one. */
@@ -24,10 +24,15 @@ export async function openScreenshots(): Promise<string> {
 }
 
 /**
- * Expects of the page as it is, in light and dark and at each width, that it meets WCAG 2.2 AA and does not scroll
+ * Expects of the page as it is, in each of the colour schemes and at each width, that it meets WCAG 2.2 AA and does not scroll
  * sideways. Keeps a screenshot of each as `folder/name-scheme-width.png`.
  */
-export async function inspect(page: Page, folder: string, name: string): Promise<void> {
+export async function inspect(
+  page: Page,
+  folder: string,
+  name: string,
+  schemes: readonly ("light" | "dark")[] = bothSchemes,
+): Promise<void> {
   await page.evaluate(`${axe}; undefined`);
   for (const width of widths) {
     await page.setViewportSize({ width, height: 900 });
