@@ -3,6 +3,7 @@ import { isChromiumMissing, useBrowser } from "./browser.ts";
 import { hostileTextsAreText } from "./page/hostile.ts";
 import { inspect, openScreenshots } from "./page/inspect.ts";
 import { openApp } from "./page/open-app.ts";
+import { readmePictures } from "./page/readme-pictures.ts";
 import { pageStates } from "./page/states.ts";
 
 describe.skipIf(isChromiumMissing)("the page in light and dark, from 320 px to 1920 px", () => {
@@ -25,4 +26,5 @@ describe.skipIf(isChromiumMissing)("the page in light and dark, from 320 px to 1
   );
 
   hostileTextsAreText(openTab, () => folder);
+  readmePictures(openTab, () => folder);
 });

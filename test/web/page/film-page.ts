@@ -3,7 +3,7 @@ import { layFiles, mediaPlaylist, multivariant } from "../../media/hls.ts";
 import { readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../../media/resources.ts";
 import { type Site, startSite } from "../../media/site.ts";
-import { gradient } from "./gradient.ts";
+import { landscape } from "./landscape.ts";
 
 /** A site with a page about a film of six seconds, in 720p and 360p. */
 export interface FilmSite {
@@ -33,7 +33,10 @@ export async function openFilmSite(fields: Record<string, unknown> = {}): Promis
     ],
     ["high.m3u8", hls(mediaPlaylist(high.lines))],
     ["low.m3u8", hls(mediaPlaylist(low.lines))],
-    ["picture.png", resource("image/png", gradient(320, 180, [10, 91, 181], [240, 180, 90]))],
+    [
+      "picture.png",
+      resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119])),
+    ],
   ]);
   const site = await startSite(merge(low.resources, high.resources, listed));
   onTestFinished(() => site.close());

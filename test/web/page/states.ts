@@ -4,7 +4,7 @@ import { resource } from "../../media/resources.ts";
 import { startSite } from "../../media/site.ts";
 import type { Tab } from "../browser.ts";
 import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";
-import { gradient } from "./gradient.ts";
+import { landscape } from "./landscape.ts";
 import type { PageApp } from "./open-app.ts";
 import {
   addDone,
@@ -226,7 +226,7 @@ export async function addAll(app: PageApp): Promise<void> {
 }
 
 async function openPicture(): Promise<string> {
-  const picture = resource("image/png", gradient(320, 180, [10, 91, 181], [240, 180, 90]));
+  const picture = resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119]));
   const site = await startSite(new Map([["picture.png", picture]]));
   onTestFinished(() => site.close());
   return site.url("picture.png");

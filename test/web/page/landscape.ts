@@ -2,18 +2,26 @@ import { crc32, deflateSync } from "node:zlib";
 
 type Colour = readonly [number, number, number];
 
-/** Returns a PNG that fades from one colour at its top left to another at its bottom right. */
-export function gradient(width: number, height: number, from: Colour, to: Colour): Buffer {
+const [width, height] = [320, 180];
+
+/** Returns a PNG of 320 × 180 pixels: a sun over hills, under a sky that fades to the ground. */
+export function landscape(above: Colour, below: Colour, hills: Colour): Buffer {
   const rows = Array.from({ length: height }, (_, y) => {
     const row = Buffer.alloc(1 + 3 * width);
-    for (let x = 0; x < width; x++) {
-      const share = (x / width + y / height) / 2;
-      for (const [i, value] of from.entries()) {
-        row[1 + 3 * x + i] = Math.round(value + share * ((to[i] ?? 0) - value));
-      }
-    }
+    for (let x = 0; x < width; x++) row.set(colourAt(x, y), 1 + 3 * x);
     return row;
   });
+
+  function colourAt(x: number, y: number): number[] {
+    const ridge = 125 + 18 * Math.sin(x / 38 + above[0]) + 9 * Math.sin(x / 17 + below[1]);
+    if (y > ridge) return [...hills];
+    const isSun = Math.hypot(x - 80 - (hills[1] % 160), y - 62) < 22;
+    return above.map((value, i) => {
+      const sky = Math.round(value + (y / ridge) * ((below[i] ?? 0) - value));
+      return isSun ? Math.min(255, sky + 50) : sky;
+    });
+  }
+
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
