@@ -1,12 +1,7 @@
-import { existsSync } from "node:fs";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { isChromiumMissing, launchChromium } from "./chromium.ts";
 
-/** The Chromium of CHROMIUM, else of Debian; undefined: there is none. */
-const executablePath = [process.env["CHROMIUM"], "/usr/bin/chromium"].find(
-  (path) => path !== undefined && existsSync(path),
-);
-export const isChromiumMissing = executablePath === undefined;
 if (isChromiumMissing) console.log("no Chromium (CHROMIUM): the tests of the page are skipped");
 
 const launchTimeoutMs = 60_000;
@@ -15,11 +10,7 @@ const launchTimeoutMs = 60_000;
 export function useBrowser(): OpenTab {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({
-      ...(executablePath !== undefined && { executablePath }),
-      args: ["--disable-dev-shm-usage"],
-      chromiumSandbox: process.getuid?.() !== 0,
-    });
+    browser = await launchChromium();
   }, launchTimeoutMs);
   afterAll(() => browser?.close());
   return (service, options) => openTab(browser, service, options);

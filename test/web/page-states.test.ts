@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { isChromiumMissing, useBrowser } from "./browser.ts";
+import { useBrowser } from "./browser.ts";
+import { isChromiumMissing } from "./chromium.ts";
 import { hostileTextsAreText } from "./page/hostile.ts";
 import { inspect, openScreenshots } from "./page/inspect.ts";
 import { openApp } from "./page/open-app.ts";

@@ -1,5 +1,6 @@
 import { describe } from "vitest";
-import { isChromiumMissing, useBrowser } from "./browser.ts";
+import { useBrowser } from "./browser.ts";
+import { isChromiumMissing } from "./chromium.ts";
 import { findingPages } from "./page/finding.ts";
 import { keyboardAlone } from "./page/keyboard.ts";
 import { theListIsLive } from "./page/live-list.ts";
