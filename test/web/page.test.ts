@@ -6,6 +6,7 @@ import { keyboardAlone } from "./page/keyboard.ts";
 import { theListIsLive } from "./page/live-list.ts";
 import { manyTasks } from "./page/many-tasks.ts";
 import { placesOfThePage } from "./page/places.ts";
+import { signingIn } from "./page/sign-in.ts";
 import { wholeWay } from "./page/whole-way.ts";
 
 describe.skipIf(isChromiumMissing)("the page in a browser", () => {
@@ -16,4 +17,5 @@ describe.skipIf(isChromiumMissing)("the page in a browser", () => {
   theListIsLive(openTab);
   manyTasks(openTab);
   placesOfThePage(openTab);
+  signingIn(openTab);
 });
