@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { h, type ComponentChild, type FunctionComponent } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { TaskBoardProps } from "./task-board.ts";
 import type { Tasks } from "./tasks.ts";
 
@@ -10,7 +10,8 @@ interface TasksProps {
 
 /** The tasks of the service, newest first, as they change. */
 export function TaskList({ tasks }: TasksProps): ComponentChild {
-  useEffect(() => followWhileVisible(tasks), [tasks]);
+  // Not after the first paint: the list is what the page is waited for.
+  useLayoutEffect(() => followWhileVisible(tasks), [tasks]);
   return h(
     "section",
     { class: "stack", "aria-labelledby": "downloads" },
