@@ -7,8 +7,8 @@ export type TaskChange = Partial<
   Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error" | "finish_requested">
 >;
 
-/** Returns a queued task with a new id, not stored yet. */
-export function newTask(url: string, options: TaskOptions, now: Date): Task {
+/** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */
+export function newTask(url: string, options: TaskOptions, now: Date, owner?: string): Task {
   const created_at = now.toISOString();
   return {
     id: randomUUIDv7(),
@@ -24,6 +24,7 @@ export function newTask(url: string, options: TaskOptions, now: Date): Task {
     info: null,
     file: null,
     error: null,
+    ...(owner !== undefined && { owner }),
   };
 }
 

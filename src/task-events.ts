@@ -8,6 +8,8 @@ export interface TaskEvent {
   taskId: string;
   /** The state after the change; undefined if the task was deleted. */
   state: State | undefined;
+  /** As in the task; null: it has none. */
+  owner: string | null;
   /**
    * The task as JSON, without `info` if that is as in the task's previous event; if it was deleted, an object
    * with its `id` alone.
@@ -115,12 +117,15 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
 }
 
 /** The event of a task that was created or changed. */
-export function changeEvent({ id, state }: Pick<Task, "id" | "state">, json: string): TaskEvent {
-  return { type: "task", taskId: id, state, json };
+export function changeEvent(
+  { id, state, owner = null }: Pick<Task, "id" | "state"> & { owner?: string | null },
+  json: string,
+): TaskEvent {
+  return { type: "task", taskId: id, state, owner, json };
 }
 
-export function deletedEvent(id: string): TaskEvent {
-  return { type: "deleted", taskId: id, state: undefined, json: JSON.stringify({ id }) };
+export function deletedEvent(id: string, owner: string | null): TaskEvent {
+  return { type: "deleted", taskId: id, state: undefined, owner, json: JSON.stringify({ id }) };
 }
 
 /** An object, so that one listener can subscribe twice. */

@@ -84,6 +84,11 @@ export const Task = Type.Object(
     info: nullable(PageInfo, "the page information that the run used"),
     file: nullable(TaskFile, "set once it has succeeded"),
     error: nullable(TaskFailure, "why the latest run failed"),
+    owner: Type.Optional(
+      Type.String({
+        description: "name of the key that created it; absent: it was made without one",
+      }),
+    ),
     finish_requested: Type.Optional(
       Type.Boolean({ description: "its recording is to end with what there is" }),
     ),

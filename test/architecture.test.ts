@@ -16,7 +16,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^page-info\.ts$/],
   [/^format-(ranking|sizes)\.ts$/],
   [/^task\.ts$/],
-  [/^task-changes\.ts$/],
+  [/^task-changes\.ts$/, /^access-key\.ts$/],
   [/^net\//, /^parsers\//],
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
   [/^(stores|resolvers|engines)\//],

@@ -107,7 +107,7 @@ describe("the feed of task events", () => {
     const events = createTaskEvents();
     const seen = collect(events);
     const start = events.lastId;
-    const published = [eventOf("a"), deletedEvent("x")];
+    const published = [eventOf("a"), deletedEvent("x", null)];
     for (const event of published) events.publish(event);
     expect(seen).toEqual(published.map((event) => ({ ...event, id: expect.any(String) })));
     expect(events.since(start)).toEqual(seen);

@@ -11,6 +11,8 @@ import type { TaskPage, UpdateOptions } from "./store.ts";
 export interface StoredTask {
   id: string;
   state: State;
+  /** Null: it has none. */
+  owner: string | null;
   /** The task as JSON. */
   document: string;
   /** Null: no claim holds the task. */
@@ -22,7 +24,7 @@ export interface StoredTask {
 export interface ChangedTask {
   task: Task;
   /** What to store of it. */
-  stored: Omit<StoredTask, "id" | "lease">;
+  stored: Omit<StoredTask, "id" | "owner" | "lease">;
   /** What to publish: `info`, by far the longest member, only if the change has set it. */
   event: TaskEvent;
 }

@@ -1,14 +1,17 @@
 import { randomUUID } from "node:crypto";
+import type { AccessKey } from "../access-key.ts";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "./key-store.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
   delayOf,
   duplicateTaskError,
   idempotencyMismatchError,
+  ofOwner,
   storeClosedError,
   taskNotFoundError,
 } from "./rules.ts";
@@ -67,9 +70,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   return {
     events,
 
-    async create(task, idempotency) {
+    keys: createKeys(opened),
+
+    async create(task, given) {
       opened();
-      const { id, state, url } = task;
+      const { id, state, url, owner = null } = task;
+      const idempotency = ofOwner(task, given);
       const nowMs = steadyMs();
       const earlier = idempotency && recall(idempotency, nowMs);
       if (earlier !== undefined) return parse({ document: earlier });
@@ -81,7 +87,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
       const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
-      const entry = { id, state, document, lease: null, stalledCount: 0, ...position };
+      const entry = { id, state, owner, document, lease: null, stalledCount: 0, ...position };
       return put(entry, changeEvent(task, document));
     },
 
@@ -90,11 +96,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       return entry && parse(entry);
     },
 
-    async list({ limit, state, before = Infinity }) {
+    async list({ limit, state, owner, before = Infinity }) {
       const found: Entry[] = [];
       for (const entry of [...opened().values()].toReversed()) {
         if (found.length > limit) break;
-        if (entry.seq < before && (state ?? entry.state) === entry.state) found.push(entry);
+        const isWanted =
+          (state ?? entry.state) === entry.state && (owner ?? entry.owner) === entry.owner;
+        if (isWanted && entry.seq < before) found.push(entry);
       }
       return toPage(found, limit, parse);
     },
@@ -111,7 +119,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const entry = require(id);
       entries.delete(id);
       queued -= Number(entry.state === "queued");
-      events.publish(deletedEvent(id));
+      events.publish(deletedEvent(id, entry.owner));
       return parse(entry);
     },
 
@@ -140,6 +148,26 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       isClosed = true;
       entries.clear();
       keys.clear();
+    },
+  };
+}
+
+/** @param assertOpen Throws if the store is closed. */
+function createKeys(assertOpen: () => unknown): KeyStore {
+  const documents = new Map<string, string>();
+  return {
+    async add(key: AccessKey) {
+      assertOpen();
+      if (documents.has(key.name)) throw duplicateKeyError(key.name);
+      documents.set(key.name, JSON.stringify(key));
+    },
+    async list() {
+      assertOpen();
+      return parseKeys([...documents.values()]);
+    },
+    async remove(name) {
+      assertOpen();
+      if (!documents.delete(name)) throw keyNotFoundError(name);
     },
   };
 }

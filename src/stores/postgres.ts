@@ -11,6 +11,7 @@ import { claimNextAndCommit } from "./postgres/claim.ts";
 import { connectionConfig } from "./postgres/connection.ts";
 import type { Sql } from "./postgres/database.ts";
 import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
+import { createKeyRows } from "./postgres/key-rows.ts";
 import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
@@ -96,6 +97,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
   return {
     events: feed.events,
+
+    keys: createKeyRows(database, read),
 
     async create(task, idempotency) {
       const accepted = structuredClone(task);

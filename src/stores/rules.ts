@@ -1,4 +1,5 @@
 import { ServiceError } from "../errors.ts";
+import type { Task } from "../task.ts";
 import { type Idempotency, maxDelayMs } from "./store.ts";
 
 /** The rules that all stores share, and their errors. */
@@ -33,10 +34,22 @@ export function duplicateTaskError(id: string): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be stored: its id is taken`);
 }
 
+/** Returns a copy whose key no other owner has; neither names of owners nor header values have a line break. */
+export function ofOwner(
+  { owner }: Task,
+  idempotency: Idempotency | undefined,
+): Idempotency | undefined {
+  const { key, fingerprint } = idempotency ?? {};
+  if (key === undefined || fingerprint === undefined) return undefined;
+  return { key: owner === undefined ? key : `${owner}\n${key}`, fingerprint };
+}
+
+/** @param idempotency As `ofOwner` returns it. */
 export function idempotencyMismatchError({ key }: Idempotency): ServiceError {
+  const given = key.slice(key.indexOf("\n") + 1);
   return new ServiceError(
     "idempotency_mismatch",
-    `the idempotency key ${JSON.stringify(key)} was used for another request in the last 24 hours`,
+    `the idempotency key ${JSON.stringify(given)} was used for another request in the last 24 hours`,
   );
 }
 

@@ -5,11 +5,18 @@ import type { BaseLogger } from "pino";
 import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
 import { claimDocument, type ListedTask, parseTask, toPage, updateDocument } from "./documents.ts";
-import { assertQueueNotFull, defaultMaxQueued, delayOf, storeClosedError } from "./rules.ts";
+import {
+  assertQueueNotFull,
+  defaultMaxQueued,
+  delayOf,
+  ofOwner,
+  storeClosedError,
+} from "./rules.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./sqlite/database.ts";
 import { createFileCheck } from "./sqlite/file-check.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
+import { createKeyTable } from "./sqlite/key-table.ts";
 import { createSpaceProbe } from "./sqlite/space-probe.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { type ClaimState, createTaskTable } from "./sqlite/task-table.ts";
@@ -49,7 +56,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   for (const row of suspects) damage.parse(row);
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
-  const keys = createIdempotencyTable(statements);
+  const uses = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
   const check = createFileCheck(db, path, logger);
   const space = createSpaceProbe(path);
@@ -112,17 +119,19 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   return {
     events,
 
+    keys: createKeyTable({ sql: statements, read, write }),
+
     async create({ ...task }, idempotency) {
-      const { id, state, url } = task;
+      const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
-      const key = idempotency && { ...idempotency };
+      const key = ofOwner(task, idempotency);
       const response = await write(() => {
         const nowMs = steadyMs();
-        const earlier = key && keys.recall(key, nowMs);
+        const earlier = key && uses.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
-        tasks.insert(id, { state, host: hostOf(url), document });
-        if (key !== undefined) keys.keep(key, document, nowMs);
+        tasks.insert({ id, state, owner, host: hostOf(url), document });
+        if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
       return parseTask({ id, document: response });
@@ -134,8 +143,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         return document === undefined ? undefined : parseTask({ id, document });
       }),
 
-    list: ({ limit, state, before }) =>
-      read(() => toPage(tasks.page(limit + 1, state, before), limit, damage.parse)),
+    list: ({ limit, ...query }) =>
+      read(() => toPage(tasks.page({ ...query, limit: limit + 1 }), limit, damage.parse)),
 
     async update(id, change, updateOptions = {}) {
       const changes = structuredClone(change);
@@ -158,7 +167,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const row = tasks.require(id);
         tasks.remove(row);
         const result = damage.parse(row);
-        return { result, event: deletedEvent(id) };
+        return { result, event: deletedEvent(id, row.owner) };
       }),
 
     async claim({ leaseMs, exceptHosts = [] }) {

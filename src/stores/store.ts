@@ -2,6 +2,7 @@ import type { TaskEventPublisher, TaskEvents } from "../task-events.ts";
 import type { State, Task } from "../task.ts";
 import type { TaskChange } from "../task-changes.ts";
 import type { ClockOptions } from "./clock.ts";
+import type { KeyStore } from "./key-store.ts";
 
 /**
  * Contract of a task store. It can be implemented from this text alone; the suite in
@@ -20,6 +21,8 @@ import type { ClockOptions } from "./clock.ts";
  * - **Damage.** A stored record that is no task, because somebody or a failing disk changed it, is left out of
  *   pages and claims, and logged once with its id and `seq`. `get` and `update` of it reject with a
  *   `DamagedTaskError`; `delete` removes it.
+ * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A
+ *   page of an owner's tasks costs the same however many tasks others have.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
  *   nothing.
@@ -36,8 +39,11 @@ export interface TaskStore {
    */
   readonly events: TaskEvents;
 
+  /** The keys with which clients may use the service. */
+  readonly keys: KeyStore;
+
   /**
-   * Stores a new task. With `idempotency`: if a `create` in the last 24 hours used the key, nothing is
+   * Stores a new task. With `idempotency`: if a `create` for the same owner in the last 24 hours used the key, nothing is
    * stored and the promise resolves to the task as that call returned it, even if it has changed or was
    * deleted since; of concurrent calls with one key exactly one stores.
    *
@@ -115,6 +121,8 @@ export interface ListQuery {
   limit: number;
   /** Only tasks in this state now. */
   state?: State | undefined;
+  /** Only tasks of this owner. */
+  owner?: string | undefined;
   /** A `next` of an earlier page; absent: from the newest. */
   before?: number | undefined;
 }

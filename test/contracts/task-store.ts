@@ -6,6 +6,8 @@ import { describeCopies } from "./task-store/copies.ts";
 import { describeDamage } from "./task-store/damage.ts";
 import { describeEvents } from "./task-store/events.ts";
 import { describeStalled } from "./task-store/stalled.ts";
+import { describeKeys } from "./task-store/keys.ts";
+import { describeOwners } from "./task-store/owners.ts";
 import { describeIdempotency } from "./task-store/idempotency.ts";
 import { describeLeases } from "./task-store/leases.ts";
 import { describeTransitions } from "./task-store/transitions.ts";
@@ -28,6 +30,8 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeQueueLimit(open);
     describeIdempotency(open);
     describeEvents(open);
+    describeOwners(open);
+    describeKeys(open);
     describeDamage(open);
     describeClosing(open);
   });

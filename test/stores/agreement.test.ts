@@ -11,6 +11,7 @@ import { makeFolder } from "./folder.ts";
 
 const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);
+const owner = fc.constantFrom("anna", "bert", undefined);
 const state = fc.constantFrom(...states);
 const nth = fc.nat({ max: 6 });
 /** Low, so that it is reached. */
@@ -18,7 +19,7 @@ const maxQueued = 5;
 const shortMs = fc.integer({ min: 1, max: 50 });
 
 const call = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant("create" as const), host }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("create" as const), host, owner }) },
   {
     weight: 5,
     arbitrary: fc.record({
@@ -50,6 +51,7 @@ const call = fc.oneof(
       do: fc.constant("list" as const),
       limit: fc.integer({ min: 1, max: 4 }),
       state: fc.option(state, { nil: undefined }),
+      owner,
       before: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
     }),
   },
@@ -106,7 +108,7 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
   const lease = leases.get(id) ?? "none";
   switch (made.do) {
     case "create": {
-      const task: Task = newTask(`https://${made.host}/`, {}, clock.now());
+      const task: Task = newTask(`https://${made.host}/`, {}, clock.now(), made.owner);
       ids.push(task.id);
       return store.create(task);
     }
@@ -130,8 +132,8 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
     case "heartbeat":
       return store.heartbeat(id, lease, made.leaseMs);
     case "list": {
-      const { limit, state: only, before } = made;
-      return store.list({ limit, ...(only && { state: only }), ...(before && { before }) });
+      const { limit, state: only, owner: whose, before } = made;
+      return store.list({ limit, state: only, owner: whose, ...(before && { before }) });
     }
     case "wait":
       break;

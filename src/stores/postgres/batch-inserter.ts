@@ -1,6 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { hostOf, type Task } from "../../task.ts";
-import { assertQueueNotFull, duplicateTaskError, idempotencyMismatchError } from "../rules.ts";
+import {
+  assertQueueNotFull,
+  duplicateTaskError,
+  idempotencyMismatchError,
+  ofOwner,
+} from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 import type { Database } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
@@ -146,13 +151,14 @@ function isSettledBy(existing: ExistingRows, { insert, resolve, reject }: Pendin
 }
 
 function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
-  const { id, state, url } = task;
+  const { id, state, url, owner = null } = task;
   return {
     id,
     state,
+    owner,
     host: hostOf(url),
     document: JSON.stringify(task),
     job: state === "queued" ? randomUUID() : null,
-    idempotency: idempotency && { ...idempotency },
+    idempotency: ofOwner(task, idempotency),
   };
 }

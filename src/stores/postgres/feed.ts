@@ -42,12 +42,10 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   });
   let newest = counters.newest;
 
-  function publish({ number, type, task_id: taskId, json }: EventRow): void {
+  function publish({ number, type, task_id: taskId, owner, json }: EventRow): void {
     newest = Number(number);
-    events.publish(
-      { type, taskId, state: type === "task" ? stateOf(json) : undefined, json },
-      newest,
-    );
+    const state = type === "task" ? stateOf(json) : undefined;
+    events.publish({ type, taskId, state, owner, json }, newest);
   }
 
   past.forEach(publish);
@@ -76,6 +74,7 @@ interface EventRow {
   number: string;
   type: TaskEvent["type"];
   task_id: string;
+  owner: string | null;
   json: string;
 }
 
@@ -102,7 +101,7 @@ async function readCounters(client: Queryable): Promise<{ feedId: string; newest
 /** Reads no more than a feed keeps: text has at least as many octets as UTF-16 units. */
 async function readPast(client: Queryable): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, json FROM (
+    `SELECT number, type, task_id, owner, json FROM (
        SELECT *, sum(octet_length(json)) OVER (ORDER BY number DESC) AS length
        FROM unreel.task_events ORDER BY number DESC LIMIT $1
      ) AS newest WHERE length <= $2 ORDER BY number`,
@@ -113,7 +112,7 @@ async function readPast(client: Queryable): Promise<EventRow[]> {
 
 async function readAfter(client: Queryable, number: number): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, json FROM unreel.task_events
+    `SELECT number, type, task_id, owner, json FROM unreel.task_events
      WHERE number > $1 ORDER BY number LIMIT ${pageSize}`,
     [number],
   );

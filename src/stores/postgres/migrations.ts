@@ -46,6 +46,15 @@ const migrations: readonly string[] = [
   );
   INSERT INTO unreel.counters VALUES (left(gen_random_uuid()::text, 8), 0, 0, 0);
   `,
+  // Partial: without keys, no task has an owner and the indexes cost nothing.
+  `
+  ALTER TABLE unreel.tasks ADD COLUMN owner text COLLATE "C";
+  CREATE INDEX tasks_by_owner ON unreel.tasks (owner, seq DESC) WHERE owner IS NOT NULL;
+  CREATE INDEX tasks_by_owner_and_state ON unreel.tasks (owner, state, seq DESC)
+    WHERE owner IS NOT NULL;
+  ALTER TABLE unreel.task_events ADD COLUMN owner text;
+  CREATE TABLE unreel.keys (name text COLLATE "C" PRIMARY KEY, document text NOT NULL);
+  `,
 ];
 
 /**

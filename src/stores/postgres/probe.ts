@@ -15,6 +15,7 @@ export async function probe(database: Database, jobs: JobQueue): Promise<void> {
   const task = {
     id: randomUUID(),
     state: "queued",
+    owner: null,
     host: "",
     document,
     job: randomUUID(),

@@ -6,6 +6,7 @@ import type { Sql } from "./database.ts";
 export interface TaskInsert {
   id: string;
   state: Task["state"];
+  owner: string | null;
   host: string;
   document: string;
   /** Id of its job; null if the task is not queued. */
@@ -88,6 +89,7 @@ export async function insertTasks(
     withKeys.map(({ document }) => document),
     now,
     keysEndAt,
+    inserts.map(({ owner }) => owner),
   ]);
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
   return {
@@ -102,14 +104,14 @@ type InsertedRow = Record<"seq" | "events" | "queued" | "tasks" | "keys", string
 
 const statement = `
   WITH inserts AS (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[])
-      WITH ORDINALITY AS task (id, state, host, document, job, ordinal)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $13::text[])
+      WITH ORDINALITY AS task (id, state, host, document, job, owner, ordinal)
   ), counted AS (
     UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7
     RETURNING seq - $6 AS seq, events - $6 AS events, queued
   ), inserted AS (
-    INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job)
-    SELECT seq + ordinal, id, state, host, document, 0, job FROM counted, inserts
+    INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job, owner)
+    SELECT seq + ordinal, id, state, host, document, 0, job, owner FROM counted, inserts
     ON CONFLICT (id) DO NOTHING RETURNING 1
   ), kept AS (
     INSERT INTO unreel.idempotency_keys AS existing (key, fingerprint, answer, ends_at)
@@ -119,8 +121,8 @@ const statement = `
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
     WHERE existing.ends_at <= $11 RETURNING 1
   ), published AS (
-    INSERT INTO unreel.task_events (number, type, task_id, json)
-    SELECT events + ordinal, 'task', id, document FROM counted, inserts
+    INSERT INTO unreel.task_events (number, type, task_id, json, owner)
+    SELECT events + ordinal, 'task', id, document, owner FROM counted, inserts
   )
   SELECT seq, events, queued, (SELECT count(*) FROM inserted) AS tasks,
     (SELECT count(*) FROM kept) AS keys, pg_notify('unreel_events', (events + $6)::text)

@@ -5,7 +5,7 @@ import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
 
 /** The columns that an update writes. */
-export interface RowUpdate extends Omit<StoredTask, "id"> {
+export interface RowUpdate extends Omit<StoredTask, "id" | "owner"> {
   /** Id of the task's job; a task that is queued or claimed has one. */
   job: string | null;
 }
@@ -34,13 +34,14 @@ export async function holds(sql: Sql, id: string, lease: string): Promise<boolea
 /** Returns at most `limit` rows, newest first. */
 export async function readPage(
   sql: Sql,
-  { limit, state, before }: ListQuery,
+  { limit, state, owner, before }: ListQuery,
 ): Promise<ListedTask[]> {
-  const conditions = [`seq < $2`, ...(state === undefined ? [] : ["state = $3"])];
+  const filters = Object.entries({ state, owner }).filter(([, value]) => value !== undefined);
+  const conditions = filters.map(([column], index) => ` AND ${column} = $${index + 3}`).join("");
   const rows = await sql.query<StoredRow>(
-    `SELECT seq, id, document FROM unreel.tasks WHERE ${conditions.join(" AND ")}
+    `SELECT seq, id, document FROM unreel.tasks WHERE seq < $2${conditions}
      ORDER BY seq DESC LIMIT $1`,
-    [limit, before ?? Number.MAX_SAFE_INTEGER, ...(state === undefined ? [] : [state])],
+    [limit, before ?? Number.MAX_SAFE_INTEGER, ...filters.map(([, value]) => value)],
   );
   return rows.map(toRow);
 }
@@ -67,7 +68,7 @@ export async function lockRowNoWait(
   wait = "NOWAIT",
 ): Promise<TaskRow | undefined> {
   const [row] = await sql.query<StoredRow>(
-    `SELECT seq, id, state, host, document, lease, deaths AS "stalledCount", job
+    `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job
      FROM unreel.tasks WHERE id = $1 FOR UPDATE ${wait}`,
     [asText(id)],
   );
@@ -93,23 +94,23 @@ export async function saveRowAndCommit(
   const { state, document, lease, stalledCount, job } = update;
   const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
-    SET state = $6, document = $7, lease = $8, deaths = $9, job = $10 WHERE seq = $5`;
+     SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
   return writeWithEventAndCommit(sql, { write, values, queued, event });
 }
 
 /** Removes a locked row, otherwise as `saveRowAndCommit`. */
 export async function removeRowAndCommit(
   sql: Transaction,
-  { seq, id, state }: TaskRow,
+  { seq, id, state, owner }: TaskRow,
 ): Promise<number> {
   const queued = -Number(state === "queued");
-  const write = "DELETE FROM unreel.tasks WHERE seq = $5";
-  const event = deletedEvent(id);
+  const write = "DELETE FROM unreel.tasks WHERE seq = $6";
+  const event = deletedEvent(id, owner);
   return writeWithEventAndCommit(sql, { write, values: [seq], queued, event });
 }
 
 interface Write {
-  /** A statement whose parameters start at $5. */
+  /** A statement whose parameters start at $6. */
   write: string;
   values: unknown[];
   /** Change of the number of queued tasks. */
@@ -121,18 +122,18 @@ async function writeWithEventAndCommit(
   sql: Transaction,
   { write, values, queued, event }: Write,
 ): Promise<number> {
-  const { type, taskId, json } = event;
+  const { type, taskId, json, owner } = event;
   const [row] = await sql.queryAndCommit<{ number: string }>(
     `WITH written AS (${write}),
      counted AS (
        UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
      ),
      published AS (
-       INSERT INTO unreel.task_events (number, type, task_id, json)
-       SELECT number, $2, $3, $4 FROM counted
+       INSERT INTO unreel.task_events (number, type, task_id, json, owner)
+       SELECT number, $2, $3, $4, $5 FROM counted
      )
      SELECT number, pg_notify('unreel_events', number::text) FROM counted`,
-    [queued, type, taskId, json, ...values],
+    [queued, type, taskId, json, owner, ...values],
   );
   return Number(row?.number);
 }

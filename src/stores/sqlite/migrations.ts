@@ -43,6 +43,15 @@ export const migrations: readonly string[] = [
   `,
   // deaths: workers in a row that died with the task.
   "ALTER TABLE tasks ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
+  // Partial: without keys, no task has an owner and the indexes cost nothing.
+  `
+  ALTER TABLE tasks ADD COLUMN owner TEXT;
+  CREATE INDEX tasks_by_owner ON tasks (owner, seq) WHERE owner IS NOT NULL;
+  CREATE INDEX tasks_by_owner_and_state ON tasks (owner, state, seq) WHERE owner IS NOT NULL;
+
+  -- document: the key as JSON.
+  CREATE TABLE keys (name TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /**

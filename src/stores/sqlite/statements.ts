@@ -3,11 +3,11 @@ import { migrations } from "./migrations.ts";
 
 /** The columns of a `TaskRow`. */
 const taskRow =
-  "seq, id, state, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
+  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
 
-/** Every statement that runs on an open store. Each one finds its rows through an index. */
+/** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
-  insertTask: `INSERT INTO tasks (id, state, host, claimable, document) VALUES (?, ?, ?, ?, ?)
+  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
@@ -20,6 +20,10 @@ export const statements = {
 
   page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
   pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?
+    ORDER BY seq DESC LIMIT ?`,
+  pageOfOwner: `SELECT seq, id, document FROM tasks WHERE owner = ? AND seq < ?
+    ORDER BY seq DESC LIMIT ?`,
+  pageOfOwnerAndState: `SELECT seq, id, document FROM tasks WHERE owner = ? AND state = ? AND seq < ?
     ORDER BY seq DESC LIMIT ?`,
 
   promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?
@@ -38,6 +42,10 @@ export const statements = {
   // A few at a time: deleting the keys of a whole day would block everything else.
   forgetKeys: `DELETE FROM idempotency_keys WHERE rowid IN
     (SELECT rowid FROM idempotency_keys WHERE ends_at <= ? ORDER BY ends_at LIMIT 16)`,
+
+  addKey: "INSERT INTO keys (name, document) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
+  allKeys: "SELECT document FROM keys",
+  removeKey: "DELETE FROM keys WHERE name = ?",
 
   /** Writes the present value, which fails if nothing can be written. */
   probe: `PRAGMA user_version = ${migrations.length}`,

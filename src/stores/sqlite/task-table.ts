@@ -1,6 +1,6 @@
-import type { State } from "../../task.ts";
 import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
+import type { ListQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
 /** What decides whether a claim may take a task. */
@@ -15,6 +15,8 @@ export interface TaskRow extends StoredTask, ClaimState {
   seq: number;
   host: string;
 }
+
+type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document">;
 
 /**
  * The tables `tasks` and `queue_heads`, kept consistent with each other. Call the writing methods inside
@@ -59,18 +61,26 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** Newest first; with `before` only those of a lower `seq`. */
-    page(limit: number, state: State | undefined, before = Number.MAX_SAFE_INTEGER): ListedTask[] {
-      const rows =
-        state === undefined
-          ? sql.page.all(before, limit)
-          : sql.pageOfState.all(state, before, limit);
-      return rows as unknown as ListedTask[];
+    page({ limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery): ListedTask[] {
+      const statement =
+        owner === undefined
+          ? sql[state === undefined ? "page" : "pageOfState"]
+          : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
+      const values = [owner, state].filter((value) => value !== undefined);
+      return statement.all(...values, before, limit) as unknown as ListedTask[];
     },
 
     /** @throws ServiceError `conflict` if the id is taken. */
-    insert(id: string, { state, host, document }: Pick<TaskRow, "state" | "host" | "document">) {
+    insert({ id, state, owner, host, document }: NewRow) {
       const claimable = Number(state === "queued");
-      const { changes, lastInsertRowid } = sql.insertTask.run(id, state, host, claimable, document);
+      const { changes, lastInsertRowid } = sql.insertTask.run(
+        id,
+        state,
+        owner,
+        host,
+        claimable,
+        document,
+      );
       if (changes === 0) throw duplicateTaskError(id);
       if (claimable === 0) return;
       sql.offerHead.run(host, lastInsertRowid);
@@ -86,7 +96,7 @@ export function createTaskTable(sql: Statements) {
         dueAtMs,
         lease,
         stalledCount,
-      }: Omit<StoredTask, "id"> & ClaimState,
+      }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
       sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
       queued += Number(state === "queued") - Number(row.state === "queued");

@@ -22,7 +22,7 @@ export interface StoreHarness {
   store: TaskStore;
   clock: Clock;
   /** Stores a new task for a page. */
-  add: (url?: string, options?: TaskOptions) => Promise<Task>;
+  add: (url?: string, options?: TaskOptions, owner?: string) => Promise<Task>;
   /** Claims with a lease of a minute; fails the test if there is nothing to claim. */
   claim: () => Promise<Claim>;
   /** Lets leases of a minute expire, and lets the store notice. */
@@ -48,8 +48,8 @@ export async function openStoreHarness(open: OpenStore, maxQueued = 10_000): Pro
   return {
     store,
     clock,
-    add: (url = "https://video.example.com/watch", options = {}) =>
-      store.create(newTask(url, options, clock.now())),
+    add: (url = "https://video.example.com/watch", options = {}, owner) =>
+      store.create(newTask(url, options, clock.now(), owner)),
     async claim() {
       const claim = await store.claim({ leaseMs: minuteMs });
       if (claim === undefined) throw new Error("there is nothing to claim");

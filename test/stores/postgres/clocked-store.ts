@@ -41,6 +41,7 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
 
   return {
     events: store.events,
+    keys: store.keys,
     create: (task, idempotency) => onTime(store.create, task, idempotency),
     get: (id) => onTime(store.get, id),
     list: (query) => onTime(store.list, query),

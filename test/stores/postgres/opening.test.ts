@@ -146,6 +146,26 @@ test("a database opened again has its tasks", async () => {
   expect(await store.get(task.id)).toEqual(task);
 });
 
+test("tables of version 1 are migrated; their tasks belong to nobody", async () => {
+  const url = await openDatabase();
+  const before = await openPostgresStore({ url });
+  const task = await before.create(newTask("https://a.test/", {}, new Date()));
+  await before.close();
+  await query(
+    url,
+    `ALTER TABLE unreel.tasks DROP COLUMN owner;
+     ALTER TABLE unreel.task_events DROP COLUMN owner;
+     DROP TABLE unreel.keys;
+     DELETE FROM unreel.migrations WHERE version > 1`,
+  );
+  const store = await openPostgresStore({ url });
+  onTestFinished(() => store.close());
+  const hers = await store.create(newTask("https://a.test/", {}, new Date(), "anna"));
+  expect((await store.list({ limit: 9 })).tasks).toEqual([hers, task]);
+  expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
+  expect(await store.keys.list()).toEqual([]);
+});
+
 /** Returns the error's message, which has one line. */
 async function failureOf(url: string): Promise<string> {
   const opening = openPostgresStore({ url });

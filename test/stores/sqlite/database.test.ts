@@ -139,6 +139,24 @@ describe("migrations", () => {
     expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });
   });
 
+  test("open a file of schema version 2, whose tasks belong to nobody", async () => {
+    const path = join(makeFolder(), "tasks.db");
+    const task = newTask("https://video.example.com/", {}, new Date());
+    makeDatabase(
+      path,
+      `${migrations.slice(0, 2).join(";")}; PRAGMA user_version = 2;
+      INSERT INTO tasks (id, state, host, claimable, document)
+      VALUES ('${task.id}', 'queued', 'video.example.com', 1, '${JSON.stringify(task)}')`,
+    );
+    const store = openSqliteStore({ path });
+    onTestFinished(() => store.close());
+    const hers = await store.create(newTask("https://video.example.com/", {}, new Date(), "anna"));
+    expect((await store.list({ limit: 9 })).tasks).toEqual([hers, task]);
+    expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
+    expect(await store.keys.list()).toEqual([]);
+    expect(await store.delete(task.id)).toEqual(task);
+  });
+
   test("keep the tasks of the earlier version", () => {
     const db = open(join(makeFolder(), "tasks.db"));
     const insert = db.prepare(

@@ -1,0 +1,77 @@
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { type Static, Type } from "@sinclair/typebox";
+import { time } from "./schema.ts";
+
+/** What a key may use at most; a limit that is left out does not apply. */
+export const KeyLimits = Type.Object({
+  rate: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "requests per minute" }),
+  ),
+  max_running: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" }),
+  ),
+  max_queued: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" }),
+  ),
+  max_bytes: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "bytes of stored files",
+    }),
+  ),
+});
+export type KeyLimits = Static<typeof KeyLimits>;
+
+/** Names are part of URLs and log lines, and stand in the tasks of their owners. */
+export const keyNamePattern = "^[a-z0-9][a-z0-9._-]{0,63}$";
+
+const hash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+
+/** An access key as it is stored: neither its secret nor that of its sessions can be found from it. */
+export const AccessKey = Type.Object({
+  name: Type.String({ pattern: keyNamePattern, description: "unique; owner of its tasks" }),
+  admin: Type.Boolean({ description: "sees the tasks of all owners" }),
+  limits: KeyLimits,
+  created_at: time("when it was added"),
+  hash: hash("SHA-256 of the secret"),
+  session_hash: hash("SHA-256 of the secret of its sessions"),
+});
+export type AccessKey = Static<typeof AccessKey>;
+
+/** Tells a secret apart from others in what people and scanners read. */
+const prefix = "unreel_";
+
+/** Returns a new secret of 256 random bits, as a token that headers may have. */
+export function newSecret(): string {
+  return prefix + randomBytes(32).toString("base64url");
+}
+
+/** Returns the key to store for `secret`. */
+export function accessKeyOf(
+  secret: string,
+  { name, admin, limits }: Pick<AccessKey, "name" | "admin" | "limits">,
+  now: Date,
+): AccessKey {
+  return {
+    name,
+    admin,
+    limits,
+    created_at: now.toISOString(),
+    hash: hashOf(secret),
+    session_hash: hashOf(sessionSecretOf(secret)),
+  };
+}
+
+/** Returns the SHA-256 of a secret, hexadecimal. A slow hash would add nothing: secrets are random. */
+export function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+/**
+ * Returns the secret of the sessions of the key with this secret. It is derived, so that sessions outlive
+ * restarts and end with their key, while nothing that is stored makes one.
+ */
+export function sessionSecretOf(secret: string): string {
+  return createHmac("sha256", secret).update("session").digest("base64url");
+}

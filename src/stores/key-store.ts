@@ -1,0 +1,52 @@
+import { Value } from "@sinclair/typebox/value";
+import { AccessKey } from "../access-key.ts";
+import { ServiceError } from "../errors.ts";
+
+/**
+ * The access keys of a store, some thousands at most. As with tasks, a change is durable when its promise
+ * resolves, keys go by value, and a store that is unreachable or closed rejects with `unavailable`.
+ */
+export interface KeyStore {
+  /** @throws ServiceError `conflict` if there is a key of this name. */
+  add(key: AccessKey): Promise<void>;
+  /**
+   * Returns all keys, by name.
+   *
+   * @throws ServiceError `internal` if a stored one is damaged: without it, nobody could tell whether the
+   * service is open to all.
+   */
+  list(): Promise<AccessKey[]>;
+  /** @throws ServiceError `not_found` if there is no key of this name. */
+  remove(name: string): Promise<void>;
+}
+
+/** @throws ServiceError `internal` if one of the documents is no key. */
+export function parseKeys(documents: readonly string[]): AccessKey[] {
+  const keys = documents.map(parseKey);
+  return keys.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function parseKey(document: string): AccessKey {
+  const value = parseJson(document);
+  if (Value.Check(AccessKey, value)) return value;
+  // Without the document, which has hashes.
+  throw new ServiceError("internal", "the record of an access key is damaged", {
+    retryable: false,
+  });
+}
+
+function parseJson(document: string): unknown {
+  try {
+    return JSON.parse(document);
+  } catch {
+    return undefined;
+  }
+}
+
+export function duplicateKeyError(name: string): ServiceError {
+  return new ServiceError("conflict", `there is a key ${name} already`);
+}
+
+export function keyNotFoundError(name: string): ServiceError {
+  return new ServiceError("not_found", `there is no key ${name.slice(0, 100)}`);
+}
