@@ -43,9 +43,10 @@ interface Pending {
   durationS: number;
   byteRange: string | null;
   isGap: boolean;
+  dateMs: number | null;
 }
 
-const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false };
+const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false, dateMs: null };
 
 function createPlaylistReader(url: URL) {
   const { segments, add } = createSegmentCollector(url);
@@ -60,6 +61,8 @@ function createPlaylistReader(url: URL) {
   let longestS = 0;
   let targetS: number | null = null;
   let hasEnded = false;
+  /** When the last segment ended, and its timeline; `null`: not known. */
+  let dated: { endMs: number; timeline: number } | null = null;
 
   /** Throws for an undefined variable: the URL would be a wrong one. */
   function substitute(text: string): string {
@@ -76,9 +79,13 @@ function createPlaylistReader(url: URL) {
     const { href } = resolveSegmentUrl(substitute(uri), url, url);
     const { durationS, byteRange, isGap } = pending;
     const range = readRange(byteRange, href);
+    const dateMs = pending.dateMs ?? (dated?.timeline === timeline ? dated.endMs : null);
+    const isDated = dateMs !== null && durationS > 0;
+    dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
     if (!isGap) {
       const key = keys.current(sequence);
-      add({ url: href, range, init, key, durationS, sequence, timeline, offsetS: null });
+      const place = { sequence, timeline, offsetS: null, ...(isDated && { dateMs }) };
+      add({ url: href, range, init, key, durationS, ...place });
     }
     pending = { ...nonePending };
     hasBegun = true;
@@ -92,6 +99,7 @@ function createPlaylistReader(url: URL) {
     },
     "#EXT-X-BYTERANGE": (value) => (pending.byteRange = value),
     "#EXT-X-GAP": () => (pending.isGap = true),
+    "#EXT-X-PROGRAM-DATE-TIME": (value) => (pending.dateMs = parseDate(value)),
     "#EXT-X-MAP": (value) => (init = parseMap(substitute(value), url, keys.current(null))),
     "#EXT-X-KEY": (value) => keys.set(substitute(value)),
     "#EXT-X-FAXS-CM": () => keys.setLicensed(),
@@ -146,6 +154,12 @@ const maxDurationS = 1_000_000;
 function parseSeconds(value: string): number {
   const seconds = Number.parseFloat(value);
   return seconds > 0 && seconds <= maxDurationS ? seconds : 0;
+}
+
+/** Returns milliseconds since 1970; `null` for an invalid date. */
+function parseDate(value: string): number | null {
+  const ms = Date.parse(value.trim());
+  return Number.isNaN(ms) ? null : ms;
 }
 
 /** Parses a decimal integer (RFC 8216 §4.2), small enough to be incremented exactly. */

@@ -30,6 +30,8 @@ export interface Segment {
    * presentationTimeOffset). `null`: a timeline begins at the end of the one before.
    */
   offsetS: number | null;
+  /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME), milliseconds since 1970; absent: not stated. */
+  dateMs?: number;
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;
   /**

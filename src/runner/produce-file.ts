@@ -12,6 +12,7 @@ import { findAgain } from "./find-again.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
+import { checkStatedDuration } from "./stated-duration.ts";
 import { publicInfo, type ResolvedPage, resolvePage } from "./resolve-page.ts";
 
 /** What `produceFile` works with. */
@@ -81,7 +82,7 @@ export async function produceFile(
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
-  const warnings = [...download.warnings];
+  const warnings = checkStatedDuration(target.page, download);
   const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };

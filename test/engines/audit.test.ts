@@ -8,6 +8,7 @@ interface Times {
   dts: number;
   pts?: number;
   duration?: number;
+  isHidden?: boolean;
 }
 
 /** Returns the facts of a track with these times, in ticks of 1/100 s. */
@@ -15,8 +16,8 @@ function audit(samples: readonly Times[], kind: TrackKind = "video"): TrackFacts
   const sink = auditSink(ignore);
   const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
   const track = sink.setFormat({ kind, timescale: 100, ...shape });
-  for (const { dts, pts = dts, duration = 0 } of samples) {
-    sink.write(track, { data: new Uint8Array(), dts, pts, duration, isSync: true });
+  for (const { dts, pts = dts, duration = 0, ...more } of samples) {
+    sink.write(track, { data: new Uint8Array(), dts, pts, duration, isSync: true, ...more });
   }
   return sink.tracks()[0];
 }
@@ -60,10 +61,20 @@ describe("a time that another sample has", () => {
     expect(audit([...every(4, 10), ...every(4, 10)])).toMatchObject({ samples: 20, moved: 10 });
   });
 
+  it("is not one of a hidden sample", () => {
+    const hidden = every(4, 10, 20).map((times) => ({ ...times, isHidden: true }));
+    const facts = audit([...every(4, 10), ...hidden, ...every(4, 10, 40)]);
+    expect(facts).toMatchObject({ samples: 30, moved: 0, shared: 0, startS: 0, endS: 0.8 });
+    const late = audit([...every(4, 10), ...hidden, ...every(4, 10, 240)]);
+    expect(late?.gaps).toEqual({ count: 1, totalS: 2, first: [{ fromS: 0.4, toS: 2.4 }] });
+  });
+
   it("is allowed where audio overlaps by less than two samples", () => {
     const joined = [...every(10, 10), ...every(10, 10, 75)];
     expect(audit(joined, "audio")).toMatchObject({ moved: 0 });
     expect(audit(joined, "video")).toMatchObject({ moved: 2 });
     expect(audit([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ moved: 1 });
+    const short = [...every(10, 10), { dts: 100, duration: 3 }];
+    expect(audit([...short, ...every(10, 10, 85)], "audio")).toMatchObject({ moved: 0 });
   });
 });

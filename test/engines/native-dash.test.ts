@@ -21,6 +21,7 @@ const numbered: Resources = merge(
   layNumbered("v", readRendition("video.m4s"), "m4s"),
   layNumbered("low", readRendition("video-low.m4s"), "m4s"),
   layNumbered("a", readRendition("audio-en.m4s"), "m4s"),
+  layNumbered("w", readWebmRendition("video.webm"), "webm"),
 );
 const perSecond = numberTemplate("m4s", 1, 1);
 const video: Representation = {
@@ -30,6 +31,13 @@ const video: Representation = {
   addressing: perSecond,
 };
 const low: Representation = { ...video, id: "low", codecs: "avc1.42c00b" };
+const vp9: Representation = {
+  ...video,
+  id: "w",
+  mimeType: "video/webm",
+  codecs: "vp09.00.10.08",
+  addressing: numberTemplate("webm", 1, 1),
+};
 const sound: Representation = {
   id: "a",
   mimeType: "audio/mp4",
@@ -123,9 +131,25 @@ describe("the last segment that is computed from the duration of a Period", () =
   it("is left out if it does not exist and the media reach the end", async () => {
     const resources = withMpd(numbered, [[video]], 6.05);
     await using harness = await openEntry(open, resources, "main.mpd");
-    const { path } = await harness.download();
+    const { path, warnings } = await harness.download();
     expect((await probe(path)).streams[0]?.frames).toBe(150);
+    expect(warnings).toEqual([]);
   });
+
+  for (const [container, representation] of [
+    ["MP4", video],
+    ["WebM", vp9],
+  ] as const) {
+    it(`is left out with a warning if the media end before it: ${container}`, async () => {
+      const resources = withMpd(numbered, [[representation]], 6.7);
+      await using harness = await openEntry(open, resources, "main.mpd");
+      const { path, warnings } = await harness.download();
+      expect((await probe(path)).durationS).toBeCloseTo(6, 1);
+      const message =
+        "the media last 6.0 s, their manifest says 6.7 s, and the last segment does not exist";
+      expect(warnings).toEqual([{ code: "duration_differs", message }]);
+    });
+  }
 
   it("fails the download if a whole segment is missing", async () => {
     const resources = withMpd(numbered, [[video]], 6);

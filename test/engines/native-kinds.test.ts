@@ -78,15 +78,27 @@ describe.concurrent("audio whose last frame is cut off", () => {
   });
 });
 
-it("a message names the container and the codecs that cannot be put into another file", async () => {
+describe.concurrent("a message names what cannot be put into another file:", () => {
   const tag = (type: number, first: number) =>
     `${String.fromCharCode(type)}\0\0\x01${"\0".repeat(7)}${String.fromCharCode(first)}\0\0\0\0`;
-  const flv = headed(`FLV\x01\x05\0\0\0\x09\0\0\0\0${tag(9, 0x12)}${tag(8, 0x2f)}`);
-  await using harness = await openEntry(open, one("film", flv), "film");
-  await expect(harness.download({ audioOnly: true })).rejects.toMatchObject({
-    code: "format_unavailable",
-    message: "FLV with Sorenson H.263 and MP3 cannot be put into MP4 or WebM",
-  });
+  for (const [name, head] of [
+    [
+      "FLV with Sorenson H.263 and MP3",
+      `FLV\x01\x05\0\0\0\x09\0\0\0\0${tag(9, 0x12)}${tag(8, 0x2f)}`,
+    ],
+    [
+      "an MPEG program stream with MPEG-1 or MPEG-2 video and MPEG audio",
+      `\0\0\x01\xba${"D".repeat(10)}\0\0\x01\xe0${"D".repeat(20)}\0\0\x01\xc0`,
+    ],
+  ] as const) {
+    it(`such as ${name}`, async () => {
+      await using harness = await openEntry(open, one("film", headed(head)), "film");
+      await expect(harness.download({ audioOnly: true })).rejects.toMatchObject({
+        code: "format_unavailable",
+        message: `${name} cannot be put into MP4 or WebM`,
+      });
+    });
+  }
 });
 
 describe.concurrent("video without audio", () => {

@@ -25,9 +25,9 @@ const entry = fc.record({
   isJoined: fc.boolean(),
   /**
    * Packets that are left out of a transport stream: where, and how many. Their counters show it unless a track
-   * has no packet after them in the segment, or 16 are missing; 15 look like a packet that is sent twice.
+   * has no packet after them in the segment, or 16 are missing.
    */
-  loss: fc.option(fc.record({ at: fc.nat(30), count: fc.integer({ min: 1, max: 14 }) }), {
+  loss: fc.option(fc.record({ at: fc.nat(30), count: fc.integer({ min: 1, max: 15 }) }), {
     freq: 8,
   }),
 });

@@ -74,6 +74,14 @@ test("discontinuities begin new timelines from the discontinuity sequence number
   expect(segments.map(({ timeline }) => timeline)).toEqual([5, 6, 6, 7]);
 });
 
+test("dates segments by the durations after a date, up to a discontinuity", () => {
+  const segment = ["#EXTINF:2,", "a.ts"];
+  const date = "#EXT-X-PROGRAM-DATE-TIME:2030-01-01T01:00:00.500+01:00";
+  const { segments } = read(date, ...segment, ...segment, "#EXT-X-DISCONTINUITY", ...segment);
+  const startMs = Date.parse("2030-01-01T00:00:00.500Z");
+  expect(segments.map(({ dateMs }) => dateMs)).toEqual([startMs, startMs + 2_000, undefined]);
+});
+
 test("a byte range begins at its offset, else at the end of the one before", () => {
   const { segments } = read(
     "#EXT-X-BYTERANGE:1000@200\nall.ts\n#EXT-X-BYTERANGE:500\nall.ts",

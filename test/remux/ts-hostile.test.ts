@@ -76,6 +76,33 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
 
+  it("reads a packet that is sent twice once, also with another clock reference", () => {
+    const { tables, pes } = createPacketMaker();
+    const picture = pes(videoPid, 0, avcPicture(true, 300));
+    // The flag of a clock reference, in the adaptation field of the last packet.
+    picture[picture.length - 188 + 5] = 0x10;
+    const last = Buffer.from(picture.subarray(-188));
+    last.fill(1, 6, 12);
+    const alone = demux([Buffer.concat([tables([avc]), picture])]);
+    const twice = demux([Buffer.concat([createPacketMaker().tables([avc]), picture, last])]);
+    expect(twice.tracks).toEqual(alone.tracks);
+  });
+
+  it("leaves out a picture without 15 packets, although the next one continues its count", () => {
+    const { tables, pes } = createPacketMaker();
+    const first = pes(videoPid, 0, avcPicture(true));
+    const packets = cut(pes(videoPid, 3600, avcPicture(false, 188 * 30)), () => 188);
+    for (const [i, packet] of packets.entries()) packet[100] = i + 1;
+    const stream = [
+      tables([avc]),
+      first,
+      ...packets.toSpliced(4, 15),
+      pes(videoPid, 7200, avcPicture(false)),
+    ];
+    const { samples } = demux([Buffer.concat(stream)]).track("video");
+    expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
+  });
+
   it("refuses streams that it cannot read, with the reason as code", () => {
     const codeOf = (streamType: number, descriptors = Buffer.alloc(0)) => {
       const { tables } = createPacketMaker();
@@ -90,6 +117,20 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     expect(codeOf(0x06, Buffer.from("\x05\x04Opus"))).toBe("format_unavailable");
     expect(codeOf(0x15)).toBe("format_unavailable");
   });
+
+  for (const [streamType, descriptors, name] of [
+    [0x11, "", "AAC in LATM (stream type 0x11)"],
+    [0x02, "", "MPEG-2 video (stream type 0x02)"],
+    [0x82, "", "DTS (stream type 0x82)"],
+    [0x06, "\x05\x04Opus", "Opus (stream type 0x06)"],
+  ] as const) {
+    it(`names what it cannot read: ${name}`, () => {
+      const stream = { pid: videoPid, streamType, descriptors: Buffer.from(descriptors) };
+      const message = `MPEG-TS with ${name} cannot be put into MP4`;
+      const read = () => demux([createPacketMaker().tables([stream])]);
+      expect(read).toThrow(new ServiceError("format_unavailable", message));
+    });
+  }
 
   it("reads the second audio stream if the first cannot be read", () => {
     const { tables, pes } = createPacketMaker();

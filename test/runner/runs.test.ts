@@ -54,6 +54,24 @@ describe("a task that is queued", () => {
   });
 });
 
+for (const [stated, live_status, message] of [
+  [60, null, "the file lasts 12.5 s, its page says 60.0 s"],
+  [15, null, null],
+  [null, null, null],
+  [60, "is_live", null],
+] as const) {
+  const warns = message === null ? "has no warning" : "has a warning";
+  test(`a file of 12.5 s ${warns} if its page says ${stated} s, ${live_status}`, async () => {
+    const { runner, add, until } = createRunnerHarness({
+      resolver: createTestResolver(async (url) => pageOf(url, { duration: stated, live_status })),
+    });
+    runner.start();
+    const { file } = await until((await add()).id, "succeeded");
+    const expected = message === null ? [] : [{ code: "duration_differs", message }];
+    expect(file?.warnings).toEqual(expected);
+  });
+}
+
 test("a run reports its stages, stores the page information, and ends with the file", async () => {
   const title = 'What: "a" film?';
   const { runner, files, add, until, changes } = createRunnerHarness({

@@ -1,4 +1,4 @@
-import type { SampleSink, TrackKind } from "../../remux/samples.ts";
+import type { Sample, SampleSink, TrackKind } from "../../remux/samples.ts";
 
 /** What the samples of a track were, as the demuxer wrote them. */
 export interface TrackFacts {
@@ -51,7 +51,7 @@ export function auditSink(sink: SampleSink): AuditedSink {
     },
     write(track, sample) {
       sink.write(track, sample);
-      audits.get(track)?.add(sample.dts, sample.pts, sample.duration);
+      audits.get(track)?.add(sample);
     },
     drops,
     onDrop(kind) {
@@ -66,9 +66,8 @@ export function auditSink(sink: SampleSink): AuditedSink {
 }
 
 interface TrackAudit {
-  /** Times in ticks. */
-  add(dts: number, pts: number, duration: number): void;
-  /** Returns undefined if there was no sample. */
+  add(sample: Sample): void;
+  /** Returns undefined if no sample is shown. */
   facts(): TrackFacts | undefined;
 }
 
@@ -84,6 +83,8 @@ function createTrackAudit(kind: TrackKind, timescale: number): TrackAudit {
   let start = Infinity;
   let end = -Infinity;
   let last = { dts: 0, pts: 0, duration: 0 };
+  /** Hidden samples, which nobody sees at any time, came after the last one. */
+  let isAfterHidden = false;
   /** The latest distance of two samples that is no gap; 0: not known yet. */
   let step = 0;
 
@@ -101,24 +102,32 @@ function createTrackAudit(kind: TrackKind, timescale: number): TrackAudit {
   }
 
   return {
-    add(dts, pts, duration) {
-      if (samples > 0) {
+    add({ dts, pts, duration, isHidden = false, isJump = false }) {
+      if (isHidden) {
+        samples += 1;
+        isAfterHidden = true;
+        return;
+      }
+      if (isAfterHidden || isJump) {
+        addStep(pts - last.pts, 0);
+      } else if (samples > 0) {
         // Where parts are joined, audio often overlaps by a sample of priming and a part of the last one.
-        const allowed = kind === "audio" ? 2 * (last.duration || step) : 0;
+        const allowed = kind === "audio" ? 2 * Math.max(last.duration, step) : 0;
         if (dts <= last.dts - allowed) moved += 1;
         else if (kind === "video" && recent.includes(pts)) shared += 1;
         addStep(dts - last.dts, last.pts - last.dts);
       }
       recent[samples % neighbours] = pts;
       // As the writer corrects it.
-      const written = samples === 0 ? dts : Math.max(dts, last.dts + 1);
+      const written = samples === 0 || isAfterHidden || isJump ? dts : Math.max(dts, last.dts + 1);
       samples += 1;
+      isAfterHidden = false;
       start = Math.min(start, pts);
       end = Math.max(end, pts + (duration || step));
       last = { dts: written, pts, duration };
     },
     facts: () =>
-      samples === 0
+      end === -Infinity
         ? undefined
         : {
             kind,

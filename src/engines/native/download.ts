@@ -15,7 +15,7 @@ import type { FileWork } from "./messages.ts";
 import { openPartStore } from "./part-store.ts";
 import { planDownload, statedKinds } from "./plan.ts";
 import { createProgressTracker } from "./progress-tracker.ts";
-import { judge } from "./verdict.ts";
+import { judge, judgeDelivery } from "./verdict.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
@@ -87,11 +87,12 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     const { path, written, warnings } = await assemble(plan, options);
     progress.startProcessing();
     const file = await finish(path, { inspect, flush, signal });
-    if (written === null) return { ...file, warnings };
-    const stated = statedKinds(plan, audioOnly);
-    const { duration: durationS } = file;
-    const evidence = { path, ...written, stated, delivery: deliveries.of, durationS };
-    return { ...file, warnings: [...warnings, ...judge(evidence)] };
+    const known = { delivery: deliveries.of, durationS: file.duration };
+    const found =
+      written === null
+        ? judgeDelivery(known)
+        : judge({ path, ...written, ...known, stated: statedKinds(plan, audioOnly) });
+    return { ...file, warnings: [...warnings, ...found] };
   } finally {
     // Stops what is still fetched ahead after a failure.
     ending.abort();

@@ -1,13 +1,14 @@
 import { buffer } from "node:stream/consumers";
 import { ServiceError } from "../../errors.ts";
 import { readDataKey } from "../../manifests/data-key.ts";
-import type { ComputedPlace, InitSection, Segment, SegmentKey } from "../../manifests/segments.ts";
+import type { ComputedPlace, InitSection, SegmentKey } from "../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../net/client.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import type { SegmentTiming } from "../../remux/samples.ts";
 import type { AesKey } from "./decrypt.ts";
 import type { Deliveries } from "./delivery.ts";
 import { followLive, type LiveOptions } from "./live.ts";
+import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../remux/sniff.ts";
 import { readFileStart } from "./file-start.ts";
 import { mapConcurrent } from "./map-concurrent.ts";
@@ -49,7 +50,14 @@ export async function* fetchSegments(
   const { fetchPart, ahead, deliveries, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive
-    ? followLive({ ...options, first: list, reload, journalPath: liveJournalPath })
+    ? followLive({
+        ...options,
+        first: list,
+        reload,
+        journalPath: liveJournalPath,
+        onHole: (hole) => deliveries.addHole(name, hole),
+        onLost: (reason) => deliveries.setLost(name, reason),
+      })
     : list.segments;
   const readKey = createKeyReader(options, headers);
   const beforeEnd = createEndLimit(finish, options.signal);
@@ -68,7 +76,10 @@ export async function* fetchSegments(
     } catch (error) {
       if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
         return null;
-      if (place !== undefined && isGone(error)) return { place, durationS, error };
+      if (place !== undefined && isGone(error)) {
+        deliveries.addAbsent(name);
+        return { place, durationS, error };
+      }
       if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
       deliveries.addMissing(name);
       return null;
@@ -93,14 +104,14 @@ interface SegmentRequest {
 /** Yields an init section before the first segment that needs it, and again after another one. */
 async function* requestsFor(
   name: string,
-  segments: Iterable<Segment> | AsyncIterable<Segment>,
+  segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
 ): AsyncGenerator<SegmentRequest> {
   const inits = new Map<string, number>();
   let currentInit: number | null = null;
   for await (const segment of segments) {
-    const { timeline, offsetS, span } = segment;
+    const { timeline, offsetS, span, moved } = segment;
     const timing = { timeline, offsetS, ...(span && { span }) };
-    const init = segment.init && numberOf(segment.init, inits);
+    const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
@@ -113,9 +124,12 @@ async function* requestsFor(
   }
 }
 
-/** Returns the number of an init section among those seen so far: tokens in its URL may change between runs. */
-function numberOf({ url, range }: InitSection, seen: Map<string, number>): number {
-  const id = `${url} ${range?.offset} ${range?.length}`;
+/**
+ * Returns the number of an init section among those seen so far: tokens in its URL may change between runs. A
+ * server that has restarted, and `moved` its numbers, may have another one under the URL.
+ */
+function numberOf({ url, range }: InitSection, moved: number, seen: Map<string, number>): number {
+  const id = `${url} ${range?.offset} ${range?.length} ${moved}`;
   const number = seen.get(id) ?? seen.size;
   seen.set(id, number);
   return number;

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isMissing } from "../../files/disk-error.ts";
 import { ServiceError } from "../../errors.ts";
 import type { Segment, SegmentList } from "../../manifests/segments.ts";
+import { createLiveNumbering, type RecordedSegment } from "./live-numbering.ts";
 
 export interface LiveOptions {
   first: SegmentList;
@@ -14,6 +15,18 @@ export interface LiveOptions {
   signal: AbortSignal;
   /** Aborted when the recording is to end. */
   finish: AbortSignal;
+  /** Called when segments are missing before the next one that is yielded. */
+  onHole: (hole: LiveHole) => void;
+  /** Called when the recording ends although the stream has not said that it has; `reason`: of the list. */
+  onLost: (reason: string) => void;
+}
+
+/** Segments that no list showed when it was read. */
+export interface LiveHole {
+  /** What was recorded before, seconds. */
+  atS: number;
+  /** `null`: the stream was numbered anew, and how many are missing is not known. */
+  segments: number | null;
 }
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
@@ -25,51 +38,59 @@ const maxIdleReloads = 10;
  *
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
-export async function* followLive(options: LiveOptions): AsyncGenerator<Segment> {
-  const { first, journalPath, maxLiveS, finish } = options;
+export async function* followLive(options: LiveOptions): AsyncGenerator<RecordedSegment> {
+  const { first, journalPath, maxLiveS, finish, onHole, onLost } = options;
   if (maxLiveS === 0) {
     throw new ServiceError(
       "live_stream",
       "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded",
     );
   }
-  let last = -1;
+  const numbering = createLiveNumbering();
+  let last: RecordedSegment | null = null;
   let recordedS = 0;
-  let isEmpty = true;
-  const isFinished = () => finish.aborted && !isEmpty;
-  for (const segment of await readJournal(journalPath)) {
-    yield segment;
-    isEmpty = false;
-    last = segment.sequence;
+  const isFinished = () => finish.aborted && last !== null;
+  /** Returns the segment to yield. */
+  const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
+    const free = last === null ? 0 : segment.sequence - last.sequence - 1;
+    const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
+    if (free > 0) onHole({ atS: recordedS, segments: isMoved ? null : free });
+    numbering.note(segment);
+    last = segment;
     // A stream that states no durations must end too.
-    recordedS += segment.durationS || first.refreshS;
+    recordedS += segment.durationS || list.refreshS;
+    return segment;
+  };
+  for (const segment of await readJournal(journalPath)) {
+    yield record(segment, first);
     if (recordedS >= maxLiveS) return;
   }
-  let list = first;
+  let list: LiveList = first;
   for (let idleReloads = 0; ;) {
-    const added = list.segments.filter(({ sequence }) => sequence > last);
+    const added = numbering.newIn(list);
     if (added.length > 0) await appendJournal(journalPath, added);
     for (const segment of added) {
       if (isFinished()) return;
-      yield segment;
-      isEmpty = false;
-      last = segment.sequence;
-      recordedS += segment.durationS || list.refreshS;
+      yield record(segment, list);
       if (recordedS >= maxLiveS) return;
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
+    if (idleReloads > maxIdleReloads) onLost(list.failure ?? "it listed nothing new");
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
-    const next = await unlessFinished(reloadLater(list, options), isEmpty ? null : finish);
+    const next = await unlessFinished(reloadLater(list, options), last === null ? null : finish);
     if (next === undefined) return;
     list = next;
   }
 }
 
+/** A list, or why it could not be read. */
+type LiveList = SegmentList & { failure?: string };
+
 /** Waits, and reads the list again; waits no longer once the recording is to end. */
 async function reloadLater(
   list: SegmentList,
   { reload, signal, finish }: LiveOptions,
-): Promise<SegmentList> {
+): Promise<LiveList> {
   const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
   await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => {
     signal.throwIfAborted();
@@ -99,25 +120,28 @@ async function reloadOrNothing(
   list: SegmentList,
   reload: () => Promise<SegmentList>,
   signal: AbortSignal,
-): Promise<SegmentList> {
+): Promise<LiveList> {
   try {
     return await reload();
   } catch (error) {
     signal.throwIfAborted();
     const isPassing = error instanceof ServiceError && error.code.startsWith("upstream_");
     if (!isPassing) throw error;
-    return { ...list, segments: [] };
+    const { upstreamStatus: status } = error;
+    const failure =
+      status === undefined ? "it could not be read" : `its server responds with status ${status}`;
+    return { ...list, segments: [], hasEnded: false, failure };
   }
 }
 
-async function readJournal(path: string): Promise<Segment[]> {
+async function readJournal(path: string): Promise<RecordedSegment[]> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     if (isMissing(error)) return "";
     throw error;
   });
   return text.split("\n").flatMap((line) => {
     try {
-      return [JSON.parse(line) as Segment];
+      return [JSON.parse(line) as RecordedSegment];
     } catch {
       // Empty, or cut off when the process was killed.
       return [];

@@ -33,13 +33,36 @@ export interface Evidence {
  */
 export function judge(evidence: Evidence): FileWarning[] {
   assertSamples(evidence);
-  const findings: [FileWarningCode, string[]][] = [
-    ["frames_missing", missingFrames(evidence)],
-    ["gap", gaps(evidence)],
+  const { delivery, tracks } = evidence;
+  return toWarnings([
+    ["frames_missing", [...missingSegments(delivery), ...damage(evidence)]],
+    ["gap", [...holes(delivery), ...gaps(evidence)]],
     ["duration_differs", differentDurations(evidence)],
-    ["times_changed", evidence.tracks.flatMap(changedTimes)],
+    ["times_changed", tracks.flatMap(changedTimes)],
     ["track_missing", missingTracks(evidence)],
-  ];
+    ["stream_lost", lostStreams(delivery)],
+  ]);
+}
+
+/** Returns what differs as far as it is known of a file that was written by others. */
+export function judgeDelivery({
+  delivery,
+  durationS,
+}: Pick<Evidence, "delivery" | "durationS">): FileWarning[] {
+  const playedS = durationS ?? 0;
+  const durations = sources.flatMap(([name, what]) => {
+    const source = durationS === null ? undefined : delivery(name);
+    return source === undefined ? [] : differentSource(source, { playedS, endS: playedS }, what);
+  });
+  return toWarnings([
+    ["frames_missing", missingSegments(delivery)],
+    ["gap", holes(delivery)],
+    ["duration_differs", durations],
+    ["stream_lost", lostStreams(delivery)],
+  ]);
+}
+
+function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {
   return findings
     .filter(([, found]) => found.length > 0)
     .map(([code, found]) => ({ code, message: found.join("; ") }));
@@ -53,16 +76,45 @@ function assertSamples({ path, tracks }: Evidence): void {
   throw new ServiceError("internal", message, { retryable: false });
 }
 
-function missingFrames({ drops, delivery }: Evidence): string[] {
-  const segments = (["main", "audio"] as const).flatMap((name) => {
+const sources = [
+  ["main", ""],
+  ["audio", " of the separate audio"],
+] as const;
+
+function missingSegments(delivery: Evidence["delivery"]): string[] {
+  return sources.flatMap(([name, what]) => {
     const { missing = 0, segments: listed = 0 } = delivery(name) ?? {};
-    const what = name === "main" ? "" : " of the separate audio";
     return missing === 0 ? [] : [`${missing} of ${listed} segments${what} had no media`];
   });
-  const damage = (["video", "audio"] as const)
+}
+
+function damage({ drops }: Evidence): string[] {
+  return (["video", "audio"] as const)
     .filter((kind) => drops[kind] > 0)
     .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
-  return [...segments, ...damage];
+}
+
+function holes(delivery: Evidence["delivery"]): string[] {
+  return sources.flatMap(([name, what]) => {
+    const found = delivery(name)?.holes ?? { count: 0, first: [] };
+    const shown = found.first.map(({ atS, segments }) =>
+      segments === null
+        ? `the playlist${what} was numbered anew after ${seconds(atS)}, and media before that may be missing`
+        : `${segments} segments${what} after ${seconds(atS)} were not in the playlist`,
+    );
+    const rest = found.count - shown.length;
+    return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
+  });
+}
+
+function lostStreams(delivery: Evidence["delivery"]): string[] {
+  return sources.flatMap(([name, what]) => {
+    const reason = delivery(name)?.lost ?? null;
+    if (reason === null) return [];
+    return [
+      `the recording ended before the playlist${what} said that the stream had ended: ${reason}`,
+    ];
+  });
 }
 
 function gaps({ tracks, delivery }: Evidence): string[] {
@@ -86,20 +138,41 @@ function gaps({ tracks, delivery }: Evidence): string[] {
 }
 
 function differentDurations({ tracks, delivery, durationS }: Evidence): string[] {
-  const stated = tracks.flatMap((track) => {
-    const source = delivery(track.source);
-    if (source === undefined || source.statedS === null) return [];
-    const { statedS, longestS, isRounded, segments } = source;
-    const playedS = track.endS - Math.max(track.startS, originOf(tracks));
-    const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
-    if (Math.abs(playedS - statedS) <= tolerance) return [];
-    return [`the ${track.kind} lasts ${seconds(playedS)}, its manifest says ${seconds(statedS)}`];
+  const stated = sources.flatMap(([name, what]) => {
+    const source = delivery(name);
+    const own = tracks.filter((track) => track.source === name);
+    if (source === undefined || own.length === 0) return [];
+    // One of its tracks may have nothing at an end: that is a gap.
+    const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
+    const endS = Math.max(...own.map((track) => track.endS));
+    const gapsS = Math.min(...own.map(({ gaps: found }) => found.totalS));
+    const playedS = endS - startS - (source.holes.count > 0 ? gapsS : 0);
+    return differentSource(source, { playedS, endS }, what);
   });
   const endS = Math.max(...tracks.map((track) => track.endS));
   const writtenS = endS - originOf(tracks);
   const differs = durationS !== null && Math.abs(durationS - writtenS) > shortestGapS;
   const file = `the file states ${seconds(durationS ?? 0)}, and has samples for ${seconds(writtenS)}`;
   return differs && tracks.length > 0 ? [...stated, file] : stated;
+}
+
+/** Of stated durations, and of what a stream lasts less than a longer one beside it. */
+const roundingS = 0.1;
+
+function differentSource(
+  { statedS, longestS, isRounded, segments, absent }: Delivery,
+  { playedS, endS }: { playedS: number; endS: number },
+  what: string,
+): string[] {
+  if (statedS === null) return [];
+  const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
+  // The media may start late, but the segments before the one that is absent are all there are.
+  const isShort = absent > 0 && statedS - Math.max(playedS, endS) > roundingS;
+  if (!isShort && Math.abs(playedS - statedS) <= tolerance) return [];
+  const why = isShort ? `, and the last segment does not exist` : "";
+  return [
+    `the media${what} last ${seconds(playedS)}, their manifest says ${seconds(statedS)}${why}`,
+  ];
 }
 
 function changedTimes({ kind, samples, moved, shared }: WrittenTrack): string[] {

@@ -28,6 +28,9 @@ interface Pid {
   counter: number;
   /** Number of the segment it came from. */
   segment: number;
+  /** Where it starts in `bytes`, which hold it until the segment ends. */
+  at: number;
+  bytes: Uint8Array;
   /** Scrambled packets in a row. */
   scrambled: number;
 }
@@ -45,7 +48,8 @@ export function createPidTable(): PidTable {
   let segment = 0;
   return {
     set(pid, reader) {
-      pids[pid] = { reader, counter: -1, segment, scrambled: 0 };
+      const bytes = new Uint8Array();
+      pids[pid] = { reader, counter: -1, segment, at: 0, bytes, scrambled: 0 };
     },
     delete(pid) {
       pids[pid] = undefined;
@@ -76,17 +80,39 @@ export function createPidTable(): PidTable {
       pid.scrambled = 0;
       const isStart = (second & 0x40) !== 0;
       const counter = control & 0x0f;
-      const isDuplicate = counter === pid.counter && !isRestart && pid.segment === segment;
-      if (isDuplicate) return;
+      const isRepeated = counter === pid.counter && !isRestart && pid.segment === segment;
+      if (isRepeated && isDuplicate(pid, bytes, at)) return;
       const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);
       const isCountRestart = isStart && (isRestart || pid.segment !== segment);
       pid.counter = counter;
       pid.segment = segment;
+      pid.at = at;
+      pid.bytes = bytes;
       if (!isFollowing && !isCountRestart) pid.reader.onLoss();
       const to = at + packetLength;
       if (from < to) pid.reader.read(bytes, from, to, isStart);
     },
   };
+}
+
+const pcrFlag = 0x10;
+const pcrFrom = 6;
+const pcrTo = 12;
+
+/**
+ * Whether the packet at `at` is the last one sent again, which may differ in its clock reference only (§2.4.3.3).
+ * Any other packet with its counter comes after 15 that are missing, or more.
+ */
+function isDuplicate(last: Pid, bytes: Uint8Array, at: number): boolean {
+  const isClocked =
+    ((bytes[at + 3] ?? 0) & 0x20) !== 0 &&
+    (bytes[at + 4] ?? 0) > pcrTo - pcrFrom &&
+    ((bytes[at + 5] ?? 0) & pcrFlag) !== 0;
+  for (let i = 0; i < packetLength; i++) {
+    if (isClocked && i === pcrFrom) i = pcrTo;
+    if (bytes[at + i] !== last.bytes[last.at + i]) return false;
+  }
+  return true;
 }
 
 function refuseScrambled(count: number): void {

@@ -59,7 +59,7 @@ const byRegistration = new Map<string, StreamType>([
   ["DTS1", { kind: "audio", codec: "unsupported", name: "DTS" }],
   ["DTS2", { kind: "audio", codec: "unsupported", name: "DTS" }],
   ["DTS3", { kind: "audio", codec: "unsupported", name: "DTS" }],
-  ["AV01", { kind: "video", codec: "unsupported", name: "AV1 in a transport stream" }],
+  ["AV01", { kind: "video", codec: "unsupported", name: "AV1" }],
   ["VC-1", { kind: "video", codec: "unsupported", name: "VC-1" }],
   ["drac", { kind: "video", codec: "unsupported", name: "Dirac" }],
 ]);
@@ -83,7 +83,7 @@ export function chooseStreams(
       return [{ pid, kind, codec, language: readLanguage(descriptors.get(tags.language)) }];
     }
     const [refused] = candidates;
-    if (refused?.type) throw unreadableError(refused.type);
+    if (refused?.type) throw unreadableError(refused.type, refused.streamType);
     return [];
   });
 }
@@ -102,10 +102,17 @@ function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
   return null;
 }
 
-function unreadableError({ codec, kind, name }: StreamType): ServiceError {
+function unreadableError({ codec, kind, name }: StreamType, streamType: number): ServiceError {
+  const number = `stream type 0x${streamType.toString(16).padStart(2, "0")}`;
   return codec === "encrypted"
-    ? new ServiceError("drm_protected", `the ${kind} of the stream is encrypted (${name})`)
-    : new ServiceError("format_unavailable", `${name} cannot be put into an MP4`);
+    ? new ServiceError(
+        "drm_protected",
+        `the ${kind} of the stream is encrypted (${name}, ${number})`,
+      )
+    : new ServiceError(
+        "format_unavailable",
+        `MPEG-TS with ${name} (${number}) cannot be put into MP4`,
+      );
 }
 
 function readLanguage(descriptor: Uint8Array | undefined): string | null {

@@ -58,7 +58,7 @@ export function describeVerdict(open: OpenEngine): void {
       );
       const { warnings } = await download({ ...stream, lines });
       expect(codes(warnings)).toEqual(["duration_differs"]);
-      expect(warnings[0]?.message).toContain("the video lasts 6.0 s, its manifest says 10.2 s");
+      expect(warnings[0]?.message).toContain("the media last 6.0 s, their manifest says 10.2 s");
     });
 
     it("times that fall back a little", async () => {

@@ -17,7 +17,9 @@ async function describeFile(path: string): Promise<string> {
   if (text.startsWith("FLV")) return nameMedia("FLV", flvCodecs(head));
   if (/^RIFF.{4}AVI /s.test(text)) return nameMedia("AVI", aviCodecs(head));
   if (text.startsWith("\x30\x26\xb2\x75")) return "WMV (ASF)";
-  if (/^\0\0\x01[\xba\xb3]/.test(text)) return "an MPEG program stream";
+  if (/^\0\0\x01[\xba\xb3]/.test(text)) {
+    return nameMedia("an MPEG program stream", programCodecs(text));
+  }
   try {
     using file = openLocalInput(path);
     const tracks = (await file.input.getTracks()).slice(0, maxTracks);
@@ -100,6 +102,16 @@ function aviCodecs(head: Buffer): string[] {
     if (type === "auds") codecs.push(waveFormats.get(tag) ?? `audio format 0x${tag.toString(16)}`);
   }
   return codecs;
+}
+
+/** Reads which streams have packets (ISO/IEC 13818-1 table 2-22), or whether it is a bare video stream. */
+function programCodecs(head: string): string[] {
+  const codecs = [
+    /\0\0\x01[\xe0-\xef\xb3]/.test(head) && "MPEG-1 or MPEG-2 video",
+    /\0\0\x01[\xc0-\xdf]/.test(head) && "MPEG audio",
+    /\0\0\x01\xbd.{5}(?:.{0,30})\x0b\x77/s.test(head) && "AC-3",
+  ];
+  return codecs.filter((name) => name !== false);
 }
 
 /** Names come from the file. */

@@ -1,0 +1,204 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native.ts";
+import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
+import { layFiles, mediaPlaylist } from "../media/hls.ts";
+import { probe } from "../media/probe.ts";
+import { readRendition } from "../media/rendition.ts";
+import { hls, merge } from "../media/resources.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 500 });
+afterAll(() => engine.close());
+
+/** What a playlist lists: segments of a second (25 pictures), as `folder/number`. */
+interface Listed {
+  sequence: number;
+  names: string[];
+  hasEnded?: boolean;
+  /** Second at which the first one starts, if it is dated. */
+  dateS?: number;
+}
+
+const rendition = readRendition("high.m2t");
+
+/** A live stream whose playlist is the first of `lists`, then the next; the last one stays. */
+async function openLists(lists: readonly Listed[]): Promise<EngineHarness> {
+  const before = layFiles("a", rendition, "ts").resources;
+  const after = layFiles("b", rendition, "ts").resources;
+  const harness = await openEntry(() => engine, merge(before, after), "index.m3u8");
+  let reading = 0;
+  harness.site.answer("index.m3u8", async (_response, serve) => {
+    const list = lists[Math.min(reading, lists.length - 1)]!;
+    reading += 1;
+    harness.site.resources.set("index.m3u8", hls(playlistOf(list)));
+    await serve();
+  });
+  return harness;
+}
+
+function playlistOf({ sequence, names, hasEnded = false, dateS }: Listed): string {
+  const date = dateS === undefined ? "" : new Date(dateS * 1000).toISOString();
+  const lines = names.flatMap((name) => ["#EXTINF:1.0,", `${name}.ts?token=${Math.random()}`]);
+  const dated = dateS === undefined ? lines : [`#EXT-X-PROGRAM-DATE-TIME:${date}`, ...lines];
+  return mediaPlaylist([`#EXT-X-MEDIA-SEQUENCE:${sequence}`, ...dated], hasEnded);
+}
+
+/** Returns `folder/from` … up to `folder/until`. */
+const range = (folder: string, from: number, until: number): string[] =>
+  Array.from({ length: until - from }, (_, i) => `${folder}/${from + i}`);
+
+async function record(harness: EngineHarness) {
+  const { path, warnings } = await harness.download();
+  const { frames } = (await probe(path)).streams[0]!;
+  return { frames, warnings: warnings.map(({ code, message }) => `${code}: ${message}`) };
+}
+
+const anew =
+  "gap: the playlist was numbered anew after 3.0 s, and media before that may be missing";
+
+describe.concurrent("a live stream whose playlist", { timeout: 30_000 }, () => {
+  it("is numbered from 0 after a restart is recorded on", async () => {
+    await using harness = await openLists([
+      { sequence: 57, names: range("a", 0, 3) },
+      { sequence: 0, names: range("b", 0, 1) },
+      { sequence: 0, names: range("b", 0, 2) },
+      { sequence: 0, names: range("b", 0, 3) },
+      { sequence: 1, names: range("b", 1, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 225, warnings: [anew] });
+  });
+
+  it("is numbered from 0 in its last list is recorded to its end", async () => {
+    await using harness = await openLists([
+      { sequence: 57, names: range("a", 0, 3) },
+      { sequence: 0, names: range("b", 0, 2), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 125, warnings: [anew] });
+  });
+
+  it("is numbered from 0 with the URLs of other segments is recorded on, by their dates", async () => {
+    await using harness = await openLists([
+      { sequence: 0, names: range("a", 0, 3), dateS: 1_700_000_000 },
+      { sequence: 0, names: range("a", 0, 2), dateS: 1_700_000_060 },
+      { sequence: 0, names: range("a", 0, 3), dateS: 1_700_000_060, hasEnded: true },
+    ]);
+    const { resources } = harness.site;
+    harness.site.answer("a/0.ts", async (_response, serve) => {
+      await serve();
+      resources.set("a/0.ts", resources.get("b/5.ts")!);
+    });
+    const first = rendition.pieces[0]!.data.length;
+    const last = rendition.pieces[5]!.data.length;
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [anew] });
+    const others = 2 * (rendition.pieces[1]!.data.length + rendition.pieces[2]!.data.length);
+    expect(harness.progress.at(-1)?.downloaded_bytes).toBe(first + last + others);
+  });
+
+  it("jumps to other numbers has no segment twice", async () => {
+    await using harness = await openLists([
+      { sequence: 5, names: range("a", 0, 3) },
+      { sequence: 1000, names: range("a", 1, 4) },
+      { sequence: 7, names: range("a", 2, 5) },
+      { sequence: 8, names: range("a", 3, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("jumps to other numbers and URLs has no segment twice, by their dates", async () => {
+    await using harness = await openLists([
+      { sequence: 5, names: range("a", 0, 3), dateS: 1_700_000_000 },
+      { sequence: 1000, names: range("b", 1, 6), dateS: 1_700_000_001, hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("went on without segments that were not read has a gap", async () => {
+    await using harness = await openLists([
+      { sequence: 5, names: range("a", 0, 2) },
+      { sequence: 9, names: range("a", 4, 6), hasEnded: true },
+    ]);
+    const { frames, warnings } = await record(harness);
+    expect(frames).toBe(100);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^gap: 2 segments after 2\.0 s were not in the playlist; no video from 2\.0 to 4\.0 s/,
+      ),
+    ]);
+  });
+
+  it("is an old one of a cache has no segment twice", async () => {
+    const old = { sequence: 0, names: range("a", 0, 2) };
+    await using harness = await openLists([
+      { sequence: 0, names: range("a", 0, 4) },
+      old,
+      old,
+      old,
+      old,
+      { sequence: 1, names: range("a", 1, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("is one from before the recording is not recorded", async () => {
+    const old = { sequence: 10, names: range("a", 0, 2) };
+    await using harness = await openLists([
+      { sequence: 13, names: range("a", 3, 5) },
+      old,
+      old,
+      old,
+      old,
+      { sequence: 13, names: range("a", 3, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 75, warnings: [] });
+  });
+
+  it("has new URLs whenever it is read has no segment twice", async () => {
+    await using harness = await openLists([
+      { sequence: 0, names: range("a", 0, 3) },
+      { sequence: 0, names: range("b", 0, 4) },
+      { sequence: 1, names: range("a", 1, 6), hasEnded: true },
+    ]);
+    expect(await record(harness)).toEqual({ frames: 150, warnings: [] });
+  });
+
+  it("was numbered anew is recorded on by a later run", async () => {
+    await using harness = await openLists([
+      { sequence: 57, names: range("a", 0, 3) },
+      ...[1, 2, 3].map((until) => ({ sequence: 0, names: range("b", 0, until) })),
+    ]);
+    const controller = new AbortController();
+    const downloading = harness.download({}, controller.signal);
+    downloading.catch(() => {});
+    await harness.site.until(() => harness.site.asked.some(({ path }) => path === "b/2.ts"));
+    controller.abort("killed");
+    await expect(downloading).rejects.toBe("killed");
+    harness.site.answer("index.m3u8", async (_response, serve) => {
+      const list = { sequence: 2, names: range("b", 2, 6), hasEnded: true };
+      harness.site.resources.set("index.m3u8", hls(playlistOf(list)));
+      await serve();
+    });
+    expect(await record(harness)).toEqual({ frames: 225, warnings: [anew] });
+  });
+
+  for (const status of [404, 410]) {
+    it(`is gone with status ${status} ends with what there is, and says so`, async () => {
+      await using harness = await openLists([{ sequence: 0, names: range("a", 0, 3) }]);
+      let isFirst = true;
+      harness.site.answer("index.m3u8", async (response, serve) => {
+        if (!isFirst) return response.writeHead(status).end();
+        isFirst = false;
+        const list = { sequence: 0, names: range("a", 0, 3) };
+        harness.site.resources.set("index.m3u8", hls(playlistOf(list)));
+        return serve();
+      });
+      const message = `stream_lost: the recording ended before the playlist said that the stream had ended: its server responds with status ${status}`;
+      expect(await record(harness)).toEqual({ frames: 75, warnings: [message] });
+    });
+  }
+
+  it("stops growing ends with what there is, and says so", async () => {
+    await using harness = await openLists([{ sequence: 0, names: range("a", 0, 3) }]);
+    const { frames, warnings } = await record(harness);
+    expect(frames).toBe(75);
+    expect(warnings).toEqual([expect.stringMatching(/^stream_lost: .* it listed nothing new$/)]);
+  });
+});
