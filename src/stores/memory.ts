@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { AccessKey } from "../access-key.ts";
+import type { AccessKey, KeyLimits } from "../access-key.ts";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
@@ -24,6 +24,14 @@ interface Entry extends StoredTask {
   claimableAtMs: number;
 }
 
+/** What an owner's tasks do, by which owners take turns. */
+interface OwnerTurn {
+  queued: number;
+  running: number;
+  /** Number of its last claim; 0: it had none. */
+  claimed: number;
+}
+
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
@@ -32,7 +40,11 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const entries = new Map<string, Entry>();
   /** By idempotency key. */
   const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  /** By owner; `""`: nobody. */
+  const turns = new Map<string, OwnerTurn>();
+  const accessKeys = new Map<string, string>();
   let lastSeq = 0;
+  let lastClaim = 0;
   let queued = 0;
   let isClosed = false;
 
@@ -56,10 +68,50 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   function put(entry: Entry, event: TaskEvent): Task {
-    queued += Number(entry.state === "queued") - Number(entries.get(entry.id)?.state === "queued");
+    const before = entries.get(entry.id);
+    if (before !== undefined) count(before, -1);
+    count(entry, 1);
     entries.set(entry.id, entry);
     events.publish(event);
     return parse(entry);
+  }
+
+  function count({ owner, state }: Entry, by: 1 | -1): void {
+    const turn = turnOf(owner);
+    if (state === "queued") turn.queued += by;
+    if (state === "queued") queued += by;
+    if (state === "running") turn.running += by;
+  }
+
+  function turnOf(owner: string | null): OwnerTurn {
+    const turn = turns.get(owner ?? "") ?? { queued: 0, running: 0, claimed: 0 };
+    turns.set(owner ?? "", turn);
+    return turn;
+  }
+
+  function limitsOf(owner: string | null): KeyLimits {
+    const document = accessKeys.get(owner ?? "");
+    return document === undefined ? {} : (JSON.parse(document) as AccessKey).limits;
+  }
+
+  /** Returns the task that the owner whose turn it is gets. */
+  function nextInTurn(nowMs: number, exceptHosts: readonly string[]): Entry | undefined {
+    const active = [...turns].filter(([, turn]) => turn.queued + turn.running > 0);
+    const full = active.filter(([owner, { running }]) => {
+      const { max_running: most = Infinity } = limitsOf(owner);
+      return running >= most;
+    });
+    const isFull = new Set(full.map(([owner]) => owner));
+    const oldest = new Map<string, Entry>();
+    for (const entry of entries.values()) {
+      if (oldest.size === active.length) break;
+      const owner = entry.owner ?? "";
+      if (oldest.has(owner) || entry.claimableAtMs > nowMs) continue;
+      if (exceptHosts.includes(entry.host)) continue;
+      if (entry.state === "running" || !isFull.has(owner)) oldest.set(owner, entry);
+    }
+    const [next] = active.filter(([owner]) => oldest.has(owner)).toSorted(byTurn);
+    return next && oldest.get(next[0]);
   }
 
   function claimableAt(state: State, runAfter?: Date): number {
@@ -70,7 +122,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   return {
     events,
 
-    keys: createKeys(opened),
+    keys: createKeys(accessKeys, opened),
 
     async create(task, given) {
       opened();
@@ -118,17 +170,17 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async delete(id) {
       const entry = require(id);
       entries.delete(id);
-      queued -= Number(entry.state === "queued");
+      count(entry, -1);
       events.publish(deletedEvent(id, entry.owner));
       return parse(entry);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
+      opened();
       const nowMs = steadyMs();
-      const isClaimable = ({ claimableAtMs, host }: Entry) =>
-        claimableAtMs <= nowMs && !exceptHosts.includes(host);
-      const entry = opened().values().find(isClaimable);
+      const entry = nextInTurn(nowMs, exceptHosts);
       if (entry === undefined) return undefined;
+      turnOf(entry.owner).claimed = ++lastClaim;
       const { task, stored, event } = claimDocument(entry, now());
       const lease = randomUUID();
       put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs }, event);
@@ -152,9 +204,19 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   };
 }
 
-/** @param assertOpen Throws if the store is closed. */
-function createKeys(assertOpen: () => unknown): KeyStore {
-  const documents = new Map<string, string>();
+type Turn = readonly [owner: string, turn: OwnerTurn];
+
+function byTurn([oneName, one]: Turn, [otherName, other]: Turn): number {
+  return (
+    one.running - other.running || one.claimed - other.claimed || (oneName < otherName ? -1 : 1)
+  );
+}
+
+/**
+ * @param documents Keys as JSON, by name.
+ * @param assertOpen Throws if the store is closed.
+ */
+function createKeys(documents: Map<string, string>, assertOpen: () => unknown): KeyStore {
   return {
     async add(key: AccessKey) {
       assertOpen();

@@ -95,9 +95,9 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   }
 
   /** Returns the claimed row, its task changed; takes rows that are damaged out of the queue. */
-  function claimOldest(nowMs: number, hosts: readonly string[]) {
+  function claimNext(nowMs: number, hosts: readonly string[]) {
     for (;;) {
-      const row = tasks.oldestClaimable(nowMs, hosts);
+      const row = tasks.nextInTurn(nowMs, hosts);
       if (row === undefined) return undefined;
       const changed = damage.unlessDamaged(row, () => claimDocument(row, now()));
       if (changed !== undefined) return { row, ...changed };
@@ -174,12 +174,13 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       const hosts = [...exceptHosts];
       return write(() => {
         const nowMs = steadyMs();
-        const claimed = claimOldest(nowMs, hosts);
+        const claimed = claimNext(nowMs, hosts);
         if (claimed === undefined) return { result: undefined };
         const { row, task, stored, event } = claimed;
         const lease = randomUUID();
         const dueAtMs = nowMs + leaseMs;
         tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
+        tasks.markClaim(row);
         return { result: { task, lease, stalledCount: stored.stalledCount }, event };
       });
     },

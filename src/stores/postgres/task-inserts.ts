@@ -120,6 +120,13 @@ const statement = `
     ON CONFLICT (key) DO UPDATE
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
     WHERE existing.ends_at <= $11 RETURNING 1
+  ), owned AS (
+    INSERT INTO unreel.owners AS known (owner, queued, running)
+    SELECT coalesce(owner, ''), count(*) FILTER (WHERE state = 'queued'),
+      count(*) FILTER (WHERE state = 'running')
+    FROM counted, inserts GROUP BY coalesce(owner, '')
+    ON CONFLICT (owner) DO UPDATE
+    SET queued = known.queued + excluded.queued, running = known.running + excluded.running
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT events + ordinal, 'task', id, document, owner FROM counted, inserts

@@ -1,4 +1,5 @@
 import { deletedEvent, type TaskEvent } from "../../task-events.ts";
+import type { State } from "../../task.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
@@ -90,12 +91,35 @@ export async function saveRowAndCommit(
   update: RowUpdate,
   event: TaskEvent,
 ): Promise<number> {
-  const queued = Number(update.state === "queued") - Number(row.state === "queued");
+  const { number } = await writeWithEvent(sql.queryAndCommit, {
+    ...saved(row, update),
+    event,
+    isClaim: false,
+  });
+  return number;
+}
+
+/**
+ * Writes a locked row that is claimed, otherwise as `saveRowAndCommit`; commits if `isLast`. Returns also how
+ * many tasks the owner runs now.
+ */
+export async function saveClaim(
+  sql: Transaction,
+  row: TaskRow,
+  update: RowUpdate,
+  event: TaskEvent,
+  isLast: boolean,
+): Promise<Written> {
+  const run = isLast ? sql.queryAndCommit : sql.query;
+  return writeWithEvent(run, { ...saved(row, update), event, isClaim: true });
+}
+
+function saved(row: TaskRow, update: RowUpdate) {
   const { state, document, lease, stalledCount, job } = update;
-  const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
-     SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
-  return writeWithEventAndCommit(sql, { write, values, queued, event });
+     SET state = $11, document = $12, lease = $13, deaths = $14, job = $15 WHERE seq = $10`;
+  const values = [row.seq, state, document, lease, stalledCount, job];
+  return { write, values, owner: row.owner, before: row.state, after: state };
 }
 
 /** Removes a locked row, otherwise as `saveRowAndCommit`. */
@@ -103,27 +127,46 @@ export async function removeRowAndCommit(
   sql: Transaction,
   { seq, id, state, owner }: TaskRow,
 ): Promise<number> {
-  const queued = -Number(state === "queued");
-  const write = "DELETE FROM unreel.tasks WHERE seq = $6";
-  const event = deletedEvent(id, owner);
-  return writeWithEventAndCommit(sql, { write, values: [seq], queued, event });
+  const { number } = await writeWithEvent(sql.queryAndCommit, {
+    write: "DELETE FROM unreel.tasks WHERE seq = $10",
+    values: [seq],
+    owner,
+    before: state,
+    event: deletedEvent(id, owner),
+    isClaim: false,
+  });
+  return number;
 }
 
 interface Write {
-  /** A statement whose parameters start at $6. */
+  /** A statement whose parameters start at $10. */
   write: string;
   values: unknown[];
-  /** Change of the number of queued tasks. */
-  queued: number;
+  owner: string | null;
+  /** State of the task before. */
+  before: State;
+  /** State of the task after; default: there is none. */
+  after?: State;
   event: TaskEvent;
+  /** Whether this is the owner's last claim. */
+  isClaim: boolean;
 }
 
-async function writeWithEventAndCommit(
-  sql: Transaction,
-  { write, values, queued, event }: Write,
-): Promise<number> {
-  const { type, taskId, json, owner } = event;
-  const [row] = await sql.queryAndCommit<{ number: string }>(
+interface Written {
+  /** Number of the event. */
+  number: number;
+  /** Tasks of the owner that run; 0 if the write has not changed how many do. */
+  running: number;
+}
+
+/** The row of the owner comes after the counters, which are one row for all. */
+async function writeWithEvent(
+  run: Sql["query"],
+  { write, values, owner, before, after, event, isClaim }: Write,
+): Promise<Written> {
+  const change = (state: State) => Number(after === state) - Number(before === state);
+  const { type, taskId, json } = event;
+  const [row] = await run<Record<keyof Written, string>>(
     `WITH written AS (${write}),
      counted AS (
        UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
@@ -131,11 +174,32 @@ async function writeWithEventAndCommit(
      published AS (
        INSERT INTO unreel.task_events (number, type, task_id, json, owner)
        SELECT number, $2, $3, $4, $5 FROM counted
+     ),
+     owned AS (
+       INSERT INTO unreel.owners AS known (owner, queued, running, claimed)
+       SELECT $6, $1, $7, number * $8 FROM counted WHERE $9
+       ON CONFLICT (owner) DO UPDATE
+       SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
+         claimed = greatest(known.claimed, excluded.claimed)
+       RETURNING running
      )
-     SELECT number, pg_notify('unreel_events', number::text) FROM counted`,
-    [queued, type, taskId, json, owner, ...values],
+     SELECT number, (SELECT coalesce(max(running), 0) FROM owned) AS running,
+       pg_notify('unreel_events', number::text)
+     FROM counted`,
+    [
+      change("queued"),
+      type,
+      taskId,
+      json,
+      owner,
+      owner ?? "",
+      change("running"),
+      Number(isClaim),
+      isClaim || before !== after,
+      ...values,
+    ],
   );
-  return Number(row?.number);
+  return { number: Number(row?.number), running: Number(row?.running) };
 }
 
 /** Postgres refuses NUL in text. The replacement makes such an id unknown, as no id has that character. */

@@ -1,5 +1,6 @@
 import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
+import type { State } from "../../task.ts";
 import type { ListQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
@@ -16,19 +17,33 @@ export interface TaskRow extends StoredTask, ClaimState {
   host: string;
 }
 
+/** What a row of `queue_heads` is for. */
+type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
+
 type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document">;
 
 /**
- * The tables `tasks` and `queue_heads`, kept consistent with each other. Call the writing methods inside
+ * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
   let { queued } = sql.countQueued.get() as { queued: number };
 
-  /** Updates `queue_heads` for a host whose claimable tasks have changed. */
-  function refreshHead(host: string): void {
-    sql.dropHead.run(host);
-    sql.nextHead.run(host);
+  /** Only grows: the number of a claim that is rolled back is not used again. */
+  let { claimed } = sql.lastClaim.get() as { claimed: number };
+
+  /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
+  function refreshHead({ owner, host, state }: HeadOf): void {
+    sql.dropHead.run(owner ?? "", host, state);
+    sql.nextHead.run(owner ?? "", host, state);
+  }
+
+  /** Counts for the owner that one of its tasks has left the state `before` for `after`. */
+  function count({ owner }: Pick<TaskRow, "owner">, before?: State, after?: State): void {
+    if (before === after) return;
+    const change = (state: State) => Number(after === state) - Number(before === state);
+    sql.countOwner.run(owner ?? "", change("queued"), change("running"));
+    queued += change("queued");
   }
 
   function find(id: string): TaskRow | undefined {
@@ -82,9 +97,8 @@ export function createTaskTable(sql: Statements) {
         document,
       );
       if (changes === 0) throw duplicateTaskError(id);
-      if (claimable === 0) return;
-      sql.offerHead.run(host, lastInsertRowid);
-      queued += 1;
+      count({ owner }, undefined, state);
+      if (claimable === 1) sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
     },
 
     save(
@@ -99,26 +113,35 @@ export function createTaskTable(sql: Statements) {
       }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
       sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
-      queued += Number(state === "queued") - Number(row.state === "queued");
-      if (claimable !== row.claimable) refreshHead(row.host);
+      count(row, row.state, state);
+      if (claimable === row.claimable && state === row.state) return;
+      if (row.claimable === 1) refreshHead(row);
+      if (claimable === 1) refreshHead({ ...row, state });
     },
 
     extendLease(row: TaskRow, dueAtMs: number): void {
       sql.extendLease.run(dueAtMs, row.seq);
-      if (row.claimable === 1) refreshHead(row.host);
+      if (row.claimable === 1) refreshHead(row);
     },
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
-      queued -= Number(row.state === "queued");
-      if (row.claimable === 1) refreshHead(row.host);
+      count(row, row.state);
+      if (row.claimable === 1) refreshHead(row);
     },
 
-    /** Returns the oldest task that is claimable at `nowMs` and whose host is not excepted. */
-    oldestClaimable(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
-      const due = sql.promoteDue.all(nowMs) as Pick<TaskRow, "host" | "seq">[];
-      for (const { host, seq } of due) sql.offerHead.run(host, seq);
-      return sql.oldestClaimable.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+    /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
+    nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
+      const due = sql.promoteDue.all(nowMs) as unknown as (HeadOf & Pick<TaskRow, "seq">)[];
+      for (const { owner, host, state, seq } of due)
+        sql.offerHead.run(owner ?? "", host, state, seq);
+      return sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+    },
+
+    /** Puts the owner behind the others that run as many tasks. */
+    markClaim({ owner }: TaskRow): void {
+      claimed += 1;
+      sql.markClaim.run(claimed, owner ?? "");
     },
   };
 }
