@@ -16,7 +16,7 @@ export const KeyLimits = Type.Object({
   max_bytes: Type.Optional(
     Type.Integer({
       minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
+      maximum: 999_999_999_999_999,
       description: "bytes of stored files",
     }),
   ),
@@ -45,6 +45,11 @@ const prefix = "unreel_";
 /** Returns a new secret of 256 random bits, as a token that headers may have. */
 export function newSecret(): string {
   return prefix + randomBytes(32).toString("base64url");
+}
+
+/** Returns the text with what may be secrets replaced: messages quote what clients have sent. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(/\bunreel_[\w-]+/g, `${prefix}…`);
 }
 
 /** Returns the key to store for `secret`. */

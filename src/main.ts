@@ -1,7 +1,8 @@
+import { isIPv4 } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import { type Logger, pino } from "pino";
-import { certificateVariables, readConfig, searchPath } from "./config.ts";
+import { certificateVariables, isSharedStore, readConfig, searchPath } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
@@ -9,6 +10,8 @@ import { maxConnectionsOfProcess } from "./http/connections.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
+import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
+import { openKeySocket } from "./keys/key-socket.ts";
 import type { Config } from "./settings.ts";
 import { openStore } from "./stores/registry.ts";
 
@@ -94,6 +97,7 @@ async function openServices(
     ? buildWorkerApp({ store, logger, ...server })
     : buildApp({
         ...shared,
+        keys: await openKeys(config, { store, logger }, opened),
         ...server,
         client,
         allowNetworks: config.ALLOW_NETWORKS,
@@ -103,6 +107,41 @@ async function openServices(
       }));
   opened.defer(() => app.close());
   return { app, runner };
+}
+
+type KeyDeps = Pick<RunnerOptions, "store" | "logger">;
+
+/** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
+async function openKeys(
+  config: Config,
+  { store, logger }: KeyDeps,
+  opened: AsyncDisposableStack,
+): Promise<KeyRing> {
+  const keys = await openKeyRing({ keys: store.keys, logger });
+  opened.defer(() => keys.close());
+  if (keys.isEmpty && !isLoopback(config.HOST)) {
+    logger.warn(
+      { HOST: config.HOST },
+      "there are no keys: whoever reaches HOST may use the service",
+    );
+  }
+  if (isSharedStore(config)) return keys;
+  try {
+    const onCommand = () => keys.refresh();
+    const socket = await openKeySocket({ folder: config.DATA_DIR, keys: store.keys, onCommand });
+    opened.defer(() => socket.close());
+  } catch (err) {
+    logger.warn(
+      { err },
+      "keys can be changed only while the service is stopped: no socket in DATA_DIR",
+    );
+  }
+  return keys;
+}
+
+/** Names, too, are compared as text: what they resolve to may change. */
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }
 
 type RunnerDeps = Pick<RunnerOptions, "store" | "files" | "resolver" | "logger">;

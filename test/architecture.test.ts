@@ -21,12 +21,12 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
   [/^(stores|resolvers|engines)\//],
   [/^single-flight\.ts$/],
-  [/^info-cache\.ts$/, /^thumbnails(\.ts|\/)/],
+  [/^info-cache\.ts$/, /^keys\//, /^thumbnails(\.ts|\/)/],
   [/^runner(\.ts|\/)/],
   [/^http\//],
   [/^settings\.ts$/],
   [/^config\.ts$/],
-  [/^main\.ts$/, /^watch(\.ts|\/)/],
+  [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/],
   [/^start\.js$/],
 ];
 
@@ -160,17 +160,20 @@ describe("the source tree", () => {
     expect([...reached].filter((file) => globals.test(texts.get(file) ?? ""))).toEqual([]);
   });
 
-  it("lets only main.ts import registries and config", () => {
+  it("lets only the programs import registries and config", () => {
     const importers = files.filter((file) =>
       importsOf(file).some((target) => target === "config.ts" || target.endsWith("registry.ts")),
     );
-    expect(importers).toEqual(["main.ts"]);
+    expect(importers).toEqual(["key.ts", "main.ts"]);
   });
 
-  it("reads the environment in config.ts alone; start.js sets the size of Node's thread pool", () => {
+  it("reads the environment in config.ts alone; watch.ts its key, start.js sets the size of Node's thread pool", () => {
     const pattern = /process\??\.env\b|process\["env"\]|\benv\b[^;]*from "node:process"/;
     const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
-    expect(readers).toEqual(["config.ts", "start.js"]);
+    expect(readers).toEqual(["config.ts", "start.js", "watch.ts"]);
+    expect(texts.get("watch.ts")?.match(/.*process\.env.*/g)).toEqual([
+      "const { UNREEL_KEY: key } = process.env;",
+    ]);
     expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([
       'process.env["UV_THREADPOOL_SIZE"] ??= "16";',
     ]);

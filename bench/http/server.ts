@@ -1,12 +1,13 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
+import { accessKeyOf } from "../../src/access-key.ts";
 import { buildApp } from "../../src/http/app.ts";
 import { openStore } from "../../src/stores/registry.ts";
 import type { Task, TaskOptions } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { answerParent } from "../child.ts";
-import { fillStore } from "./fill.ts";
+import { fillStore, keyOwner } from "./fill.ts";
 import { enqueueApp } from "./postgres.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
 
@@ -18,8 +19,8 @@ export type ServerSpec =
   | { kind: "fastify-fresh"; keeps: boolean }
   /** The same, storing it in Postgres together with a pg-boss job. */
   | { kind: "fastify-pg-boss"; storeUrl: string }
-  /** `tasks`: number of tasks created in the store first. */
-  | { kind: "unreel"; storeUrl: string; tasks?: number; infoCacheTtlS?: number };
+  /** `tasks`: number of tasks created in the store first. `key`: secret of its key, which requests need. */
+  | { kind: "unreel"; storeUrl: string; tasks?: number; infoCacheTtlS?: number; key?: string };
 
 /** A response of the service, to be sent by the bare servers. */
 export interface Sample {
@@ -62,6 +63,10 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   const { storeUrl, tasks = 0 } = wanted;
   const store = await openStore(storeUrl, { dataDir: "", maxQueued });
   await fillStore(store, tasks);
+  if (wanted.key !== undefined) {
+    const anna = { name: keyOwner, admin: false, limits: {} };
+    await store.keys.add(accessKeyOf(wanted.key, anna, new Date()));
+  }
   return buildApp({
     store,
     resolver: createReadyResolver(),

@@ -10,6 +10,7 @@ import { createInfoCache } from "../info-cache.ts";
 import { createAddressGuard } from "../net/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
 import { createHttpClient, networkList } from "../net/http-client.ts";
+import { type KeyRing, openKeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
@@ -17,6 +18,7 @@ import type { TaskStore } from "../stores/store.ts";
 import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { createThumbnails } from "../thumbnails.ts";
+import { requireAccess } from "./access.ts";
 import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
 import { compressJson } from "./compression.ts";
@@ -31,6 +33,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
+import { sessionRoutes } from "./routes/session.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
@@ -41,6 +44,8 @@ import { validatorCompiler } from "./validation.ts";
 export interface AppOptions extends ServerOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
+  /** The keys of `store`; default: they are read from it every second, until the app is closed. */
+  keys?: KeyRing;
   /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
@@ -112,6 +117,8 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const client = options.client ?? openOwnClient(app, options.allowNetworks);
   const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
   const store = options.store ?? openOwnStore(app, options.logger);
+  const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
+  const access = requireAccess(app, keys);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
@@ -122,8 +129,10 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(fileRoutes, { store, files });
   await app.register(eventRoutes, {
     events: store.events,
+    keys,
     maxStreams: options.maxEventStreams ?? 1_000,
   });
+  await app.register(sessionRoutes, { access });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
@@ -183,6 +192,16 @@ function createServer(options: ServerOptions, stop: () => void): App {
   app.register(accepts);
   compressJson(app);
   return app;
+}
+
+async function openOwnKeys(
+  app: App,
+  store: TaskStore,
+  logger: AppOptions["logger"],
+): Promise<KeyRing> {
+  const keys = await openKeyRing({ keys: store.keys, logger });
+  app.addHook("onClose", async () => keys.close());
+  return keys;
 }
 
 /** A client of its own, closed with the app. */

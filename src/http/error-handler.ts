@@ -57,6 +57,8 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   if (retryAfterS !== undefined) {
     reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
   }
+  // RFC 9110 §11.6.1, RFC 6750 §3.
+  if (problem.status === 401) reply.header("www-authenticate", "Bearer");
   // No hook has run if the path could not be decoded.
   reply.code(problem.status).headers(securityHeaders).type(problemMediaType).send(problem);
 }

@@ -8,6 +8,8 @@ import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
   url: URL;
+  /** Its access key, if it needs one. */
+  key: string | undefined;
   /** Stops following. */
   signal: AbortSignal;
   /** Called when the connection fails, unless the reason is the same as the last time. */
@@ -23,8 +25,8 @@ const longestPauseMs = 2_000;
  * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
-  const { url, signal, onDisconnect } = options;
-  const service = openService(url, signal);
+  const { url, key, signal, onDisconnect } = options;
+  const service = openService({ url, key, signal });
   const infos = createTaskInfos(service);
   const running = new Set<string>();
   let lastId: string | undefined;

@@ -20,10 +20,20 @@ const responseTimeoutMs = 10_000;
 /** Three times the service's heartbeat interval. */
 const silenceMs = 45_000;
 
-export function openService(base: URL, signal: AbortSignal): ServiceClient {
+export interface ServiceOptions {
+  /** Base URL, with a slash at the end. */
+  url: URL;
+  /** Its access key, if it needs one. */
+  key: string | undefined;
+  signal: AbortSignal;
+}
+
+export function openService({ url: base, key, signal }: ServiceOptions): ServiceClient {
+  const authorization = key !== undefined && { authorization: `Bearer ${key}` };
+
   async function getJson(path: string): Promise<string | undefined> {
     const response = await fetch(new URL(path, base), {
-      headers: { accept: "application/json" },
+      headers: { accept: "application/json", ...authorization },
       signal: AbortSignal.any([signal, AbortSignal.timeout(responseTimeoutMs)]),
     });
     const text = await response.text();
@@ -40,6 +50,7 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
         const response = await fetch(new URL("tasks/events", base), {
           headers: {
             accept: "text/event-stream",
+            ...authorization,
             ...(lastId !== undefined && { "last-event-id": lastId }),
           },
           signal: AbortSignal.any([signal, connection.signal]),
@@ -78,6 +89,7 @@ export function openService(base: URL, signal: AbortSignal): ServiceClient {
 
 function expectOk({ status, headers }: Response, mediaType: string): true {
   const [type] = (headers.get("content-type") ?? "").split(";");
+  if (status === 401) throw new Error("the service needs a key, in UNREEL_KEY");
   if (status === 200 && type === mediaType) return true;
   throw new Error(`the service responded with ${status} instead of 200 with ${mediaType}`);
 }
