@@ -3,8 +3,9 @@ import type { AccessKey, KeyLimits } from "../access-key.ts";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
-import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "./key-store.ts";
+import { assertQuota, type Counted, type OwnerUse, useChange } from "./quotas.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -24,10 +25,7 @@ interface Entry extends StoredTask {
   claimableAtMs: number;
 }
 
-/** What an owner's tasks do, by which owners take turns. */
-interface OwnerTurn {
-  queued: number;
-  running: number;
+interface OwnerTurn extends OwnerUse {
   /** Number of its last claim; 0: it had none. */
   claimed: number;
 }
@@ -67,24 +65,31 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     throw idempotencyMismatchError(idempotency);
   }
 
+  /** @throws ServiceError `quota_exceeded`, with nothing stored. */
   function put(entry: Entry, event: TaskEvent): Task {
     const before = entries.get(entry.id);
-    if (before !== undefined) count(before, -1);
-    count(entry, 1);
+    count(entry.owner, before, entry);
     entries.set(entry.id, entry);
     events.publish(event);
     return parse(entry);
   }
 
-  function count({ owner, state }: Entry, by: 1 | -1): void {
+  /** @throws ServiceError `quota_exceeded`, with nothing counted. */
+  function count(owner: string | null, before: Counted, after: Counted): void {
+    const change = useChange(before, after);
     const turn = turnOf(owner);
-    if (state === "queued") turn.queued += by;
-    if (state === "queued") queued += by;
-    if (state === "running") turn.running += by;
+    const use = {
+      queued: turn.queued + change.queued,
+      running: turn.running + change.running,
+      bytes: turn.bytes + change.bytes,
+    };
+    assertQuota(limitsOf(owner), use, before, after);
+    Object.assign(turn, use);
+    queued += change.queued;
   }
 
   function turnOf(owner: string | null): OwnerTurn {
-    const turn = turns.get(owner ?? "") ?? { queued: 0, running: 0, claimed: 0 };
+    const turn = turns.get(owner ?? "") ?? { queued: 0, running: 0, bytes: 0, claimed: 0 };
     turns.set(owner ?? "", turn);
     return turn;
   }
@@ -134,13 +139,15 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       assertQueueNotFull(queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
+      const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
+      const stored = { id, state, owner, document, lease: null, stalledCount: 0 };
+      const entry = { ...stored, ...position, bytes: bytesOf(task) };
+      const created = put(entry, changeEvent(task, document));
       if (idempotency !== undefined) {
         const { key, fingerprint } = idempotency;
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
-      const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
-      const entry = { id, state, owner, document, lease: null, stalledCount: 0, ...position };
-      return put(entry, changeEvent(task, document));
+      return created;
     },
 
     async get(id) {
@@ -170,7 +177,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async delete(id) {
       const entry = require(id);
       entries.delete(id);
-      count(entry, -1);
+      count(entry.owner, entry, undefined);
       events.publish(deletedEvent(id, entry.owner));
       return parse(entry);
     },

@@ -4,7 +4,14 @@ import { hostOf, type State } from "../task.ts";
 import type { BaseLogger } from "pino";
 import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
-import { claimDocument, type ListedTask, parseTask, toPage, updateDocument } from "./documents.ts";
+import {
+  bytesOf,
+  claimDocument,
+  type ListedTask,
+  parseTask,
+  toPage,
+  updateDocument,
+} from "./documents.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -124,13 +131,14 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     async create({ ...task }, idempotency) {
       const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
+      const bytes = bytesOf(task);
       const key = ofOwner(task, idempotency);
       const response = await write(() => {
         const nowMs = steadyMs();
         const earlier = key && uses.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
-        tasks.insert({ id, state, owner, host: hostOf(url), document });
+        tasks.insert({ id, state, owner, host: hostOf(url), document, bytes });
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });

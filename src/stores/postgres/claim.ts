@@ -4,7 +4,7 @@ import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob, JobQueue } from "./job-queue.ts";
-import { findNextTask, type NextTask } from "./next-task.ts";
+import { findNextTask } from "./next-task.ts";
 import { lockRowNoWait, saveClaim, waitForRowLock } from "./task-rows.ts";
 
 export interface ClaimOptions {
@@ -29,9 +29,9 @@ export async function claimNextAndCommit(
     let fetched: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
-        const next = await findNextTask(sql, exceptHosts);
-        fetched = next && (await jobs.fetch(sql, next.seq));
-        return next && fetched && claimAndCommit(options, sql, fetched, next);
+        const seq = await findNextTask(sql, exceptHosts);
+        fetched = seq === undefined ? undefined : await jobs.fetch(sql, seq);
+        return fetched && claimAndCommit(options, sql, fetched);
       });
       if (claimed !== "damaged") return claimed;
     } catch (error) {
@@ -51,7 +51,6 @@ async function claimAndCommit(
   { jobs, now, damage }: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
-  { maxRunning }: NextTask,
 ): Promise<Claimed | "damaged"> {
   const row = await lockRowNoWait(sql, taskId);
   const isCurrent = row?.job === job;
@@ -61,8 +60,8 @@ async function claimAndCommit(
     return "damaged";
   }
   const { task, stored, event } = changed;
-  const claimed = { ...stored, lease, job };
-  const { number, running } = await saveClaim(sql, row, claimed, event, maxRunning === null);
-  if (maxRunning !== null && row.state === "queued" && running > maxRunning) throw overQuota;
+  const { number, use } = await saveClaim(sql, row, { ...stored, lease, job }, event);
+  const { max_running: most = Infinity } = row.limits ?? {};
+  if (row.state === "queued" && use.running > most) throw overQuota;
   return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
 }

@@ -70,6 +70,11 @@ const migrations: readonly string[] = [
   CREATE INDEX tasks_with_jobs ON unreel.tasks (coalesce(owner, ''), state, seq)
     WHERE job IS NOT NULL;
   `,
+  // bytes: size of the task's file; of the files of all tasks of the owner. There were no owners before.
+  `
+  ALTER TABLE unreel.tasks ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+  ALTER TABLE unreel.owners ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Processes of an earlier release may have written tasks without counting them. */

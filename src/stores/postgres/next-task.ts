@@ -1,25 +1,16 @@
 import { jobName, jobsSchema } from "./migrations.ts";
 import type { Sql } from "./database.ts";
 
-/** The task that a claim is to take. */
-export interface NextTask {
-  seq: number;
-  /** How many tasks its owner may run; null: any number. */
-  maxRunning: number | null;
-}
-
 /**
- * Returns the task of the owner whose turn it is, its job locked; undefined if there is none. Passes over jobs
- * that other transactions have locked.
+ * Returns the `seq` of the task of the owner whose turn it is, its job locked; undefined if there is none. Passes
+ * over jobs that other transactions have locked.
  */
 export async function findNextTask(
   sql: Sql,
   exceptHosts: readonly string[],
-): Promise<NextTask | undefined> {
-  const [row] = await sql.query<Record<keyof NextTask, string | null>>(statement, [exceptHosts]);
-  if (row === undefined) return undefined;
-  const { seq, maxRunning } = row;
-  return { seq: Number(seq), maxRunning: maxRunning === null ? null : Number(maxRunning) };
+): Promise<number | undefined> {
+  const [row] = await sql.query<{ seq: string }>(statement, [exceptHosts]);
+  return row && Number(row.seq);
 }
 
 /**
@@ -44,7 +35,7 @@ const oldest = (state: string, condition: string) => `(
  * even if a process of an earlier release has not counted them.
  */
 const statement = `
-  SELECT task.seq, quota.max_running AS "maxRunning"
+  SELECT task.seq
   FROM (
     SELECT owner, running, claimed FROM unreel.owners
     WHERE queued + running > 0 OR owner = '' ORDER BY running, claimed, owner

@@ -82,6 +82,11 @@ export const migrations: readonly string[] = [
   INSERT INTO queue_heads SELECT ifnull(owner, ''), host, state, min(seq) FROM tasks
     WHERE claimable = 1 GROUP BY ifnull(owner, ''), host, state;
   `,
+  // bytes: size of the task's file; of the files of all tasks of the owner. There were no owners before.
+  `
+  ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE owners ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /**

@@ -3,16 +3,16 @@ import { migrations } from "./migrations.ts";
 
 /** The columns of a `TaskRow`. */
 const taskRow =
-  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
+  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes, document";
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
-  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document) VALUES (?, ?, ?, ?, ?, ?)
+  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
-  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?
-    WHERE seq = ?`,
+  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?,
+    bytes = ? WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
@@ -46,9 +46,11 @@ export const statements = {
     FROM owners WHERE queued + running > 0 AND head IS NOT NULL
     ORDER BY running, claimed, owner LIMIT 1)`,
 
-  countOwner: `INSERT INTO owners (owner, queued, running, claimed) VALUES (?, ?, ?, 0)
-    ON CONFLICT (owner) DO UPDATE
-    SET queued = queued + excluded.queued, running = running + excluded.running`,
+  countOwner: `INSERT INTO owners (owner, queued, running, bytes, claimed) VALUES (?, ?, ?, ?, 0)
+    ON CONFLICT (owner) DO UPDATE SET queued = queued + excluded.queued,
+      running = running + excluded.running, bytes = bytes + excluded.bytes`,
+  useOfOwner: `SELECT queued, running, bytes, keys.document AS key FROM keys
+    LEFT JOIN owners ON owner = name WHERE name = ?`,
   lastClaim: "SELECT max(claimed) AS claimed FROM owners",
   markClaim: "UPDATE owners SET claimed = ? WHERE owner = ?",
 

@@ -1,6 +1,8 @@
+import type { KeyLimits } from "../../access-key.ts";
 import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import type { State } from "../../task.ts";
+import { parseKeys } from "../key-store.ts";
+import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
 import type { ListQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
@@ -20,7 +22,14 @@ export interface TaskRow extends StoredTask, ClaimState {
 /** What a row of `queue_heads` is for. */
 type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
 
-type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document">;
+type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document" | "bytes">;
+
+/** The key as JSON. The numbers are null if the owner has had no task. */
+interface UseRow extends Record<keyof OwnerUse, number | null> {
+  key: string | null;
+}
+
+const noUse: UseRow = { key: null, queued: null, running: null, bytes: null };
 
 /**
  * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
@@ -38,12 +47,23 @@ export function createTaskTable(sql: Statements) {
     sql.nextHead.run(owner ?? "", host, state);
   }
 
-  /** Counts for the owner that one of its tasks has left the state `before` for `after`. */
-  function count({ owner }: Pick<TaskRow, "owner">, before?: State, after?: State): void {
-    if (before === after) return;
-    const change = (state: State) => Number(after === state) - Number(before === state);
-    sql.countOwner.run(owner ?? "", change("queued"), change("running"));
-    queued += change("queued");
+  /** @throws ServiceError `quota_exceeded` */
+  function count(owner: string | null, before: Counted, after: Counted): void {
+    if (!changesUse(before, after)) return;
+    const change = useChange(before, after);
+    sql.countOwner.run(owner ?? "", change.queued, change.running, change.bytes);
+    queued += change.queued;
+    const { use, limits } = quotaOf(owner);
+    assertQuota(limits, use, before, after);
+  }
+
+  /** Returns what the owner uses of the limits of its key; nobody, and an owner without a key, have none. */
+  function quotaOf(owner: string | null): { use: OwnerUse; limits: KeyLimits } {
+    const row = owner === null ? undefined : (sql.useOfOwner.get(owner) as UseRow | undefined);
+    const { key, queued: waiting, running, bytes } = row ?? noUse;
+    const use = { queued: waiting ?? 0, running: running ?? 0, bytes: bytes ?? 0 };
+    const [{ limits } = { limits: {} }] = key === null ? [] : parseKeys([key]);
+    return { use, limits };
   }
 
   function find(id: string): TaskRow | undefined {
@@ -85,8 +105,8 @@ export function createTaskTable(sql: Statements) {
       return statement.all(...values, before, limit) as unknown as ListedTask[];
     },
 
-    /** @throws ServiceError `conflict` if the id is taken. */
-    insert({ id, state, owner, host, document }: NewRow) {
+    /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+    insert({ id, state, owner, host, document, bytes }: NewRow) {
       const claimable = Number(state === "queued");
       const { changes, lastInsertRowid } = sql.insertTask.run(
         id,
@@ -95,12 +115,14 @@ export function createTaskTable(sql: Statements) {
         host,
         claimable,
         document,
+        bytes,
       );
       if (changes === 0) throw duplicateTaskError(id);
-      count({ owner }, undefined, state);
+      count(owner, undefined, { state, bytes });
       if (claimable === 1) sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
     },
 
+    /** @throws ServiceError `quota_exceeded` */
     save(
       row: TaskRow,
       {
@@ -110,10 +132,11 @@ export function createTaskTable(sql: Statements) {
         dueAtMs,
         lease,
         stalledCount,
+        bytes,
       }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
-      sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
-      count(row, row.state, state);
+      sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, bytes, row.seq);
+      count(row.owner, row, { state, bytes });
       if (claimable === row.claimable && state === row.state) return;
       if (row.claimable === 1) refreshHead(row);
       if (claimable === 1) refreshHead({ ...row, state });
@@ -126,7 +149,7 @@ export function createTaskTable(sql: Statements) {
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
-      count(row, row.state);
+      count(row.owner, row, undefined);
       if (row.claimable === 1) refreshHead(row);
     },
 

@@ -70,6 +70,23 @@ describe("two processes with one database", () => {
     }
   });
 
+  test("let exactly as many tasks of an owner wait as its key allows", async () => {
+    const { first, second } = await openTwo();
+    const limits = { max_queued: 20 };
+    await first.keys.add(
+      accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
+    );
+    const outcomes = await Promise.allSettled(
+      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
+    await Promise.all(times(5, () => first.claim({ leaseMs: minuteMs })));
+    const more = await Promise.allSettled(
+      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
+    );
+    expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
+  });
+
   test("count tasks that a process of an earlier release has stored, once one is opened", async () => {
     const { url, first } = await openTwo();
     await add(first);
