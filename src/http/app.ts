@@ -28,6 +28,7 @@ import { checkHosts } from "./hosts.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
 import { Problem, securityHeaders } from "./problem.ts";
+import { limitRates } from "./rate-limit.ts";
 import { logRequests } from "./request-log.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
@@ -119,6 +120,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const store = options.store ?? openOwnStore(app, options.logger);
   const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
   const access = requireAccess(app, keys);
+  await limitRates(app, store.keys);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });

@@ -4,8 +4,9 @@ import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
-import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "./key-store.ts";
+import { createMemoryKeys } from "./memory/keys.ts";
 import { assertQuota, type Counted, type OwnerUse, useChange } from "./quotas.ts";
+import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -127,7 +128,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   return {
     events,
 
-    keys: createKeys(accessKeys, opened),
+    keys: createMemoryKeys(accessKeys, opened, createRequestCounter(steadyMs)),
 
     async create(task, given) {
       opened();
@@ -217,28 +218,6 @@ function byTurn([oneName, one]: Turn, [otherName, other]: Turn): number {
   return (
     one.running - other.running || one.claimed - other.claimed || (oneName < otherName ? -1 : 1)
   );
-}
-
-/**
- * @param documents Keys as JSON, by name.
- * @param assertOpen Throws if the store is closed.
- */
-function createKeys(documents: Map<string, string>, assertOpen: () => unknown): KeyStore {
-  return {
-    async add(key: AccessKey) {
-      assertOpen();
-      if (documents.has(key.name)) throw duplicateKeyError(key.name);
-      documents.set(key.name, JSON.stringify(key));
-    },
-    async list() {
-      assertOpen();
-      return parseKeys([...documents.values()]);
-    },
-    async remove(name) {
-      assertOpen();
-      if (!documents.delete(name)) throw keyNotFoundError(name);
-    },
-  };
 }
 
 /** Needs no check: only this process has written the document. */

@@ -126,7 +126,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   return {
     events,
 
-    keys: createKeyTable({ sql: statements, read, write }),
+    keys: createKeyTable({ sql: statements, read, write, steadyMs }),
 
     async create({ ...task }, idempotency) {
       const { id, state, url, owner = null } = task;

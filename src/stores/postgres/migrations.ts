@@ -75,6 +75,14 @@ const migrations: readonly string[] = [
   ALTER TABLE unreel.tasks ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
   ALTER TABLE unreel.owners ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
   `,
+  // Requests of a key in its present minute. A crash of the server may empty the table.
+  `
+  CREATE UNLOGGED TABLE unreel.request_counts (
+    name text COLLATE "C" PRIMARY KEY,
+    count integer NOT NULL,
+    ends_at timestamptz NOT NULL
+  ) WITH (fillfactor = 50);
+  `,
 ];
 
 /** Processes of an earlier release may have written tasks without counting them. */
