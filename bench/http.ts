@@ -7,6 +7,7 @@ import { describeDisk } from "./http/disk.ts";
 import { fillStore } from "./http/fill.ts";
 import { measureKeys } from "./http/keys.ts";
 import { fillPostgres } from "./http/postgres.ts";
+import { measureMetrics } from "./http/metrics.ts";
 import type { RouteName } from "./http/routes.ts";
 import {
   type Effort,
@@ -64,6 +65,7 @@ const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   list: measureList,
   keys: ({ folder, effort }) => measureKeys({ folder, effort, print: printSeries }),
   info: measureInfo,
+  metrics: measureMetrics,
   start: measureStarts,
   ytdlp: measureThroughYtDlp,
 };

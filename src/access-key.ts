@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from "node:crypto";
+import { createHmac, hash, randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { time } from "./schema.ts";
 
@@ -26,7 +26,7 @@ export type KeyLimits = Static<typeof KeyLimits>;
 /** Names are part of URLs and log lines, and stand in the tasks of their owners. */
 export const keyNamePattern = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
-const hash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+const hexHash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
 
 /** An access key as it is stored: neither its secret nor that of its sessions can be found from it. */
 export const AccessKey = Type.Object({
@@ -34,8 +34,8 @@ export const AccessKey = Type.Object({
   admin: Type.Boolean({ description: "sees the tasks of all owners" }),
   limits: KeyLimits,
   created_at: time("when it was added"),
-  hash: hash("SHA-256 of the secret"),
-  session_hash: hash("SHA-256 of the secret of its sessions"),
+  hash: hexHash("SHA-256 of the secret"),
+  session_hash: hexHash("SHA-256 of the secret of its sessions"),
 });
 export type AccessKey = Static<typeof AccessKey>;
 
@@ -70,7 +70,7 @@ export function accessKeyOf(
 
 /** Returns the SHA-256 of a secret, hexadecimal. A slow hash would add nothing: secrets are random. */
 export function hashOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
+  return hash("sha256", secret);
 }
 
 /**

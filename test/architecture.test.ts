@@ -13,6 +13,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|file-warnings|schema)\.ts$/],
   [/^remux\//],
   [/^keyed-mutex\.ts$/],
+  [/^feed-client\.ts$/],
   [/^page-info\.ts$/],
   [/^format-(ranking|sizes)\.ts$/],
   [/^task\.ts$/],
@@ -24,9 +25,10 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^info-cache\.ts$/, /^keys\//, /^thumbnails(\.ts|\/)/],
   [/^runner(\.ts|\/)/],
   [/^http\//],
+  [/^metrics(\.ts|\/)/],
   [/^settings\.ts$/],
   [/^config\.ts$/],
-  [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/],
+  [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/, /^web\//],
   [/^start\.js$/],
 ];
 
@@ -116,11 +118,37 @@ describe("the source tree", () => {
     expect(importsWhere((file, target) => layerOf(target) > layerOf(file))).toEqual([]);
   });
 
-  it("keeps the service and the view of it in the terminal apart", () => {
-    const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
-    const shared = new Set(["schema.ts", "task.ts"]);
+  it("keeps the service and its views, in the terminal and in a browser, apart", () => {
+    const isView = (file: string) => /^(watch(\.ts|\/)|web\/)/.test(file);
+    const shared = new Set([
+      "errors.ts",
+      "feed-client.ts",
+      "file-warnings.ts",
+      "format-ranking.ts",
+      "page-info.ts",
+      "schema.ts",
+      "task.ts",
+    ]);
     const crossings = importsWhere(
       (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
+    );
+    expect(crossings).toEqual([]);
+  });
+
+  it("gives the page only its own modules, types of what clients see, and what it shares", () => {
+    const pattern = /^import type [^;]*? from "(\.[^"]+)"/gms;
+    const typesOf = (file: string) =>
+      [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) =>
+        normalize(join(dirname(file), name ?? "")),
+      );
+    const seen = new Set(["task.ts", "page-info.ts", "errors.ts", "file-warnings.ts"]);
+    const crossings = importsWhere(
+      (file, target) =>
+        file.startsWith("web/") &&
+        !target.startsWith("web/") &&
+        target !== "feed-client.ts" &&
+        target !== "format-ranking.ts" &&
+        !(seen.has(target) && typesOf(file).includes(target)),
     );
     expect(crossings).toEqual([]);
   });

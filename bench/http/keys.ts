@@ -1,7 +1,9 @@
 import { join } from "node:path";
-import { newSecret } from "../../src/access-key.ts";
+import { accessKeyOf, newSecret } from "../../src/access-key.ts";
+import { openKeyRing } from "../../src/keys/key-ring.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
-import type { Target } from "../table.ts";
+import { median, type Target } from "../table.ts";
 import { fillStore, keyOwner } from "./fill.ts";
 import { type Effort, type Entry, find, ratio, runRounds, type Series } from "./rounds.ts";
 
@@ -46,6 +48,7 @@ export async function measureKeys({ folder, effort, print }: KeyBench): Promise<
       unit: "×",
       atLeast: 0.9,
     })),
+    await measureGuesses(),
     ...[64, 4].map((count) => ({
       name: `GET p99 of an owner with 1 task, of 1M : 1k, ${count} connections`,
       value: ratio(find(owned, "1M", count), find(owned, "1k", count), ({ p99Ms }) => p99Ms),
@@ -53,6 +56,33 @@ export async function measureKeys({ folder, effort, print }: KeyBench): Promise<
       atMost: 1.3,
     })),
   ];
+}
+
+const samples = 10_000;
+
+/** Compares the times of looking for a key that is wrong in its last character, and for one that is all wrong. */
+async function measureGuesses(): Promise<Target> {
+  const store = createMemoryStore();
+  await store.keys.add(accessKeyOf(key, { name: keyOwner, admin: false, limits: {} }, new Date()));
+  const ring = await openKeyRing({ keys: store.keys });
+  const guesses = [`${key.slice(0, -1)}!`, newSecret()];
+  const times: number[][] = [[], []];
+  for (let sample = 0; sample < samples + 1_000; sample += 1) {
+    for (const [index, guess] of guesses.entries()) {
+      const startNs = process.hrtime.bigint();
+      ring.find(guess);
+      // The first ones warm the code up.
+      if (sample >= 1_000) times[index]?.push(Number(process.hrtime.bigint() - startNs));
+    }
+  }
+  ring.close();
+  const [almost = Number.NaN, wrong = Number.NaN] = times.map(median);
+  return {
+    name: `time to refuse a key wrong in one character : in all, p50 of ${samples}`,
+    value: almost / wrong,
+    unit: "×",
+    atMost: 1.05,
+  };
 }
 
 /** The same service without keys, and with one that requests need. */

@@ -23,6 +23,8 @@ interface Round extends LoadResult {
   cpuUs: number;
   /** CPU time of the server as a share of one core; over 1 if several threads work. */
   serverBusy: number;
+  /** As in `ServerState`, after the round. */
+  scrapeMs: number;
 }
 
 export interface Effort {
@@ -117,11 +119,12 @@ async function loadOnce(
     key: server.key,
     ...(body && { body }),
   });
-  const { cpuMs } = await server.ask(null);
+  const { cpuMs, scrapeMs } = await server.ask(null);
   if (result.failures > 0 || result.requests === 0) {
     throw new Error(`${method} ${url}: ${result.failures} of ${result.requests} requests failed`);
   }
   const usedMs = cpuMs - before.cpuMs;
   const wallMs = (1000 * result.requests) / result.perSecond;
-  return { ...result, cpuUs: (1000 * usedMs) / result.requests, serverBusy: usedMs / wallMs };
+  const cpuUs = (1000 * usedMs) / result.requests;
+  return { ...result, cpuUs, serverBusy: usedMs / wallMs, scrapeMs };
 }

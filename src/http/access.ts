@@ -48,7 +48,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   const guesses = createGuessLimit();
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
-    const found = guesses.check(clientOf(request.socket.remoteAddress) ?? "loopback", key);
+    const found = guesses.check(clientOf(request.socket.remoteAddress), key);
     if (found === undefined) throw new ServiceError("unauthorized", "the key is not valid");
     return found;
   }

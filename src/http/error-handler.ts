@@ -7,6 +7,7 @@ import type {
 } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../errors.ts";
 import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
+import { requestIdHeader } from "./request-id.ts";
 
 /** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -59,7 +60,8 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   // RFC 9110 §11.6.1, RFC 6750 §3.
   if (problem.status === 401) reply.header("www-authenticate", "Bearer");
   // No hook has run if the path could not be decoded.
-  reply.code(problem.status).headers(securityHeaders).type(problemMediaType).send(problem);
+  reply.headers({ ...securityHeaders, [requestIdHeader]: reply.request.id });
+  reply.code(problem.status).type(problemMediaType).send(problem);
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */

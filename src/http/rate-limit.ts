@@ -12,18 +12,19 @@ import { countWindowMs } from "../stores/request-counter.ts";
  * Call it after `requireAccess` and before the routes.
  */
 export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<void> {
+  async function count(name: string, done: Done): Promise<void> {
+    try {
+      const { count: current, endsInMs } = await keys.countRequest(name);
+      done(null, { current, ttl: endsInMs });
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
   /** The shape that the plug-in wants. */
   class CountInStore implements FastifyRateLimitStore {
-    async incr(
-      name: string,
-      callback: Parameters<FastifyRateLimitStore["incr"]>[1],
-    ): Promise<void> {
-      try {
-        const { count, endsInMs } = await keys.countRequest(name);
-        callback(null, { current: count, ttl: endsInMs });
-      } catch (error) {
-        callback(error instanceof Error ? error : new Error(String(error)));
-      }
+    incr(name: string, callback: Done): void {
+      void count(name, callback);
     }
     child(): FastifyRateLimitStore {
       return this;
@@ -50,6 +51,8 @@ export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<
     throw new ServiceError("too_many_requests", rule, { retryAfterS: ttlInSeconds });
   });
 }
+
+type Done = Parameters<FastifyRateLimitStore["incr"]>[1];
 
 function rateOf({ caller }: FastifyRequest): number {
   return caller?.limits.rate ?? Infinity;

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { BaseLogger } from "pino";
 import { type AccessKey, hashOf } from "../access-key.ts";
+import { ServiceError } from "../errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 
 /** The keys of a store in memory, where every request looks for its own. */
@@ -29,21 +30,28 @@ export interface KeyRingOptions {
 }
 
 /**
- * Reads the keys and follows their changes. While the store is unavailable, the keys stay as they were.
+ * Reads the keys and follows their changes. While the store cannot be read, the keys stay as they were.
  *
  * @throws the store's error if it cannot be read at first.
  */
 export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   const { keys: store, logger, pollMs = 1_000 } = options;
   const listeners = new Set<() => void>();
-  let ring = createRing(await store.list());
+  let ring = await readRing();
   let reading: Promise<void> | undefined;
   let isFailing = false;
   let isClosed = false;
 
+  /** Returns `known` if the keys are still the same. */
+  async function readRing(known?: Ring): Promise<Ring> {
+    const listed = await store.list();
+    const text = JSON.stringify(listed);
+    return known?.text === text ? known : createRing(listed, text);
+  }
+
   async function read(): Promise<void> {
-    const next = createRing(await store.list());
-    if (isClosed || next.text === ring.text) return;
+    const next = await readRing(ring);
+    if (isClosed || next === ring) return;
     ring = next;
     for (const listener of listeners) listener();
   }
@@ -61,6 +69,9 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
       if (isFailing) logger?.info("access keys are read again");
       isFailing = false;
     } catch (err) {
+      // Stores log when they are unavailable.
+      const isOutage = err instanceof ServiceError && err.code === "unavailable";
+      if (isOutage) return;
       if (!isFailing && !isClosed) logger?.warn({ err }, "access keys could not be read");
       isFailing = true;
     } finally {
@@ -89,21 +100,19 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   };
 }
 
-function createRing(keys: readonly AccessKey[]) {
-  const find = createIndex(keys, ({ hash }) => hash);
+type Ring = ReturnType<typeof createRing>;
+
+/** @param text Equal for equal keys. */
+function createRing(keys: readonly AccessKey[], text: string) {
+  const byHash = createIndex(keys, ({ hash }) => hash);
+  const bySessionHash = createIndex(keys, (key) => key.session_hash);
   return {
     size: keys.length,
-    /** Equal for equal keys. */
-    text: JSON.stringify(keys),
-    find: (secret: string) => find(hashOf(secret)),
-    findSession: createSessionIndex(keys),
-    has: ({ hash }: AccessKey) => find(hash) !== undefined,
+    text,
+    find: (secret: string) => byHash(hashOf(secret)),
+    findSession: (secret: string) => bySessionHash(hashOf(secret)),
+    has: ({ hash }: AccessKey) => byHash(hash) !== undefined,
   };
-}
-
-function createSessionIndex(keys: readonly AccessKey[]) {
-  const find = createIndex(keys, (key) => key.session_hash);
-  return (secret: string) => find(hashOf(secret));
 }
 
 /** Characters of a hash by which its key is looked up; the rest is compared in constant time. */

@@ -12,6 +12,7 @@ import {
   defaultMaxQueued,
   delayOf,
   duplicateTaskError,
+  emptyCounts,
   idempotencyMismatchError,
   ofOwner,
   storeClosedError,
@@ -44,7 +45,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const accessKeys = new Map<string, string>();
   let lastSeq = 0;
   let lastClaim = 0;
-  let queued = 0;
+  const counts = emptyCounts();
   let isClosed = false;
 
   function opened(): Map<string, Entry> {
@@ -86,7 +87,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     };
     assertQuota(limitsOf(owner), use, before, after);
     Object.assign(turn, use);
-    queued += change.queued;
+    if (before !== undefined) counts[before.state] -= 1;
+    if (after !== undefined) counts[after.state] += 1;
   }
 
   function turnOf(owner: string | null): OwnerTurn {
@@ -137,7 +139,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const nowMs = steadyMs();
       const earlier = idempotency && recall(idempotency, nowMs);
       if (earlier !== undefined) return parse({ document: earlier });
-      assertQueueNotFull(queued, maxQueued);
+      assertQueueNotFull(counts.queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
       const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
@@ -200,6 +202,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       if (entry?.lease !== lease) return false;
       entry.claimableAtMs = steadyMs() + leaseMs;
       return true;
+    },
+
+    async count() {
+      const oldest = opened()
+        .values()
+        .find(({ state }) => state === "queued");
+      return { byState: { ...counts }, oldestQueuedAt: oldest ? parse(oldest).created_at : null };
     },
 
     ping: async () => void opened(),

@@ -40,7 +40,7 @@ async function openSetting(): Promise<Setting> {
   const admin = await addKey(store, "root", { admin: true });
   const removed = await addKey(store, "gone");
   await store.keys.remove("gone");
-  const app = await buildApp({ store, files });
+  const app = await buildApp({ store, files, web: true });
   onTestFinished(() => app.close());
   const callers = {
     nobody: {},
@@ -68,6 +68,9 @@ async function readOperations() {
     })),
   );
   const others = [
+    ["GET", "/"],
+    ["HEAD", "/"],
+    ["GET", "/manifest.webmanifest"],
     ["GET", "/openapi.json"],
     ["GET", "/docs"],
     ["GET", "/docs/static/index.css"],
@@ -80,7 +83,8 @@ async function readOperations() {
     ["GET", "/nothing"],
   ] as const;
   const hidden = others.map(([method, path]) => {
-    return { name: `${method} ${path}`, method, path, isOpen: false };
+    const isOpen = path === "/" || path === "/manifest.webmanifest";
+    return { name: `${method} ${path}`, method, path, isOpen };
   });
   return [...documented, ...hidden];
 }
@@ -111,8 +115,11 @@ describe("every route of a service that has keys", () => {
     const open = operations.filter(({ isOpen }) => isOpen).map(({ name }) => name);
     expect(open.toSorted()).toEqual([
       "DELETE /session",
+      "GET /",
       "GET /health/live",
       "GET /health/ready",
+      "GET /manifest.webmanifest",
+      "HEAD /",
       "POST /session",
     ]);
     expect(operations.length).toBeGreaterThan(20);

@@ -21,14 +21,14 @@ async function send(app: App, remoteAddress: string, headers: Record<string, str
 }
 
 /** Sends 1,000 wrong keys; returns how many got each status. */
-async function guess(app: App): Promise<Record<number, number>> {
+async function guess(app: App, address = here): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (let n = 0; n < 1_000; n += 1) {
     const headers =
       n % 2 === 0
         ? { authorization: `Bearer ${newSecret()}` }
         : { cookie: `unreel_session=${newSecret()}` };
-    const { statusCode } = await send(app, here, headers);
+    const { statusCode } = await send(app, address, headers);
     counts[statusCode] = (counts[statusCode] ?? 0) + 1;
   }
   return counts;
@@ -60,6 +60,12 @@ describe("1,000 wrong keys from one address", () => {
     expect((await send(app, elsewhere, { authorization: "Bearer wrong" })).statusCode).toBe(401);
     expect((await send(app, here, {})).statusCode).toBe(401);
   });
+});
+
+test("behind a proxy on this machine, wrong keys are refused and right ones pass", async () => {
+  const { app, anna } = await openApp();
+  expect(await guess(app, "127.0.0.1")).toEqual({ 401: 20, 429: 980 });
+  expect((await send(app, "127.0.0.1", anna.headers)).statusCode).toBe(200);
 });
 
 test("after a minute the address may try again", () => {

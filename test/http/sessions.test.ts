@@ -57,7 +57,7 @@ describe("a session", () => {
   test.each([
     { origin: "https://localhost" },
     { "x-forwarded-proto": "https" },
-    { "x-forwarded-proto": "https", origin: "http://localhost" },
+    { "x-forwarded-proto": "https, http", origin: "http://localhost" },
   ])("is only sent over HTTPS if it began there: %j", async (headers) => {
     const { app, secret } = await openApp();
     const { response } = await start(app, secret, { host: "localhost", ...headers });

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openKeyRing, type KeyRingOptions } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
+import { ServiceError } from "../../src/errors.ts";
 import type { KeyStore } from "../../src/stores/key-store.ts";
 import { addKey } from "../http/keys.ts";
 
@@ -47,7 +48,7 @@ test("changes that others make are followed", async () => {
   expect([ring.find(secret), ring.admits(key)]).toEqual([undefined, false]);
 });
 
-test("the keys stay as they were while the store is unavailable, which is logged once", async () => {
+test("the keys stay as they were while one of them is damaged, which is logged once", async () => {
   const store = createMemoryStore();
   const { secret } = await addKey(store, "anna");
   let isDown = false;
@@ -59,7 +60,7 @@ test("the keys stay as they were while the store is unavailable, which is logged
       if (!isDown) return store.keys.list();
       failures += 1;
       if (failures === 5) resolve();
-      throw new Error("down");
+      throw new ServiceError("internal", "the record of an access key is damaged");
     },
   };
   const log: string[] = [];

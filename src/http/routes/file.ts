@@ -23,11 +23,16 @@ const fileHeaders = {
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
-export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
+interface FileRoutesOptions extends TaskRoutesOptions {
+  /** Called with the size of each piece of a file that is sent. */
+  onFileBytes: ((bytes: number) => void) | undefined;
+}
+
+export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
-  { store, files },
+  { store, files, onFileBytes },
 ) => {
-  const streams = createFileStreams();
+  const streams = createFileStreams(onFileBytes);
   const path = "/tasks/:id/file";
   const schema = { params: TaskParams };
 

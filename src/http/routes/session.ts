@@ -85,7 +85,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
  * a proxy has it. What says that the browser uses HTTPS is believed from anybody, as it only protects the cookie.
  */
 function cookieOptions({ headers }: FastifyRequest) {
-  const { origin = "", "x-forwarded-proto": proto } = headers;
-  const secure = origin.startsWith("https:") || proto === "https";
+  const { origin = "", "x-forwarded-proto": proto = "" } = headers;
+  // The first of several proxies is the one that the browser knows.
+  const secure = origin.startsWith("https:") || /^https\b/.test(String(proto));
   return { httpOnly: true, sameSite: "strict", secure } as const;
 }

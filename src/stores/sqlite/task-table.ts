@@ -1,5 +1,6 @@
 import type { KeyLimits } from "../../access-key.ts";
-import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import { states } from "../../task.ts";
+import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { parseKeys } from "../key-store.ts";
 import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
@@ -36,7 +37,11 @@ const noUse: UseRow = { key: null, queued: null, running: null, bytes: null };
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
-  let { queued } = sql.countQueued.get() as { queued: number };
+  let counts = emptyCounts();
+  for (const state of states) {
+    const { tasks } = sql.countState.get(state) as { tasks: number };
+    counts[state] = tasks;
+  }
 
   /** Only grows: the number of a claim that is rolled back is not used again. */
   let { claimed } = sql.lastClaim.get() as { claimed: number };
@@ -49,10 +54,11 @@ export function createTaskTable(sql: Statements) {
 
   /** @throws ServiceError `quota_exceeded` */
   function count(owner: string | null, before: Counted, after: Counted): void {
+    if (before !== undefined) counts[before.state] -= 1;
+    if (after !== undefined) counts[after.state] += 1;
     if (!changesUse(before, after)) return;
     const change = useChange(before, after);
     sql.countOwner.run(owner ?? "", change.queued, change.running, change.bytes);
-    queued += change.queued;
     const { use, limits } = quotaOf(owner);
     assertQuota(limits, use, before, after);
   }
@@ -73,15 +79,20 @@ export function createTaskTable(sql: Statements) {
   return {
     find,
 
-    queued: () => queued,
+    queued: () => counts.queued,
 
-    /** Returns a function that resets `queued` to its present value. */
+    counts: () => ({ ...counts }),
+
+    /** Returns a function that resets the counts to their present values. */
     mark() {
-      const before = queued;
+      const before = { ...counts };
       return () => {
-        queued = before;
+        counts = before;
       };
     },
+
+    /** Oldest first; to be read before the next statement. */
+    queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
 
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {

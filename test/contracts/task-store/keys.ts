@@ -63,7 +63,7 @@ export function describeKeys(open: OpenStore): void {
       expect(await count()).toEqual({ count: 1, endsInMs: minuteMs });
       clock.advance(minuteMs - 1);
       const counts = await Promise.all([count(), count(), count()]);
-      expect(counts.map((each) => each.count).toSorted()).toEqual([2, 3, 4]);
+      expect(counts.map((each) => each.count).toSorted((a, b) => a - b)).toEqual([2, 3, 4]);
       expect(await count("bert")).toEqual({ count: 1, endsInMs: minuteMs });
       expect((await count()).endsInMs).toBe(1);
       clock.advance(1);
