@@ -5,6 +5,7 @@ import { times } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openTestCluster } from "./test-cluster.ts";
 
+const processes = 4;
 const concurrency = 4;
 const waiting = 10_000;
 
@@ -33,11 +34,12 @@ it("four processes run the one task of an owner next, though another has 10,000 
     if (claimed.length === 100) busy.resolve();
   });
   const busy = Promise.withResolvers<void>();
-  await Promise.all(times(4, () => cluster.start("worker")));
+  await Promise.all(times(processes, () => cluster.start("worker")));
   await busy.promise;
   await post("bert");
   const at = await started.promise;
-  expect(at - (beforeHis ?? 0)).toBeLessThanOrEqual(concurrency);
+  // While a process is claiming his task, the others pass over it and fill their slots.
+  expect(at - (beforeHis ?? 0)).toBeLessThanOrEqual(processes * concurrency);
   const left = (await store.list({ limit: 1, owner: "anna", state: "queued" })).tasks;
   expect(left).toHaveLength(1);
 }, 120_000);
