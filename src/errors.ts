@@ -1,6 +1,7 @@
 /**
  * Every way in which a request or a task can fail: a closed list of codes, each with its HTTP status,
- * its title in a problem document (RFC 9457) and whether the same request may succeed later.
+ * its title in a problem document (RFC 9457) and whether the same request may succeed later. `finalStatus`: the
+ * status if it may not; default: the same.
  */
 export const errorCodes = {
   invalid_request: { status: 400, title: "Invalid request", retryable: false },
@@ -30,6 +31,7 @@ export const errorCodes = {
   live_stream: { status: 422, title: "Live stream", retryable: false },
   too_large: { status: 422, title: "Too large", retryable: false },
   too_many_requests: { status: 429, title: "Too many requests", retryable: true },
+  quota_exceeded: { status: 429, title: "Quota exceeded", retryable: true, finalStatus: 507 },
   headers_too_large: { status: 431, title: "Headers too large", retryable: false },
   internal: { status: 500, title: "Internal error", retryable: true },
   upstream_unreachable: { status: 502, title: "Upstream unreachable", retryable: true },
@@ -38,9 +40,27 @@ export const errorCodes = {
   unavailable: { status: 503, title: "Service unavailable", retryable: true },
   upstream_timeout: { status: 504, title: "Upstream timeout", retryable: true },
   disk_full: { status: 507, title: "Disk full", retryable: false },
-} as const satisfies Record<string, { status: number; title: string; retryable: boolean }>;
+} as const satisfies Record<string, CodeTraits>;
+
+interface CodeTraits {
+  status: number;
+  title: string;
+  retryable: boolean;
+  finalStatus?: number;
+}
 
 export type ErrorCode = keyof typeof errorCodes;
+
+/** Returns the HTTP status of an error. */
+export function statusOf({ code, retryable }: Pick<ServiceError, "code" | "retryable">): number {
+  const { status, finalStatus = status }: CodeTraits = errorCodes[code];
+  return retryable ? status : finalStatus;
+}
+
+/** Returns the HTTP statuses that errors with this code may have. */
+export function statusesOf(code: ErrorCode): Set<number> {
+  return new Set([true, false].map((retryable) => statusOf({ code, retryable })));
+}
 
 /** One fault of an input: `pointer` is a JSON Pointer (RFC 6901) into body, query or headers. */
 export interface InputFault {

@@ -29,6 +29,7 @@ import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
 import { type AppObserver, observeRequests } from "./observe-requests.ts";
 import { Problem, securityHeaders } from "./problem.ts";
+import { limitRates } from "./rate-limit.ts";
 import { createRequestIds, requestIdHeader } from "./request-id.ts";
 import { logRequests } from "./request-log.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -128,6 +129,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const store = options.store ?? openOwnStore(app, options.logger);
   const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
   const access = requireAccess(app, keys);
+  await limitRates(app, store.keys);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });

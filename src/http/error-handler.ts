@@ -5,7 +5,7 @@ import type {
   FastifyRequest,
   HookHandlerDoneFunction,
 } from "fastify";
-import { type ErrorCode, errorCodes, ServiceError } from "../errors.ts";
+import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../errors.ts";
 import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
 import { requestIdHeader } from "./request-id.ts";
 
@@ -16,8 +16,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   const known = error instanceof ServiceError ? error : serviceErrorOf(error);
   const { code, message } = known;
   if (code === "internal") request.log.error({ err: error }, "request failed");
-  else if (errorCodes[code].status >= 500)
-    request.log.warn({ code, detail: message }, "request failed");
+  else if (statusOf(known) >= 500) request.log.warn({ code, detail: message }, "request failed");
   sendProblem(reply, known);
 }
 

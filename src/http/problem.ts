@@ -1,6 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { withoutSecrets } from "../access-key.ts";
-import { type ErrorCode, errorCodes, type InputFault, type ServiceError } from "../errors.ts";
+import {
+  type ErrorCode,
+  errorCodes,
+  type InputFault,
+  type ServiceError,
+  statusesOf,
+  statusOf,
+} from "../errors.ts";
 import { oneOf } from "../schema.ts";
 
 /** Problem document (RFC 9457); `code` and `retryable` are this service's own members. */
@@ -38,11 +45,11 @@ export const unavailableRetryAfterS = 5;
 
 /** Returns the problem document that clients get for `error`. */
 export function problemOf(error: ServiceError): Problem {
-  const { status, title } = errorCodes[error.code];
+  const { title } = errorCodes[error.code];
   return {
     type: `urn:problem-type:unreel:${error.code}`,
     title,
-    status,
+    status: statusOf(error),
     detail: withoutSecrets(error.message),
     code: error.code,
     retryable: error.retryable,
@@ -60,12 +67,15 @@ function toShown({ pointer, detail }: InputFault): InputFault {
  */
 export function problems(...codes: ErrorCode[]): Record<number, object> {
   const all = new Set<ErrorCode>([...codes, "invalid_request", "misdirected_request"]);
-  const byStatus = Object.groupBy(all, (code) => errorCodes[code].status);
+  const byStatus = Map.groupBy(
+    [...all].flatMap((code) => [...statusesOf(code)].map((status) => ({ code, status }))),
+    ({ status }) => status,
+  );
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, named]) => [
+    [...byStatus].map(([status, named]) => [
       status,
       {
-        description: (named ?? []).map((code) => `\`${code}\``).join(", "),
+        description: named.map(({ code }) => `\`${code}\``).join(", "),
         content: { [problemMediaType]: { schema: Type.Ref("Problem#") } },
       },
     ]),

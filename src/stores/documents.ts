@@ -19,6 +19,8 @@ export interface StoredTask {
   lease: string | null;
   /** As in `Claim`. */
   stalledCount: number;
+  /** Size of its file; 0: it has none. */
+  bytes: number;
 }
 
 export interface ChangedTask {
@@ -100,10 +102,15 @@ export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
   return toChanged(task, stored.stalledCount + 1);
 }
 
+/** Returns the size of the task's file; 0 if it has none. */
+export function bytesOf({ file }: Task): number {
+  return file?.size ?? 0;
+}
+
 function toChanged(task: Task, stalledCount: number, hasNewInfo = false): ChangedTask {
   const document = JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
-  const stored = { state: task.state, document, stalledCount };
+  const stored = { state: task.state, document, stalledCount, bytes: bytesOf(task) };
   return { task, stored, event: changeEvent(task, json) };
 }
 

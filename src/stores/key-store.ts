@@ -18,6 +18,18 @@ export interface KeyStore {
   list(): Promise<AccessKey[]>;
   /** @throws ServiceError `not_found` if there is no key of this name. */
   remove(name: string): Promise<void>;
+  /**
+   * Counts a request of the key of this name, together with those of all processes in the same minute, which
+   * begins with its first request. The count need not outlive the store.
+   */
+  countRequest(name: string): Promise<RequestCount>;
+}
+
+export interface RequestCount {
+  /** Requests in this minute, with this one. */
+  count: number;
+  /** When the minute ends, milliseconds from now. */
+  endsInMs: number;
 }
 
 const keyCheck = TypeCompiler.Compile(AccessKey);

@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { AccessKey } from "../access-key.ts";
+import type { AccessKey, KeyLimits } from "../access-key.ts";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
-import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
-import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "./key-store.ts";
+import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { createMemoryKeys } from "./memory/keys.ts";
+import { assertQuota, type Counted, type OwnerUse, useChange } from "./quotas.ts";
+import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -25,6 +27,11 @@ interface Entry extends StoredTask {
   claimableAtMs: number;
 }
 
+interface OwnerTurn extends OwnerUse {
+  /** Number of its last claim; 0: it had none. */
+  claimed: number;
+}
+
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
@@ -33,7 +40,11 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const entries = new Map<string, Entry>();
   /** By idempotency key. */
   const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  /** By owner; `""`: nobody. */
+  const turns = new Map<string, OwnerTurn>();
+  const accessKeys = new Map<string, string>();
   let lastSeq = 0;
+  let lastClaim = 0;
   const counts = emptyCounts();
   let isClosed = false;
 
@@ -56,13 +67,59 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     throw idempotencyMismatchError(idempotency);
   }
 
+  /** @throws ServiceError `quota_exceeded`, with nothing stored. */
   function put(entry: Entry, event: TaskEvent): Task {
     const before = entries.get(entry.id);
-    if (before !== undefined) counts[before.state] -= 1;
-    counts[entry.state] += 1;
+    count(entry.owner, before, entry);
     entries.set(entry.id, entry);
     events.publish(event);
     return parse(entry);
+  }
+
+  /** @throws ServiceError `quota_exceeded`, with nothing counted. */
+  function count(owner: string | null, before: Counted, after: Counted): void {
+    const change = useChange(before, after);
+    const turn = turnOf(owner);
+    const use = {
+      queued: turn.queued + change.queued,
+      running: turn.running + change.running,
+      bytes: turn.bytes + change.bytes,
+    };
+    assertQuota(limitsOf(owner), use, before, after);
+    Object.assign(turn, use);
+    if (before !== undefined) counts[before.state] -= 1;
+    if (after !== undefined) counts[after.state] += 1;
+  }
+
+  function turnOf(owner: string | null): OwnerTurn {
+    const turn = turns.get(owner ?? "") ?? { queued: 0, running: 0, bytes: 0, claimed: 0 };
+    turns.set(owner ?? "", turn);
+    return turn;
+  }
+
+  function limitsOf(owner: string | null): KeyLimits {
+    const document = accessKeys.get(owner ?? "");
+    return document === undefined ? {} : (JSON.parse(document) as AccessKey).limits;
+  }
+
+  /** Returns the task that the owner whose turn it is gets. */
+  function nextInTurn(nowMs: number, exceptHosts: readonly string[]): Entry | undefined {
+    const active = [...turns].filter(([, turn]) => turn.queued + turn.running > 0);
+    const full = active.filter(([owner, { running }]) => {
+      const { max_running: most = Infinity } = limitsOf(owner);
+      return running >= most;
+    });
+    const isFull = new Set(full.map(([owner]) => owner));
+    const oldest = new Map<string, Entry>();
+    for (const entry of entries.values()) {
+      if (oldest.size === active.length) break;
+      const owner = entry.owner ?? "";
+      if (oldest.has(owner) || entry.claimableAtMs > nowMs) continue;
+      if (exceptHosts.includes(entry.host)) continue;
+      if (entry.state === "running" || !isFull.has(owner)) oldest.set(owner, entry);
+    }
+    const [next] = active.filter(([owner]) => oldest.has(owner)).toSorted(byTurn);
+    return next && oldest.get(next[0]);
   }
 
   function claimableAt(state: State, runAfter?: Date): number {
@@ -73,7 +130,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   return {
     events,
 
-    keys: createKeys(opened),
+    keys: createMemoryKeys(accessKeys, opened, createRequestCounter(steadyMs)),
 
     async create(task, given) {
       opened();
@@ -85,13 +142,15 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       assertQueueNotFull(counts.queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
+      const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
+      const stored = { id, state, owner, document, lease: null, stalledCount: 0 };
+      const entry = { ...stored, ...position, bytes: bytesOf(task) };
+      const created = put(entry, changeEvent(task, document));
       if (idempotency !== undefined) {
         const { key, fingerprint } = idempotency;
         keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
       }
-      const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
-      const entry = { id, state, owner, document, lease: null, stalledCount: 0, ...position };
-      return put(entry, changeEvent(task, document));
+      return created;
     },
 
     async get(id) {
@@ -121,17 +180,17 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async delete(id) {
       const entry = require(id);
       entries.delete(id);
-      counts[entry.state] -= 1;
+      count(entry.owner, entry, undefined);
       events.publish(deletedEvent(id, entry.owner));
       return parse(entry);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
+      opened();
       const nowMs = steadyMs();
-      const isClaimable = ({ claimableAtMs, host }: Entry) =>
-        claimableAtMs <= nowMs && !exceptHosts.includes(host);
-      const entry = opened().values().find(isClaimable);
+      const entry = nextInTurn(nowMs, exceptHosts);
       if (entry === undefined) return undefined;
+      turnOf(entry.owner).claimed = ++lastClaim;
       const { task, stored, event } = claimDocument(entry, now());
       const lease = randomUUID();
       put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs }, event);
@@ -162,24 +221,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   };
 }
 
-/** @param assertOpen Throws if the store is closed. */
-function createKeys(assertOpen: () => unknown): KeyStore {
-  const documents = new Map<string, string>();
-  return {
-    async add(key: AccessKey) {
-      assertOpen();
-      if (documents.has(key.name)) throw duplicateKeyError(key.name);
-      documents.set(key.name, JSON.stringify(key));
-    },
-    async list() {
-      assertOpen();
-      return parseKeys([...documents.values()]);
-    },
-    async remove(name) {
-      assertOpen();
-      if (!documents.delete(name)) throw keyNotFoundError(name);
-    },
-  };
+type Turn = readonly [owner: string, turn: OwnerTurn];
+
+function byTurn([oneName, one]: Turn, [otherName, other]: Turn): number {
+  return (
+    one.running - other.running || one.claimed - other.claimed || (oneName < otherName ? -1 : 1)
+  );
 }
 
 /** Needs no check: only this process has written the document. */

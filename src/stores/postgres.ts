@@ -99,7 +99,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     events: feed.events,
 
-    keys: createKeyRows(database, read),
+    keys: createKeyRows(database, steadyNow, read),
 
     async create(task, idempotency) {
       const accepted = structuredClone(task);

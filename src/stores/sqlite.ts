@@ -4,7 +4,14 @@ import { hostOf, type State } from "../task.ts";
 import type { BaseLogger } from "pino";
 import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
-import { claimDocument, type ListedTask, parseTask, toPage, updateDocument } from "./documents.ts";
+import {
+  bytesOf,
+  claimDocument,
+  type ListedTask,
+  parseTask,
+  toPage,
+  updateDocument,
+} from "./documents.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -95,9 +102,9 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   }
 
   /** Returns the claimed row, its task changed; takes rows that are damaged out of the queue. */
-  function claimOldest(nowMs: number, hosts: readonly string[]) {
+  function claimNext(nowMs: number, hosts: readonly string[]) {
     for (;;) {
-      const row = tasks.oldestClaimable(nowMs, hosts);
+      const row = tasks.nextInTurn(nowMs, hosts);
       if (row === undefined) return undefined;
       const changed = damage.unlessDamaged(row, () => claimDocument(row, now()));
       if (changed !== undefined) return { row, ...changed };
@@ -119,18 +126,19 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   return {
     events,
 
-    keys: createKeyTable({ sql: statements, read, write }),
+    keys: createKeyTable({ sql: statements, read, write, steadyMs }),
 
     async create({ ...task }, idempotency) {
       const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
+      const bytes = bytesOf(task);
       const key = ofOwner(task, idempotency);
       const response = await write(() => {
         const nowMs = steadyMs();
         const earlier = key && uses.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
-        tasks.insert({ id, state, owner, host: hostOf(url), document });
+        tasks.insert({ id, state, owner, host: hostOf(url), document, bytes });
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
@@ -174,12 +182,13 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       const hosts = [...exceptHosts];
       return write(() => {
         const nowMs = steadyMs();
-        const claimed = claimOldest(nowMs, hosts);
+        const claimed = claimNext(nowMs, hosts);
         if (claimed === undefined) return { result: undefined };
         const { row, task, stored, event } = claimed;
         const lease = randomUUID();
         const dueAtMs = nowMs + leaseMs;
         tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
+        tasks.markClaim(row);
         return { result: { task, lease, stalledCount: stored.stalledCount }, event };
       });
     },

@@ -23,6 +23,11 @@ import type { KeyStore } from "./key-store.ts";
  *   `DamagedTaskError`; `delete` removes it.
  * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A
  *   page of an owner's tasks costs the same however many tasks others have.
+ * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks that
+ *   belong to nobody count as those of one more owner.
+ * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment;
+ *   one without a key has none. However many calls come at once, from however many processes, a limit is
+ *   neither exceeded nor applied too early.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes
  *   nothing.
@@ -74,9 +79,14 @@ export interface TaskStore {
   delete(id: string): Promise<Task | undefined>;
 
   /**
-   * Claims the oldest task that may run now and whose host (`URL.host` of `task.url`) is not in
-   * `query.exceptHosts`: one that is `queued` with its `runAfter` reached, or `running` under an expired
-   * lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the
+   * Claims a task that may run now and whose host (`URL.host` of `task.url`) is not in
+   * `query.exceptHosts`. Of the owners that have such a task, it is the turn of the one with the fewest
+   * running tasks, then of the one whose last claim is longest ago (never: the longest), then of the first by
+   * name; it gets its oldest such task. Claims that several processes make at the same moment may see each
+   * other's tasks as not running yet.
+   *
+   * A task may run if it is `queued` with its `runAfter` reached and fewer than `limits.max_running`
+   * tasks of its owner are running, or `running` under an expired lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the
    * lease expires or the task leaves `running`. For a queued task this begins a new attempt; for a dead
    * worker's task the attempt and its progress continue, and `stalledCount` grows by one. Until another
    * claim takes the task, an expired lease still allows updates.

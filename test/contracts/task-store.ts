@@ -14,6 +14,8 @@ import { describeLeases } from "./task-store/leases.ts";
 import { describeTransitions } from "./task-store/transitions.ts";
 import { describePages } from "./task-store/pages.ts";
 import { describeRecords } from "./task-store/records.ts";
+import { describeQuotas } from "./task-store/quotas.ts";
+import { describeTurns } from "./task-store/turns.ts";
 import { describeQueueLimit } from "./task-store/queue-limit.ts";
 import type { OpenStore } from "./task-store/harness.ts";
 
@@ -33,6 +35,8 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeIdempotency(open);
     describeEvents(open);
     describeOwners(open);
+    describeTurns(open);
+    describeQuotas(open);
     describeKeys(open);
     describeDamage(open);
     describeClosing(open);

@@ -1,4 +1,5 @@
 import type { App } from "../../src/http/app.ts";
+import { newTask } from "../../src/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { accept, type AppResponse, withApp } from "./failing-app.ts";
 import { addKey } from "./keys.ts";
@@ -34,6 +35,11 @@ const otherCalls: Record<string, Call> = {
     withKeys((app, headers) => app.inject({ url: "/tasks/?owner=bert", headers })),
   "get /tasks/events 403": () =>
     withKeys((app, headers) => app.inject({ url: "/tasks/events?owner=bert", headers })),
+  "post /tasks/ 507": () => withFullQuota((app, headers) => post(app, headers)),
+  "post /tasks/{id}/retry 507": () =>
+    withFullQuota((app, headers, id) =>
+      app.inject({ method: "POST", url: `/tasks/${id}/retry`, headers }),
+    ),
   "post /session 200": () =>
     withKeys((app, { authorization }) => startSession(app, { key: authorization.slice(7) })),
   "post /session 400": () => withKeys((app) => startSession(app, {})),
@@ -64,6 +70,37 @@ async function withKeys(
   const store = createMemoryStore();
   const { headers } = await addKey(store, "anna");
   return withApp({ store }, (app) => call(app, headers));
+}
+
+function post(app: App, headers: Record<string, string>) {
+  const payload = JSON.stringify({ url: "https://video.example.com/" });
+  const all = { "content-type": "application/json", ...headers };
+  return app.inject({ method: "POST", url: "/tasks/", headers: all, payload });
+}
+
+const finishedFile = {
+  name: "film.mp4",
+  mime_type: "video/mp4",
+  size: 5,
+  sha256: "0",
+  duration: 1,
+  width: 2,
+  height: 2,
+  url: "/tasks/x/file",
+};
+
+/** Calls the app with a key whose files take what it may store, and the id of its canceled task. */
+async function withFullQuota(
+  call: (app: App, headers: Record<string, string>, id: string) => Promise<AppResponse>,
+): Promise<AppResponse> {
+  const store = createMemoryStore();
+  const { headers } = await addKey(store, "anna", { limits: { max_bytes: finishedFile.size } });
+  const create = () => store.create(newTask("https://a.test/", {}, new Date(), "anna"));
+  const [canceled, finished] = [await create(), await create()];
+  await store.update(canceled.id, { state: "canceled" });
+  await store.update(finished.id, { state: "running" });
+  await store.update(finished.id, { state: "succeeded", file: finishedFile });
+  return withApp({ store }, (app) => call(app, headers, canceled.id));
 }
 
 /** Sends wrong keys until they are too many. */

@@ -2,6 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { accessKeyOf, newSecret } from "../../src/access-key.ts";
+import { newTask } from "../../src/task-changes.ts";
 import type { Task } from "../../src/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
@@ -183,3 +185,21 @@ function untilAborted(signal: AbortSignal): Promise<never> {
     signal.addEventListener("abort", () => reject(signal.reason));
   });
 }
+
+test("a file over its owner's quota fails the task for good, and does not stay", async () => {
+  const { store, runner, files, until } = createRunnerHarness({ concurrency: 1 });
+  const limits = { max_bytes: 1 };
+  await store.keys.add(
+    accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
+  );
+  const { id } = await store.create(newTask("https://a.test/", {}, new Date(), "anna"));
+  runner.start();
+  const failed = await until(id, "failed");
+  expect(failed).toMatchObject({
+    attempts: 1,
+    file: null,
+    error: { code: "quota_exceeded", retryable: false },
+  });
+  await runner.stop();
+  expect(await files.ids()).toEqual([]);
+});

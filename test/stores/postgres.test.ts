@@ -38,7 +38,8 @@ describeTaskStore("the Postgres store", open);
 const emptyTables = `
   DO $$ BEGIN
     IF to_regclass('unreel.tasks') IS NOT NULL THEN
-      TRUNCATE unreel.tasks, unreel.idempotency_keys, unreel.task_events, unreel.keys;
+      TRUNCATE unreel.tasks, unreel.idempotency_keys, unreel.task_events, unreel.keys,
+        unreel.owners, unreel.request_counts;
       UPDATE unreel.counters SET seq = 0, events = 0, queued = 0;
       DELETE FROM unreel_jobs.job;
       DELETE FROM unreel_jobs.queue;

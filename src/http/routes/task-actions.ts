@@ -66,6 +66,7 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         operationId: "retryTask",
         summary: "Queue a failed or canceled task again",
         description: "Resets its attempts; after a retryable error the download resumes.",
+        response: { ...schema.response, ...problems("too_many_requests", "quota_exceeded") },
       },
     },
     async ({ params: { id }, caller }) => {

@@ -114,6 +114,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
             "unsupported_media_type",
             "idempotency_mismatch",
             "address_blocked",
+            "too_many_requests",
+            "quota_exceeded",
             "internal",
             "unavailable",
           ),

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostOf, type Task } from "../../task.ts";
+import { bytesOf } from "../documents.ts";
+import { assertMayQueue } from "../quotas.ts";
 import {
   assertQueueNotFull,
   duplicateTaskError,
@@ -64,35 +66,30 @@ export function createBatchInserter(options: BatchInserterOptions): InsertTask {
 
   /** Settles what it can of the batch. Returns the rest, to be settled next. */
   async function settleSome(batch: readonly Pending[]): Promise<readonly Pending[]> {
-    const { fresh, free } = mustReadExisting
+    const { fresh, admitted } = mustReadExisting
       ? await settleExisting(batch)
-      : { fresh: batch, free: batch.length };
-    const admitted = fresh.slice(0, free);
+      : { fresh: batch, admitted: batch };
     if (admitted.length === 0) return [];
     mustReadExisting = !(await insertAndCommit(admitted.map(({ insert }) => insert)));
     if (mustReadExisting) return fresh;
     for (const { insert, resolve } of admitted) resolve(insert.document);
-    return fresh.slice(admitted.length);
+    return fresh.filter((pending) => !admitted.includes(pending));
   }
 
   /**
-   * Settles those whose id or key exists, and all if the queue is full. Returns the others and the number of
-   * free places in the queue.
+   * Settles those whose id or key exists, and those for which the queue or their owner's quota is full. Returns
+   * the others, and those of them for which there is a free place.
    */
   async function settleExisting(batch: readonly Pending[]) {
     const inserts = batch.map(({ insert }) => insert);
     const existing = await readExisting(database, inserts, now());
-    const fresh = batch.filter((pending) => !isSettledBy(existing, pending));
-    try {
-      assertQueueNotFull(existing.queued, maxQueued);
-      return { fresh, free: maxQueued - existing.queued };
-    } catch (error) {
-      for (const { reject } of fresh) reject(error);
-      return { fresh: [], free: 0 };
-    }
+    const fresh = batch.filter(
+      (pending) => !isSettledBy(existing, pending) && !isRefusedBy(existing, pending, maxQueued),
+    );
+    return { fresh, admitted: admit(fresh, existing, maxQueued) };
   }
 
-  /** Returns false, with nothing stored, if an id or a key exists or the queue is full. */
+  /** Returns false, with nothing stored, if an id or a key exists or the queue or a quota is full. */
   async function insertAndCommit(inserts: readonly TaskInsert[]): Promise<boolean> {
     try {
       const number = await database.transaction(async (sql) => {
@@ -122,7 +119,7 @@ export function createBatchInserter(options: BatchInserterOptions): InsertTask {
 }
 
 /** Thrown to roll back. */
-const insertConflict = new Error("an id or a key exists, or the queue is full");
+const insertConflict = new Error("an id or a key exists, or the queue or a quota is full");
 
 /** Returns the length of the next batch, in which all ids and keys differ. */
 function batchLength(waiting: readonly Pending[]): number {
@@ -135,6 +132,42 @@ function batchLength(waiting: readonly Pending[]): number {
     return isSeen;
   });
   return end === -1 ? first.length : end;
+}
+
+/** Returns those for which there is a free place, if all others of them are stored before. */
+function admit(
+  fresh: readonly Pending[],
+  { queued, quotas }: ExistingRows,
+  maxQueued: number,
+): readonly Pending[] {
+  const free = new Map(
+    [...quotas].map(([owner, { limits, use }]) => [
+      owner,
+      (limits.max_queued ?? Infinity) - use.queued,
+    ]),
+  );
+  return fresh.slice(0, maxQueued - queued).filter(({ insert: { owner } }) => {
+    const left = free.get(owner ?? "") ?? Infinity;
+    free.set(owner ?? "", left - 1);
+    return left > 0;
+  });
+}
+
+/** Rejects if the queue or the quota of the task's owner is full. */
+function isRefusedBy(
+  { queued, quotas }: ExistingRows,
+  { insert: { owner }, reject }: Pending,
+  maxQueued: number,
+): boolean {
+  try {
+    assertQueueNotFull(queued, maxQueued);
+    const quota = quotas.get(owner ?? "");
+    if (quota !== undefined) assertMayQueue(quota.limits, quota.use);
+    return false;
+  } catch (error) {
+    reject(error);
+    return true;
+  }
 }
 
 function isSettledBy(existing: ExistingRows, { insert, resolve, reject }: Pending): boolean {
@@ -158,6 +191,7 @@ function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert 
     owner,
     host: hostOf(url),
     document: JSON.stringify(task),
+    bytes: bytesOf(task),
     job: state === "queued" ? randomUUID() : null,
     idempotency: ofOwner(task, idempotency),
   };

@@ -4,7 +4,8 @@ import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob, JobQueue } from "./job-queue.ts";
-import { lockRowNoWait, saveRowAndCommit, waitForRowLock } from "./task-rows.ts";
+import { findNextTask } from "./next-task.ts";
+import { lockRowNoWait, saveClaim, waitForRowLock } from "./task-rows.ts";
 
 export interface ClaimOptions {
   database: Database;
@@ -18,7 +19,7 @@ export interface Claimed extends Claim {
   number: number;
 }
 
-/** Claims the oldest task that may run now; returns undefined if there is none. */
+/** Claims the task of the owner whose turn it is; returns undefined if there is none that may run now. */
 export async function claimNextAndCommit(
   options: ClaimOptions,
   exceptHosts: readonly string[],
@@ -28,11 +29,13 @@ export async function claimNextAndCommit(
     let fetched: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
-        fetched = await jobs.fetch(sql, exceptHosts);
+        const seq = await findNextTask(sql, exceptHosts);
+        fetched = seq === undefined ? undefined : await jobs.fetch(sql, seq);
         return fetched && claimAndCommit(options, sql, fetched);
       });
-      if (claimed !== "stray") return claimed;
+      if (claimed !== "damaged") return claimed;
     } catch (error) {
+      if (error === overQuota) continue;
       if (fetched === undefined || !isLockNotAvailable(error)) throw error;
       // An update has locked the task and may need the job that this transaction has locked: let it finish first.
       await waitForRowLock(database, fetched.taskId);
@@ -40,20 +43,25 @@ export async function claimNextAndCommit(
   }
 }
 
-/** Claims the job's task; removes the job if its task is gone, has another job or is damaged. */
+/** Thrown to roll back: another process has claimed a task of the owner at the same moment. */
+const overQuota = new Error("the owner runs as many tasks as its key allows");
+
+/** Claims the job's task; removes the job if its task is damaged. */
 async function claimAndCommit(
   { jobs, now, damage }: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
-): Promise<Claimed | "stray"> {
+): Promise<Claimed | "damaged"> {
   const row = await lockRowNoWait(sql, taskId);
   const isCurrent = row?.job === job;
   const changed = isCurrent && damage.unlessDamaged(row, () => claimDocument(row, now()));
   if (!isCurrent || !changed) {
     await jobs.remove(sql, job);
-    return "stray";
+    return "damaged";
   }
   const { task, stored, event } = changed;
-  const number = await saveRowAndCommit(sql, row, { ...stored, lease, job }, event);
+  const { number, use } = await saveClaim(sql, row, { ...stored, lease, job }, event);
+  const { max_running: most = Infinity } = row.limits ?? {};
+  if (row.state === "queued" && use.running > most) throw overQuota;
   return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
 }

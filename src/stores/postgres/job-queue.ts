@@ -1,7 +1,7 @@
 import { PgBoss, type ConstructorOptions, type JobInsert } from "pg-boss";
 import type { Connection } from "./connection.ts";
 import type { Sql } from "./database.ts";
-import { jobsSchema } from "./migrations.ts";
+import { jobName as queue, jobsSchema } from "./migrations.ts";
 
 /** A task to be queued. */
 export interface JobRequest {
@@ -27,8 +27,8 @@ export interface FetchedJob {
 /** The jobs of the queued and the claimed tasks, one for each task. Statements run on the caller's `sql`. */
 export interface JobQueue {
   add(sql: Sql, requests: readonly JobRequest[]): Promise<void>;
-  /** Fetches the job of the oldest task that may run now; undefined if there is none. */
-  fetch(sql: Sql, exceptHosts: readonly string[]): Promise<FetchedJob | undefined>;
+  /** Fetches the job of the task with this `seq`; undefined if it may not run now. */
+  fetch(sql: Sql, seq: number): Promise<FetchedJob | undefined>;
   /** Sends a heartbeat; false if the lease is lost. */
   touch(sql: Sql, lease: string): Promise<boolean>;
   remove(sql: Sql, job: string): Promise<void>;
@@ -44,8 +44,6 @@ export interface JobQueueOptions {
   /** Gets problems of background work. */
   onWarning: (event: { message: string }) => void;
 }
-
-const queue = "downloads";
 
 /** For the search for dead workers; all else runs on the caller's connection. */
 const connections = 2;
@@ -96,9 +94,9 @@ export async function openJobQueue({
       }));
       if (jobs.length > 0) await boss.insert(queue, jobs, { db: executor(sql) });
     },
-    async fetch(sql, exceptHosts) {
-      const ignoreGroups = exceptHosts.map(groupOf);
-      const [job] = await boss.fetch<{ id: string }>(queue, { ignoreGroups, db: executor(sql) });
+    async fetch(sql, seq) {
+      const only = { minPriority: -seq, maxPriority: -seq };
+      const [job] = await boss.fetch<{ id: string }>(queue, { ...only, db: executor(sql) });
       if (job === undefined) return undefined;
       const leaseMs = 1_000 * (job.heartbeatSeconds ?? heartbeatS);
       return { job: job.id, taskId: job.data.id, lease: `${job.id}/${job.retryCount}`, leaseMs };
@@ -116,7 +114,7 @@ export async function openJobQueue({
   };
 }
 
-/** The oldest task has the highest priority, also after a retry. */
+/** The priority is that of the task: the oldest has the highest, and no two have the same. */
 function toJob({ job, id, seq, host, delayMs = 0 }: JobRequest): JobInsert {
   const startAfter = delayMs > 0 && { startAfter: `${delayMs} milliseconds` };
   return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, ...startAfter };

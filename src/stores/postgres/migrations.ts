@@ -4,6 +4,9 @@ import type { Database, Sql } from "./database.ts";
 /** Created here, empty, for the tables of pg-boss. */
 export const jobsSchema = "unreel_jobs";
 
+/** Name of all jobs. */
+export const jobName = "downloads";
+
 /** Postgres 15, as `server_version_num`. */
 const oldestServer = 150_000;
 
@@ -55,7 +58,43 @@ const migrations: readonly string[] = [
   ALTER TABLE unreel.task_events ADD COLUMN owner text;
   CREATE TABLE unreel.keys (name text COLLATE "C" PRIMARY KEY, document text NOT NULL);
   `,
+  // The owner '' has the tasks of nobody. claimed: number of the event of the owner's last claim; 0: it had none.
+  // Space for new versions of a row in its page, as each change of a task's state makes one.
+  `
+  CREATE TABLE unreel.owners (
+    owner text COLLATE "C" PRIMARY KEY,
+    queued bigint NOT NULL DEFAULT 0,
+    running bigint NOT NULL DEFAULT 0,
+    claimed bigint NOT NULL DEFAULT 0
+  ) WITH (fillfactor = 50);
+  CREATE INDEX tasks_with_jobs ON unreel.tasks (coalesce(owner, ''), state, seq)
+    WHERE job IS NOT NULL;
+  `,
+  // bytes: size of the task's file; of the files of all tasks of the owner. There were no owners before.
+  `
+  ALTER TABLE unreel.tasks ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+  ALTER TABLE unreel.owners ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+  `,
+  // Requests of a key in its present minute. A crash of the server may empty the table.
+  `
+  CREATE UNLOGGED TABLE unreel.request_counts (
+    name text COLLATE "C" PRIMARY KEY,
+    count integer NOT NULL,
+    ends_at timestamptz NOT NULL
+  ) WITH (fillfactor = 50);
+  `,
 ];
+
+/** Processes of an earlier release may have written tasks without counting them. */
+const countAgain = `
+  INSERT INTO unreel.owners AS known (owner, queued, running)
+  SELECT owner, coalesce(sum(queued), 0), coalesce(sum(running), 0) FROM (
+    SELECT owner, 0 AS queued, 0 AS running FROM unreel.owners
+    UNION ALL
+    SELECT coalesce(owner, ''), (state = 'queued')::int, (state = 'running')::int
+    FROM unreel.tasks WHERE state IN ('queued', 'running')
+  ) AS found GROUP BY owner
+  ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued, running = excluded.running`;
 
 /**
  * Migrates the tables to the version that this release uses; processes that start together wait for each
@@ -74,6 +113,8 @@ export async function migrate(database: Database): Promise<void> {
       await sql.query(statements);
       await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
     }
+    await sql.query("SELECT 1 FROM unreel.counters FOR UPDATE");
+    await sql.query(countAgain);
   });
 }
 

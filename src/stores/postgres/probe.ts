@@ -16,6 +16,7 @@ export async function probe(database: Database, jobs: JobQueue): Promise<void> {
     id: randomUUID(),
     state: "queued",
     owner: null,
+    bytes: 0,
     host: "",
     document,
     job: randomUUID(),

@@ -1,5 +1,7 @@
+import type { KeyLimits } from "../../access-key.ts";
 import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
+import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
 import { taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
@@ -13,6 +15,8 @@ export interface RowUpdate extends Omit<StoredTask, "id" | "owner"> {
 export interface TaskRow extends RowUpdate, StoredTask {
   seq: number;
   host: string;
+  /** Of the owner's key; null: it has none. */
+  limits: KeyLimits | null;
 }
 
 export async function readDocument(sql: Sql, id: string): Promise<string | undefined> {
@@ -68,7 +72,8 @@ export async function lockRowNoWait(
   wait = "NOWAIT",
 ): Promise<TaskRow | undefined> {
   const [row] = await sql.query<StoredRow>(
-    `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job
+    `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
+       (SELECT document::json -> 'limits' FROM unreel.keys WHERE name = owner) AS limits
      FROM unreel.tasks WHERE id = $1 FOR UPDATE ${wait}`,
     [asText(id)],
   );
@@ -83,6 +88,8 @@ export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
 /**
  * Writes a locked row and its event, and commits. Returns the event's number. As in every write the counters
  * come last: from then on other writes wait for the commit, so events are numbered in the order of the commits.
+ *
+ * @throws ServiceError `quota_exceeded`; then the caller must roll back.
  */
 export async function saveRowAndCommit(
   sql: Transaction,
@@ -90,40 +97,67 @@ export async function saveRowAndCommit(
   update: RowUpdate,
   event: TaskEvent,
 ): Promise<number> {
-  const queued = Number(update.state === "queued") - Number(row.state === "queued");
-  const { state, document, lease, stalledCount, job } = update;
-  const values = [row.seq, state, document, lease, stalledCount, job];
-  const write = `UPDATE unreel.tasks
-    SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
-  return writeWithEventAndCommit(sql, { write, values, queued, event });
+  const { number, use } = await writeWithEvent(sql, row, { ...updateOf(update), event });
+  if (row.limits !== null && changesUse(row, update)) assertQuota(row.limits, use, row, update);
+  return number;
+}
+
+/**
+ * Writes a locked row that is claimed, otherwise as `saveRowAndCommit`. Does not commit if the owner's key has
+ * limits, which the caller must check with the result.
+ */
+export async function saveClaim(
+  sql: Transaction,
+  row: TaskRow,
+  update: RowUpdate,
+  event: TaskEvent,
+): Promise<Written> {
+  return writeWithEvent(sql, row, { ...updateOf(update), event, isClaim: true });
+}
+
+function updateOf(update: RowUpdate) {
+  const { state, document, lease, stalledCount, job, bytes } = update;
+  const write = `UPDATE unreel.tasks SET state = $12, document = $13, lease = $14, deaths = $15,
+       job = $16, bytes = $17 WHERE seq = $11`;
+  return { write, values: [state, document, lease, stalledCount, job, bytes], after: update };
 }
 
 /** Removes a locked row, otherwise as `saveRowAndCommit`. */
-export async function removeRowAndCommit(
-  sql: Transaction,
-  { seq, id, state, owner }: TaskRow,
-): Promise<number> {
-  const queued = -Number(state === "queued");
-  const write = "DELETE FROM unreel.tasks WHERE seq = $6";
-  const event = deletedEvent(id, owner);
-  return writeWithEventAndCommit(sql, { write, values: [seq], queued, event });
+export async function removeRowAndCommit(sql: Transaction, row: TaskRow): Promise<number> {
+  const event = deletedEvent(row.id, row.owner);
+  const write = "DELETE FROM unreel.tasks WHERE seq = $11";
+  const { number } = await writeWithEvent(sql, row, { write, values: [], event });
+  return number;
 }
 
 interface Write {
-  /** A statement whose parameters start at $6. */
+  /** A statement with the row's `seq` as $11 and `values` after it. */
   write: string;
   values: unknown[];
-  /** Change of the number of queued tasks. */
-  queued: number;
+  /** The row after the write; default: there is none. */
+  after?: Counted;
   event: TaskEvent;
+  /** Whether this is the owner's last claim; default: no. */
+  isClaim?: boolean;
 }
 
-async function writeWithEventAndCommit(
+interface Written {
+  /** Number of the event. */
+  number: number;
+  /** Of the owner, after the write; zeros if the write does not change it. */
+  use: OwnerUse;
+}
+
+/** Commits, too, unless the owner has limits. The owner's row comes after the counters, which are one row for all. */
+async function writeWithEvent(
   sql: Transaction,
-  { write, values, queued, event }: Write,
-): Promise<number> {
+  row: TaskRow,
+  { write, values, after, event, isClaim = false }: Write,
+): Promise<Written> {
+  const change = useChange(row, after);
   const { type, taskId, json, owner } = event;
-  const [row] = await sql.queryAndCommit<{ number: string }>(
+  const run = row.limits === null ? sql.queryAndCommit : sql.query;
+  const [written] = await run<Record<"number" | keyof OwnerUse, string | null>>(
     `WITH written AS (${write}),
      counted AS (
        UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
@@ -131,11 +165,35 @@ async function writeWithEventAndCommit(
      published AS (
        INSERT INTO unreel.task_events (number, type, task_id, json, owner)
        SELECT number, $2, $3, $4, $5 FROM counted
+     ),
+     owned AS (
+       INSERT INTO unreel.owners AS known (owner, queued, running, bytes, claimed)
+       SELECT $6, $1, $7, $8, CASE WHEN $9 THEN number ELSE 0 END FROM counted WHERE $10
+       ON CONFLICT (owner) DO UPDATE
+       SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
+         bytes = known.bytes + excluded.bytes, claimed = greatest(known.claimed, excluded.claimed)
+       RETURNING queued, running, bytes
      )
-     SELECT number, pg_notify('unreel_events', number::text) FROM counted`,
-    [queued, type, taskId, json, owner, ...values],
+     SELECT number, queued, running, bytes, pg_notify('unreel_events', number::text)
+     FROM counted LEFT JOIN owned ON true`,
+    [
+      change.queued,
+      type,
+      taskId,
+      json,
+      owner,
+      owner ?? "",
+      change.running,
+      change.bytes,
+      isClaim,
+      isClaim || changesUse(row, after),
+      row.seq,
+      ...values,
+    ],
   );
-  return Number(row?.number);
+  const { number, queued, running, bytes } = written ?? {};
+  const use = { queued: Number(queued), running: Number(running), bytes: Number(bytes) };
+  return { number: Number(number), use };
 }
 
 /** Postgres refuses NUL in text. The replacement makes such an id unknown, as no id has that character. */
@@ -144,8 +202,8 @@ function asText(id: string): string {
 }
 
 /** The driver returns a bigint as text. */
-type StoredRow = Omit<TaskRow, "seq"> & { seq: string };
+type StoredRow = Omit<TaskRow, "seq" | "bytes"> & { seq: string; bytes: string };
 
 function toRow(row: StoredRow): TaskRow {
-  return { ...row, seq: Number(row.seq) };
+  return { ...row, seq: Number(row.seq), bytes: Number(row.bytes) };
 }

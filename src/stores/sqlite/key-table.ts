@@ -1,4 +1,5 @@
 import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "../key-store.ts";
+import { createRequestCounter } from "../request-counter.ts";
 import type { Statements } from "./statements.ts";
 
 /** How the store runs a job: reads at once, writes in a transaction of their own or with others. */
@@ -6,10 +7,12 @@ export interface KeyTableOptions {
   sql: Statements;
   read<T>(job: () => T): Promise<T>;
   write(job: () => { result: undefined }): Promise<undefined>;
+  steadyMs: () => number;
 }
 
 /** The table `keys`. */
-export function createKeyTable({ sql, read, write }: KeyTableOptions): KeyStore {
+export function createKeyTable({ sql, read, write, steadyMs }: KeyTableOptions): KeyStore {
+  const count = createRequestCounter(steadyMs);
   return {
     async add(key) {
       const { name } = key;
@@ -30,5 +33,7 @@ export function createKeyTable({ sql, read, write }: KeyTableOptions): KeyStore 
         return { result: undefined };
       });
     },
+    /** In memory, as no other process has the file open. */
+    countRequest: (name) => read(() => count(name)),
   };
 }

@@ -52,6 +52,41 @@ export const migrations: readonly string[] = [
   -- document: the key as JSON.
   CREATE TABLE keys (name TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
   `,
+  // The owner '' has the tasks of nobody. claimed: number of the owner's last claim; 0: it had none.
+  `
+  CREATE TABLE owners (
+    owner TEXT PRIMARY KEY,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    claimed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX owners_by_turn ON owners (running, claimed) WHERE queued + running > 0;
+  INSERT INTO owners
+    SELECT ifnull(owner, ''), sum(state = 'queued'), sum(state = 'running'), 0 FROM tasks
+    WHERE state IN ('queued', 'running') GROUP BY ifnull(owner, '');
+
+  DROP INDEX tasks_claimable;
+  CREATE INDEX tasks_claimable ON tasks (ifnull(owner, ''), host, state, seq) WHERE claimable = 1;
+
+  -- The oldest claimable task of each owner, host and state: a claim passes over a host, and over the queued
+  -- tasks of an owner that may run no more, in one step.
+  DROP TABLE queue_heads;
+  CREATE TABLE queue_heads (
+    owner TEXT NOT NULL,
+    host TEXT NOT NULL,
+    state TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (owner, host, state)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX queue_heads_by_seq ON queue_heads (owner, seq);
+  INSERT INTO queue_heads SELECT ifnull(owner, ''), host, state, min(seq) FROM tasks
+    WHERE claimable = 1 GROUP BY ifnull(owner, ''), host, state;
+  `,
+  // bytes: size of the task's file; of the files of all tasks of the owner. There were no owners before.
+  `
+  ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE owners ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /**

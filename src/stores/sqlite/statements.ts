@@ -3,16 +3,16 @@ import { migrations } from "./migrations.ts";
 
 /** The columns of a `TaskRow`. */
 const taskRow =
-  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, document";
+  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes, document";
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
-  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document) VALUES (?, ?, ?, ?, ?, ?)
+  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
-  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?
-    WHERE seq = ?`,
+  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?,
+    bytes = ? WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
@@ -28,14 +28,32 @@ export const statements = {
     ORDER BY seq DESC LIMIT ?`,
 
   promoteDue: `UPDATE tasks SET claimable = 1 WHERE claimable = 0 AND due_at <= ?
-    RETURNING host, seq`,
-  offerHead: `INSERT INTO queue_heads (host, seq) VALUES (?, ?)
-    ON CONFLICT (host) DO UPDATE SET seq = excluded.seq WHERE excluded.seq < seq`,
-  dropHead: "DELETE FROM queue_heads WHERE host = ?",
-  nextHead: `INSERT INTO queue_heads (host, seq) SELECT host, seq FROM tasks
-    WHERE claimable = 1 AND host = ? ORDER BY seq LIMIT 1`,
-  oldestClaimable: `SELECT ${taskRow} FROM tasks WHERE seq = (SELECT seq FROM queue_heads WHERE host NOT IN (SELECT value FROM json_each(?))
-      ORDER BY seq LIMIT 1)`,
+    RETURNING owner, host, state, seq`,
+  offerHead: `INSERT INTO queue_heads (owner, host, state, seq) VALUES (?, ?, ?, ?)
+    ON CONFLICT (owner, host, state) DO UPDATE SET seq = excluded.seq WHERE excluded.seq < seq`,
+  dropHead: "DELETE FROM queue_heads WHERE owner = ? AND host = ? AND state = ?",
+  nextHead: `INSERT INTO queue_heads (owner, host, state, seq)
+    SELECT ifnull(owner, ''), host, state, seq FROM tasks
+    WHERE claimable = 1 AND ifnull(owner, '') = ? AND host = ? AND state = ? ORDER BY seq LIMIT 1`,
+  // Owners in the order of their turns, up to the first that has a head which may run now.
+  nextInTurn: `SELECT ${taskRow} FROM tasks WHERE seq = (
+    SELECT (
+      SELECT seq FROM queue_heads WHERE queue_heads.owner = owners.owner
+        AND host NOT IN (SELECT value FROM json_each(?))
+        AND (state = 'running' OR running < ifnull(
+          (SELECT document ->> '$.limits.max_running' FROM keys WHERE name = owners.owner), 9e18))
+      ORDER BY seq LIMIT 1
+    ) AS head
+    FROM owners WHERE queued + running > 0 AND head IS NOT NULL
+    ORDER BY running, claimed, owner LIMIT 1)`,
+
+  countOwner: `INSERT INTO owners (owner, queued, running, bytes, claimed) VALUES (?, ?, ?, ?, 0)
+    ON CONFLICT (owner) DO UPDATE SET queued = queued + excluded.queued,
+      running = running + excluded.running, bytes = bytes + excluded.bytes`,
+  useOfOwner: `SELECT queued, running, bytes, keys.document AS key FROM keys
+    LEFT JOIN owners ON owner = name WHERE name = ?`,
+  lastClaim: "SELECT max(claimed) AS claimed FROM owners",
+  markClaim: "UPDATE owners SET claimed = ? WHERE owner = ?",
 
   recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",
   keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)

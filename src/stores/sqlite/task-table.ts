@@ -1,6 +1,9 @@
+import type { KeyLimits } from "../../access-key.ts";
 import { states } from "../../task.ts";
 import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
+import { parseKeys } from "../key-store.ts";
+import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
 import type { ListQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
@@ -17,10 +20,20 @@ export interface TaskRow extends StoredTask, ClaimState {
   host: string;
 }
 
-type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document">;
+/** What a row of `queue_heads` is for. */
+type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
+
+type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document" | "bytes">;
+
+/** The key as JSON. The numbers are null if the owner has had no task. */
+interface UseRow extends Record<keyof OwnerUse, number | null> {
+  key: string | null;
+}
+
+const noUse: UseRow = { key: null, queued: null, running: null, bytes: null };
 
 /**
- * The tables `tasks` and `queue_heads`, kept consistent with each other. Call the writing methods inside
+ * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
@@ -30,10 +43,33 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
-  /** Updates `queue_heads` for a host whose claimable tasks have changed. */
-  function refreshHead(host: string): void {
-    sql.dropHead.run(host);
-    sql.nextHead.run(host);
+  /** Only grows: the number of a claim that is rolled back is not used again. */
+  let { claimed } = sql.lastClaim.get() as { claimed: number };
+
+  /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
+  function refreshHead({ owner, host, state }: HeadOf): void {
+    sql.dropHead.run(owner ?? "", host, state);
+    sql.nextHead.run(owner ?? "", host, state);
+  }
+
+  /** @throws ServiceError `quota_exceeded` */
+  function count(owner: string | null, before: Counted, after: Counted): void {
+    if (before !== undefined) counts[before.state] -= 1;
+    if (after !== undefined) counts[after.state] += 1;
+    if (!changesUse(before, after)) return;
+    const change = useChange(before, after);
+    sql.countOwner.run(owner ?? "", change.queued, change.running, change.bytes);
+    const { use, limits } = quotaOf(owner);
+    assertQuota(limits, use, before, after);
+  }
+
+  /** Returns what the owner uses of the limits of its key; nobody, and an owner without a key, have none. */
+  function quotaOf(owner: string | null): { use: OwnerUse; limits: KeyLimits } {
+    const row = owner === null ? undefined : (sql.useOfOwner.get(owner) as UseRow | undefined);
+    const { key, queued: waiting, running, bytes } = row ?? noUse;
+    const use = { queued: waiting ?? 0, running: running ?? 0, bytes: bytes ?? 0 };
+    const [{ limits } = { limits: {} }] = key === null ? [] : parseKeys([key]);
+    return { use, limits };
   }
 
   function find(id: string): TaskRow | undefined {
@@ -80,8 +116,8 @@ export function createTaskTable(sql: Statements) {
       return statement.all(...values, before, limit) as unknown as ListedTask[];
     },
 
-    /** @throws ServiceError `conflict` if the id is taken. */
-    insert({ id, state, owner, host, document }: NewRow) {
+    /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+    insert({ id, state, owner, host, document, bytes }: NewRow) {
       const claimable = Number(state === "queued");
       const { changes, lastInsertRowid } = sql.insertTask.run(
         id,
@@ -90,12 +126,14 @@ export function createTaskTable(sql: Statements) {
         host,
         claimable,
         document,
+        bytes,
       );
       if (changes === 0) throw duplicateTaskError(id);
-      counts[state] += 1;
-      if (claimable === 1) sql.offerHead.run(host, lastInsertRowid);
+      count(owner, undefined, { state, bytes });
+      if (claimable === 1) sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
     },
 
+    /** @throws ServiceError `quota_exceeded` */
     save(
       row: TaskRow,
       {
@@ -105,30 +143,39 @@ export function createTaskTable(sql: Statements) {
         dueAtMs,
         lease,
         stalledCount,
+        bytes,
       }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
-      sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
-      counts[row.state] -= 1;
-      counts[state] += 1;
-      if (claimable !== row.claimable) refreshHead(row.host);
+      sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, bytes, row.seq);
+      count(row.owner, row, { state, bytes });
+      if (claimable === row.claimable && state === row.state) return;
+      if (row.claimable === 1) refreshHead(row);
+      if (claimable === 1) refreshHead({ ...row, state });
     },
 
     extendLease(row: TaskRow, dueAtMs: number): void {
       sql.extendLease.run(dueAtMs, row.seq);
-      if (row.claimable === 1) refreshHead(row.host);
+      if (row.claimable === 1) refreshHead(row);
     },
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
-      counts[row.state] -= 1;
-      if (row.claimable === 1) refreshHead(row.host);
+      count(row.owner, row, undefined);
+      if (row.claimable === 1) refreshHead(row);
     },
 
-    /** Returns the oldest task that is claimable at `nowMs` and whose host is not excepted. */
-    oldestClaimable(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
-      const due = sql.promoteDue.all(nowMs) as Pick<TaskRow, "host" | "seq">[];
-      for (const { host, seq } of due) sql.offerHead.run(host, seq);
-      return sql.oldestClaimable.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+    /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
+    nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
+      const due = sql.promoteDue.all(nowMs) as unknown as (HeadOf & Pick<TaskRow, "seq">)[];
+      for (const { owner, host, state, seq } of due)
+        sql.offerHead.run(owner ?? "", host, state, seq);
+      return sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+    },
+
+    /** Puts the owner behind the others that run as many tasks. */
+    markClaim({ owner }: TaskRow): void {
+      claimed += 1;
+      sql.markClaim.run(claimed, owner ?? "");
     },
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type AccessKey, accessKeyOf, newSecret } from "../../../src/access-key.ts";
-import { type OpenStore, openStoreHarness, times } from "./harness.ts";
+import { type OpenStore, openStoreHarness, minuteMs, times } from "./harness.ts";
 
 export function describeKeys(open: OpenStore): void {
   describe("keeps access keys:", () => {
@@ -55,6 +55,19 @@ export function describeKeys(open: OpenStore): void {
       await expect(store.keys.remove("\0")).rejects.toMatchObject({ code: "not_found" });
       await store.keys.add(makeKey("anna"));
       expect(await store.keys.list()).toHaveLength(1);
+    });
+
+    test("requests of a key are counted together for a minute from the first", async () => {
+      const { store, clock } = await openStoreHarness(open);
+      const count = (name = "anna") => store.keys.countRequest(name);
+      expect(await count()).toEqual({ count: 1, endsInMs: minuteMs });
+      clock.advance(minuteMs - 1);
+      const counts = await Promise.all([count(), count(), count()]);
+      expect(counts.map((each) => each.count).toSorted((a, b) => a - b)).toEqual([2, 3, 4]);
+      expect(await count("bert")).toEqual({ count: 1, endsInMs: minuteMs });
+      expect((await count()).endsInMs).toBe(1);
+      clock.advance(1);
+      expect(await count()).toEqual({ count: 1, endsInMs: minuteMs });
     });
 
     test("a closed store refuses all with unavailable", async () => {

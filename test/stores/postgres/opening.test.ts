@@ -155,7 +155,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
     url,
     `ALTER TABLE unreel.tasks DROP COLUMN owner;
      ALTER TABLE unreel.task_events DROP COLUMN owner;
-     DROP TABLE unreel.keys;
+     DROP TABLE unreel.keys, unreel.owners, unreel.request_counts;
+     ALTER TABLE unreel.tasks DROP COLUMN bytes;
      DELETE FROM unreel.migrations WHERE version > 1`,
   );
   const store = await openPostgresStore({ url });
@@ -164,6 +165,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   expect((await store.list({ limit: 9 })).tasks).toEqual([hers, task]);
   expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
   expect(await store.keys.list()).toEqual([]);
+  const claims = [await store.claim({ leaseMs: 1 }), await store.claim({ leaseMs: 1 })];
+  expect(claims.map((claim) => claim?.task.id)).toEqual([task.id, hers.id]);
 });
 
 /** Returns the error's message, which has one line. */

@@ -39,8 +39,6 @@ test("a job whose task was removed by hand does not block the others", async () 
   );
   await query(url, `DELETE FROM unreel.tasks WHERE id = '${stray?.id}'`);
   expect((await store.claim({ leaseMs: minuteMs }))?.task.id).toBe(next?.id);
+  expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
   await store.close();
-  expect(await query(url, "SELECT data FROM unreel_jobs.job")).toEqual([
-    { data: { id: next?.id } },
-  ]);
 });

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { buildApp } from "../../../src/http/app.ts";
+import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
 import type { Task } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
@@ -50,6 +51,49 @@ describe("two processes with one database", () => {
     await second.claim({ leaseMs: minuteMs });
     await add(first);
     await expect(add(second)).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("run no more tasks of an owner than its key allows, however many claim at once", async () => {
+    const { first, second } = await openTwo();
+    const limits = { max_running: 3 };
+    await first.keys.add(
+      accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
+    );
+    await Promise.all(times(50, () => add(first, undefined, "anna")));
+    for (let round = 0; round < 5; round += 1) {
+      const claims = await Promise.all(
+        times(20, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })),
+      );
+      const claimed = claims.filter((claim) => claim !== undefined);
+      expect(claimed).toHaveLength(3);
+      await Promise.all(claimed.map(({ task }) => first.update(task.id, { state: "succeeded" })));
+    }
+  });
+
+  test("let exactly as many tasks of an owner wait as its key allows", async () => {
+    const { first, second } = await openTwo();
+    const limits = { max_queued: 20 };
+    await first.keys.add(
+      accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
+    );
+    const outcomes = await Promise.allSettled(
+      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
+    await Promise.all(times(5, () => first.claim({ leaseMs: minuteMs })));
+    const more = await Promise.allSettled(
+      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
+    );
+    expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
+  });
+
+  test("count tasks that a process of an earlier release has stored, once one is opened", async () => {
+    const { url, first } = await openTwo();
+    await add(first);
+    await query(url, "DELETE FROM unreel.owners");
+    const third = await openStore(url);
+    await query(url, "UPDATE unreel.owners SET queued = queued - 1");
+    expect(await third.claim({ leaseMs: minuteMs })).toBeDefined();
   });
 
   test("accept each other's leases", async () => {
@@ -119,7 +163,9 @@ describe("two processes with one database", () => {
   test("keep one job for each queued or claimed task, and none for others", async () => {
     const { url, first, second } = await openTwo();
     const stores = [first, second];
-    const created = await Promise.all(times(40, (n) => add(stores[n % 2]!)));
+    const created = await Promise.all(
+      times(40, (n) => add(stores[n % 2]!, undefined, [undefined, "anna", "bert"][n % 3])),
+    );
     const moves = ["canceled", "queued", "running", "failed", "queued", "succeeded"] as const;
     // Some of these transitions are refused.
     await Promise.allSettled([
@@ -145,6 +191,15 @@ describe("two processes with one database", () => {
        FROM unreel.counters`,
     );
     expect(counted?.["queued"]).toBe(counted?.["really"]);
+    const miscounted = await query(
+      url,
+      `SELECT owner FROM unreel.owners
+       WHERE queued <> (SELECT count(*) FROM unreel.tasks
+           WHERE coalesce(tasks.owner, '') = owners.owner AND state = 'queued')
+         OR running <> (SELECT count(*) FROM unreel.tasks
+           WHERE coalesce(tasks.owner, '') = owners.owner AND state = 'running')`,
+    );
+    expect(miscounted).toEqual([]);
   });
 });
 
@@ -160,6 +215,10 @@ async function openStore(url: string, options: Omit<PostgresStoreOptions, "url">
   return store;
 }
 
-function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }): Promise<Task> {
-  return store.create(newTask("https://video.example.com/", {}, new Date()), idempotency);
+function add(
+  store: TaskStore,
+  idempotency?: { key: string; fingerprint: string },
+  owner?: string,
+): Promise<Task> {
+  return store.create(newTask("https://video.example.com/", {}, new Date(), owner), idempotency);
 }

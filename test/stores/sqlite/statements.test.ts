@@ -4,17 +4,19 @@ import { endLeases, openDatabase } from "../../../src/stores/sqlite/database.ts"
 import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { makeFolder } from "../folder.ts";
 
-/** Reads the queue's heads in order, up to the first host that may run. */
-const orderedWalk = "SCAN queue_heads USING COVERING INDEX queue_heads_by_seq";
+/** Reads the owners in the order of their turns, up to the first that has a task which may run. */
+const orderedWalk = "SCAN owners USING INDEX owners_by_turn";
 
-/** The keys are few, and are read together. */
-const others = Object.entries(statements).filter(([name]) => name !== "allKeys");
+/** The keys are few, and are read together; the last claim is read once. */
+const others = Object.entries(statements).filter(
+  ([name]) => !["allKeys", "lastClaim"].includes(name),
+);
 
 test.each(others)("%s finds its rows through an index", (_name, sql) => {
   const details = explain(sql);
   const scans = details.filter((detail) => detail.startsWith("SCAN"));
   expect(scans.filter((scan) => !scan.startsWith("SCAN json_each"))).toEqual(
-    sql === statements.oldestClaimable ? [orderedWalk] : [],
+    sql === statements.nextInTurn ? [orderedWalk] : [],
   );
   expect(details.filter((detail) => detail.includes("TEMP B-TREE"))).toEqual([]);
 });
@@ -31,7 +33,11 @@ test.each([
   [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
   [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
-  [statements.nextHead, "SEARCH tasks USING COVERING INDEX tasks_claimable (host=?)"],
+  [
+    statements.nextHead,
+    "SEARCH tasks USING INDEX tasks_claimable (<expr>=? AND host=? AND state=?)",
+  ],
+  [statements.nextInTurn, "SEARCH queue_heads USING COVERING INDEX queue_heads_by_seq (owner=?)"],
   [
     statements.forgetKeys,
     "SEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_end (ends_at<?)",

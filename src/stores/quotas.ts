@@ -1,0 +1,68 @@
+import type { KeyLimits } from "../access-key.ts";
+import { ServiceError } from "../errors.ts";
+import type { StoredTask } from "./documents.ts";
+
+/** What the tasks of one owner use of the limits of its key. */
+export interface OwnerUse {
+  /** Tasks that are queued. */
+  queued: number;
+  /** Tasks that are running. */
+  running: number;
+  /** Bytes of their files. */
+  bytes: number;
+}
+
+/** What counts of a task; undefined: there is none. */
+export type Counted = Pick<StoredTask, "state" | "bytes"> | undefined;
+
+/** Running tasks leave the queue, but a client may wait for others of its own. */
+const retryAfterS = 30;
+
+/** Returns how the use of an owner changes when one of its tasks does. */
+export function useChange(before: Counted, after: Counted): OwnerUse {
+  return {
+    queued: Number(after?.state === "queued") - Number(before?.state === "queued"),
+    running: Number(after?.state === "running") - Number(before?.state === "running"),
+    bytes: (after?.bytes ?? 0) - (before?.bytes ?? 0),
+  };
+}
+
+/** Whether the change of a task changes what its owner uses. */
+export function changesUse(before: Counted, after: Counted): boolean {
+  return Object.values(useChange(before, after)).some((by) => by !== 0);
+}
+
+/**
+ * Checks a change that a limit may forbid: a task that a client queues, and a file. A task that goes back to the
+ * queue from a run, and a claim, are no such change.
+ *
+ * @param use With the change.
+ * @throws ServiceError `quota_exceeded`
+ */
+export function assertQuota(
+  limits: KeyLimits,
+  use: OwnerUse,
+  before: Counted,
+  after: Counted,
+): void {
+  const { queued, bytes } = useChange(before, after);
+  if (queued > 0 && before?.state !== "running")
+    assertMayQueue(limits, { ...use, queued: use.queued - queued });
+  const { max_bytes: most = Infinity } = limits;
+  if (bytes > 0 && use.bytes > most) throw bytesError(use.bytes, most);
+}
+
+/** @throws ServiceError `quota_exceeded` if a client may not queue a task of an owner that uses so much. */
+export function assertMayQueue(limits: KeyLimits, { queued, bytes }: OwnerUse): void {
+  const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;
+  if (bytes >= mostBytes) throw bytesError(bytes, mostBytes);
+  if (queued < mostQueued) return;
+  const rule = `${queued} tasks of this key wait, its limit is ${mostQueued}`;
+  throw new ServiceError("quota_exceeded", rule, { retryAfterS });
+}
+
+/** Time does not help: a file must be deleted. */
+function bytesError(bytes: number, most: number): ServiceError {
+  const rule = `the files of this key need ${bytes} bytes, its limit is ${most}`;
+  return new ServiceError("quota_exceeded", rule, { retryable: false });
+}
