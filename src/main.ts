@@ -1,16 +1,19 @@
 import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import { type Logger, pino } from "pino";
-import { certificateVariables, readConfig, searchPath } from "./config.ts";
+import { certificateVariables, readConfig, searchPath, webhookOf } from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/connections.ts";
 import { createHttpClient } from "./net/http-client.ts";
+import { createPostClient, everyNetwork } from "./net/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
 import type { Config } from "./settings.ts";
 import { openStore } from "./stores/registry.ts";
+import type { TaskStore } from "./stores/store.ts";
+import { createWebhooks, maxInFlight, type Webhooks } from "./webhooks.ts";
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -25,9 +28,10 @@ async function start(): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL });
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, runner } = await openServices(config, logger, drain.signal, opened);
+  const { app, runner, webhooks } = await openServices(config, logger, drain.signal, opened);
   await listen(app, config);
   runner?.start();
+  webhooks?.start();
   const services = opened.move();
   closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an unhandled error");
@@ -35,6 +39,7 @@ async function start(): Promise<void> {
     drain.abort();
     // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});
+    webhooks?.stop().catch(() => {});
     if (!err) await wait(config.DRAIN_MS);
     await services.disposeAsync();
   });
@@ -51,7 +56,7 @@ async function openServices(
   logger: Logger,
   drainSignal: AbortSignal,
   opened: AsyncDisposableStack,
-): Promise<{ app: App; runner: Runner | undefined }> {
+): Promise<{ app: App; runner: Runner | undefined; webhooks: Webhooks | undefined }> {
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
@@ -78,6 +83,7 @@ async function openServices(
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
+    webhook: webhookOf(config) !== undefined,
     logger,
   });
   opened.defer(() => store.close());
@@ -89,6 +95,7 @@ async function openServices(
     maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
     maxConnections: maxConnectionsOfProcess(),
   };
+  const webhooks = config.ROLE === "api" ? undefined : openWebhooks(config, shared, opened);
   const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
   const app = await (config.ROLE === "worker"
     ? buildWorkerApp({ store, logger, ...server })
@@ -102,7 +109,20 @@ async function openServices(
         infoConcurrency: config.INFO_CONCURRENCY,
       }));
   opened.defer(() => app.close());
-  return { app, runner };
+  return { app, runner, webhooks };
+}
+
+/** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
+function openWebhooks(
+  config: Config,
+  { store, logger }: { store: TaskStore; logger: Logger },
+  opened: AsyncDisposableStack,
+): Webhooks {
+  const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
+  opened.defer(() => client.close());
+  const webhooks = createWebhooks({ store, client, logger, endpoint: webhookOf(config) });
+  opened.defer(() => webhooks.stop());
+  return webhooks;
 }
 
 type RunnerDeps = Pick<RunnerOptions, "store" | "files" | "resolver" | "logger">;

@@ -5,6 +5,8 @@ import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import { duplicateKeyError, keyNotFoundError, type KeyStore, parseKeys } from "./key-store.ts";
+import { createMemoryOutbox } from "./memory/outbox.ts";
+import { type NewMessage, serviceEndpoint } from "./outbox.ts";
 import {
   assertQueueNotFull,
   defaultMaxQueued,
@@ -26,12 +28,18 @@ interface Entry extends StoredTask {
 
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
-  const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
+  const { maxQueued = defaultMaxQueued, events = createTaskEvents(), webhook = false } = options;
   const { now, steadyMs } = createClock(options);
   /** By id, oldest first. */
   const entries = new Map<string, Entry>();
   /** By idempotency key. */
   const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  /** Names of access keys, and the keys as JSON. */
+  const accessKeys = new Map<string, string>();
+  const outbox = createMemoryOutbox(() => {
+    opened();
+    return steadyMs();
+  });
   let lastSeq = 0;
   let queued = 0;
   let isClosed = false;
@@ -62,6 +70,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     return parse(entry);
   }
 
+  function announce(message: NewMessage): void {
+    const key = parseKeys([accessKeys.get(message.owner ?? "") ?? []].flat())[0];
+    const own = key?.webhook === undefined ? [] : [key.name];
+    outbox.add(message, webhook ? [serviceEndpoint, ...own] : own);
+  }
+
   function claimableAt(state: State, runAfter?: Date): number {
     if (state !== "queued") return Infinity;
     return runAfter ? steadyMs() + delayOf(runAfter, now()) : 0;
@@ -70,7 +84,9 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   return {
     events,
 
-    keys: createKeys(opened),
+    keys: createKeys(accessKeys, opened),
+
+    outbox,
 
     async create(task, given) {
       opened();
@@ -109,7 +125,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async update(id, change, given = {}) {
       const entry = require(id);
-      const { stored, event } = updateDocument(entry, change, given, now());
+      const { stored, event, message } = updateDocument(entry, change, given, now());
+      if (message !== undefined) announce(message);
       if (change.state === undefined) return put({ ...entry, ...stored }, event);
       const claimableAtMs = claimableAt(change.state, given.runAfter);
       return put({ ...entry, ...stored, lease: null, claimableAtMs }, event);
@@ -148,13 +165,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       isClosed = true;
       entries.clear();
       keys.clear();
+      outbox.clear();
     },
   };
 }
 
 /** @param assertOpen Throws if the store is closed. */
-function createKeys(assertOpen: () => unknown): KeyStore {
-  const documents = new Map<string, string>();
+function createKeys(documents: Map<string, string>, assertOpen: () => unknown): KeyStore {
   return {
     async add(key: AccessKey) {
       assertOpen();

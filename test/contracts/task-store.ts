@@ -8,6 +8,7 @@ import { describeEvents } from "./task-store/events.ts";
 import { describeStalled } from "./task-store/stalled.ts";
 import { describeKeys } from "./task-store/keys.ts";
 import { describeOwners } from "./task-store/owners.ts";
+import { describeOutbox } from "./task-store/outbox.ts";
 import { describeIdempotency } from "./task-store/idempotency.ts";
 import { describeLeases } from "./task-store/leases.ts";
 import { describeTransitions } from "./task-store/transitions.ts";
@@ -32,6 +33,7 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeEvents(open);
     describeOwners(open);
     describeKeys(open);
+    describeOutbox(open);
     describeDamage(open);
     describeClosing(open);
   });

@@ -155,7 +155,7 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
     url,
     `ALTER TABLE unreel.tasks DROP COLUMN owner;
      ALTER TABLE unreel.task_events DROP COLUMN owner;
-     DROP TABLE unreel.keys;
+     DROP TABLE unreel.keys, unreel.outbox_lines, unreel.outbox_messages;
      DELETE FROM unreel.migrations WHERE version > 1`,
   );
   const store = await openPostgresStore({ url });
