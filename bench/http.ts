@@ -5,9 +5,19 @@ import { parseArgs } from "node:util";
 import { openSqliteStore } from "../src/stores/sqlite.ts";
 import { describeDisk } from "./http/disk.ts";
 import { fillStore } from "./http/fill.ts";
+import { measureKeys } from "./http/keys.ts";
 import { fillPostgres } from "./http/postgres.ts";
+import { measureMetrics } from "./http/metrics.ts";
 import type { RouteName } from "./http/routes.ts";
-import { type Effort, type Entry, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
+import {
+  type Effort,
+  type Entry,
+  find,
+  middle,
+  ratio,
+  runRounds,
+  type Series,
+} from "./http/rounds.ts";
 import { takeSample } from "./http/sample.ts";
 import { measureStart } from "./http/start.ts";
 import { measureYtDlp } from "./http/ytdlp.ts";
@@ -53,7 +63,9 @@ interface Bench {
 const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   create: measureCreate,
   list: measureList,
+  keys: ({ folder, effort }) => measureKeys({ folder, effort, print: printSeries }),
   info: measureInfo,
+  metrics: measureMetrics,
   start: measureStarts,
   ytdlp: measureThroughYtDlp,
 };
@@ -207,12 +219,6 @@ async function fillFile(path: string, tasks: number): Promise<void> {
   await store.close();
 }
 
-function find(series: readonly Series[], name: string, connections = 64): Series {
-  const found = series.find((one) => one.name === name && one.connections === connections);
-  if (found === undefined) throw new Error(`nothing was measured for ${name}`);
-  return found;
-}
-
 const perSecond = (round: { perSecond: number }) => round.perSecond;
 
 function printSeries(title: string, series: readonly Series[]): void {
@@ -220,8 +226,9 @@ function printSeries(title: string, series: readonly Series[]): void {
   const cpu = ["CPU µs/req", "× fastify", "server busy", "load busy"];
   const percent = (share: number) => `${Math.round(100 * share)} %`;
   const rows = series.map((one) => {
-    const times = (base: string, pick: typeof perSecond) =>
-      one.connections === 64 ? format(ratio(one, find(series, base), pick)) : "";
+    const hasBase = one.connections === 64 && series.some(({ name }) => name === "fastify");
+    const times = (base: string, pick: Parameters<typeof ratio>[2]) =>
+      hasBase ? format(ratio(one, find(series, base), pick)) : "";
     return [
       one.name,
       `${one.connections}`,
@@ -231,9 +238,7 @@ function printSeries(title: string, series: readonly Series[]): void {
       format(middle(one, ({ p50Ms }) => p50Ms)),
       format(middle(one, ({ p99Ms }) => p99Ms)),
       format(middle(one, ({ cpuUs }) => cpuUs)),
-      one.connections === 64
-        ? format(ratio(one, find(series, "fastify"), ({ cpuUs }) => cpuUs))
-        : "",
+      times("fastify", ({ cpuUs }) => cpuUs),
       percent(middle(one, ({ serverBusy }) => serverBusy)),
       percent(middle(one, ({ busy }) => busy)),
     ];

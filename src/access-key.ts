@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from "node:crypto";
+import { createHmac, hash, randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { time } from "./schema.ts";
 import { WebhookEndpoint } from "./webhook-endpoint.ts";
@@ -17,7 +17,7 @@ export const KeyLimits = Type.Object({
   max_bytes: Type.Optional(
     Type.Integer({
       minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
+      maximum: 999_999_999_999_999,
       description: "bytes of stored files",
     }),
   ),
@@ -27,7 +27,7 @@ export type KeyLimits = Static<typeof KeyLimits>;
 /** Names are part of URLs and log lines, and stand in the tasks of their owners. */
 export const keyNamePattern = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
-const hash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+const hexHash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
 
 /** An access key as it is stored: neither its secret nor that of its sessions can be found from it. */
 export const AccessKey = Type.Object({
@@ -35,8 +35,8 @@ export const AccessKey = Type.Object({
   admin: Type.Boolean({ description: "sees the tasks of all owners" }),
   limits: KeyLimits,
   created_at: time("when it was added"),
-  hash: hash("SHA-256 of the secret"),
-  session_hash: hash("SHA-256 of the secret of its sessions"),
+  hash: hexHash("SHA-256 of the secret"),
+  session_hash: hexHash("SHA-256 of the secret of its sessions"),
   webhook: Type.Optional(WebhookEndpoint),
 });
 export type AccessKey = Static<typeof AccessKey>;
@@ -47,6 +47,11 @@ const prefix = "unreel_";
 /** Returns a new secret of 256 random bits, as a token that headers may have. */
 export function newSecret(): string {
   return prefix + randomBytes(32).toString("base64url");
+}
+
+/** Returns the text with what may be secrets replaced: messages quote what clients have sent. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(/\bunreel_[\w-]+/g, `${prefix}…`);
 }
 
 /** Returns the key to store for `secret`. */
@@ -68,7 +73,7 @@ export function accessKeyOf(
 
 /** Returns the SHA-256 of a secret, hexadecimal. A slow hash would add nothing: secrets are random. */
 export function hashOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
+  return hash("sha256", secret);
 }
 
 /**

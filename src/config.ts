@@ -67,7 +67,12 @@ function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): vo
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */
-function assertShared({ ROLE, STORE_URL }: Config): void {
-  if (ROLE === "all" || /^postgres(ql)?:/.test(STORE_URL)) return;
-  throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${ROLE}"`);
+function assertShared(config: Config): void {
+  if (config.ROLE === "all" || isSharedStore(config)) return;
+  throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${config.ROLE}"`);
+}
+
+/** Whether several processes can open the store at a time. */
+export function isSharedStore({ STORE_URL }: Pick<Config, "STORE_URL">): boolean {
+  return /^postgres(ql)?:/.test(STORE_URL);
 }

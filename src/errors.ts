@@ -5,7 +5,9 @@
 export const errorCodes = {
   invalid_request: { status: 400, title: "Invalid request", retryable: false },
   invalid_url: { status: 400, title: "Invalid URL", retryable: false },
+  unauthorized: { status: 401, title: "Unauthorized", retryable: false },
   cross_site: { status: 403, title: "Cross-site request", retryable: false },
+  forbidden: { status: 403, title: "Forbidden", retryable: false },
   not_found: { status: 404, title: "Not found", retryable: false },
   method_not_allowed: { status: 405, title: "Method not allowed", retryable: false },
   not_acceptable: { status: 406, title: "Not acceptable", retryable: false },

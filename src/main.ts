@@ -1,19 +1,30 @@
+import { isIPv4 } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
+import type { FastifyListenOptions } from "fastify";
 import { type Logger, pino } from "pino";
-import { certificateVariables, readConfig, searchPath, webhookOf } from "./config.ts";
+import {
+  certificateVariables,
+  isSharedStore,
+  readConfig,
+  searchPath,
+  webhookOf,
+} from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
-import { type App, buildApp, buildWorkerApp } from "./http/app.ts";
+import { type App, buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/connections.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import { createHttpClient } from "./net/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
+import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
+import { openKeySocket } from "./keys/key-socket.ts";
 import type { Config } from "./settings.ts";
+import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
-import type { TaskStore } from "./stores/store.ts";
-import { createWebhooks, maxInFlight, type Webhooks } from "./webhooks.ts";
+import { createWebhooks, maxInFlight, type Webhooks, type WebhooksOptions } from "./webhooks.ts";
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -28,8 +39,21 @@ async function start(): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL });
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, runner, webhooks } = await openServices(config, logger, drain.signal, opened);
-  await listen(app, config);
+  const { app, metricsApp, runner, webhooks } = await openServices(
+    config,
+    logger,
+    drain.signal,
+    opened,
+  );
+  const { HOST, PORT, METRICS_HOST, METRICS_PORT } = config;
+  if (metricsApp) {
+    await listen(metricsApp, "METRICS_HOST and METRICS_PORT", {
+      host: METRICS_HOST,
+      port: METRICS_PORT,
+      listenTextResolver: (address) => `serving metrics at ${address}/metrics`,
+    });
+  }
+  await listen(app, "HOST and PORT", { host: HOST, port: PORT });
   runner?.start();
   webhooks?.start();
   const services = opened.move();
@@ -45,6 +69,13 @@ async function start(): Promise<void> {
   });
 }
 
+interface Services {
+  app: App;
+  metricsApp: App | undefined;
+  runner: Runner | undefined;
+  webhooks: Webhooks | undefined;
+}
+
 /**
  * Opens what the role needs and puts it on `opened`, which closes it in reverse order: first the app,
  * which lets requests in flight finish, then the runner, then what both use.
@@ -56,12 +87,24 @@ async function openServices(
   logger: Logger,
   drainSignal: AbortSignal,
   opened: AsyncDisposableStack,
-): Promise<{ app: App; runner: Runner | undefined; webhooks: Webhooks | undefined }> {
+): Promise<Services> {
+  const files = openDiskFiles({ folder: config.DATA_DIR });
+  const ownStore = await openStore(config.STORE_URL, {
+    dataDir: config.DATA_DIR,
+    maxQueued: config.MAX_QUEUED,
+    heartbeatS: config.HEARTBEAT_S,
+    webhook: webhookOf(config) !== undefined,
+    logger,
+  });
+  opened.defer(() => ownStore.close());
+  const metrics = config.METRICS_PORT === 0 ? undefined : createMetrics({ store: ownStore, files });
+  const store = metrics ? measureStore(ownStore, metrics.onStoreCall) : ownStore;
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
     readBytes: 16 * 1024,
+    onBlocked: metrics?.onBlocked,
   });
   opened.defer(() => client.close());
   const resolver = await openResolver(config.RESOLVER, {
@@ -76,32 +119,31 @@ async function openServices(
       timeoutMs: config.INFO_TIMEOUT_MS,
       logger,
     },
+    onBlocked: metrics?.onBlocked,
+    onResolved: metrics?.onResolved,
   });
   opened.defer(() => resolver.close());
-  const files = openDiskFiles({ folder: config.DATA_DIR });
-  const store = await openStore(config.STORE_URL, {
-    dataDir: config.DATA_DIR,
-    maxQueued: config.MAX_QUEUED,
-    heartbeatS: config.HEARTBEAT_S,
-    webhook: webhookOf(config) !== undefined,
-    logger,
-  });
-  opened.defer(() => store.close());
   const shared = { store, files, resolver, logger };
   const server = {
+    logger,
     drainSignal,
     allowedHosts: config.ALLOWED_HOSTS,
     sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
     maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
     maxConnections: maxConnectionsOfProcess(),
   };
-  const webhooks = config.ROLE === "api" ? undefined : openWebhooks(config, shared, opened);
-  const runner = config.ROLE === "api" ? undefined : openRunner(config, shared, opened);
+  const webhooks =
+    config.ROLE === "api" ? undefined : openWebhooks(config, { store, logger }, opened);
+  const runner =
+    config.ROLE === "api" ? undefined : openRunner(config, { ...shared, metrics }, opened);
   const app = await (config.ROLE === "worker"
-    ? buildWorkerApp({ store, logger, ...server })
+    ? buildWorkerApp({ store, ...server, observer: metrics?.app })
     : buildApp({
         ...shared,
+        keys: await openKeys(config, { store, logger }, opened),
         ...server,
+        observer: metrics?.app,
+        web: config.WEB === "on",
         client,
         allowNetworks: config.ALLOW_NETWORKS,
         infoTimeoutMs: config.INFO_TIMEOUT_MS,
@@ -109,26 +151,65 @@ async function openServices(
         infoConcurrency: config.INFO_CONCURRENCY,
       }));
   opened.defer(() => app.close());
-  return { app, runner, webhooks };
+  const metricsApp = metrics && (await buildMetricsApp({ metrics, ...server }));
+  if (metricsApp !== undefined) opened.defer(() => metricsApp.close());
+  return { app, metricsApp, runner, webhooks };
 }
 
 /** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
-function openWebhooks(
-  config: Config,
-  { store, logger }: { store: TaskStore; logger: Logger },
-  opened: AsyncDisposableStack,
-): Webhooks {
+function openWebhooks(config: Config, deps: StoreDeps, opened: AsyncDisposableStack): Webhooks {
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
   opened.defer(() => client.close());
-  const webhooks = createWebhooks({ store, client, logger, endpoint: webhookOf(config) });
+  const webhooks = createWebhooks({ ...deps, client, endpoint: webhookOf(config) });
   opened.defer(() => webhooks.stop());
   return webhooks;
 }
 
-type RunnerDeps = Pick<RunnerOptions, "store" | "files" | "resolver" | "logger">;
+type StoreDeps = Pick<WebhooksOptions, "store" | "logger">;
+
+/** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
+async function openKeys(
+  config: Config,
+  { store, logger }: StoreDeps,
+  opened: AsyncDisposableStack,
+): Promise<KeyRing> {
+  const keys = await openKeyRing({ keys: store.keys, logger });
+  opened.defer(() => keys.close());
+  if (keys.isEmpty && !isLoopback(config.HOST)) {
+    logger.warn(
+      { HOST: config.HOST },
+      "there are no keys: whoever reaches HOST may use the service",
+    );
+  }
+  if (isSharedStore(config)) return keys;
+  try {
+    const onCommand = () => keys.refresh();
+    const socket = await openKeySocket({ folder: config.DATA_DIR, keys: store.keys, onCommand });
+    opened.defer(() => socket.close());
+  } catch (err) {
+    logger.warn(
+      { err },
+      "keys can be changed only while the service is stopped: no socket in DATA_DIR",
+    );
+  }
+  return keys;
+}
+
+/** Names, too, are compared as text: what they resolve to may change. */
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
+}
+
+interface RunnerDeps extends Pick<RunnerOptions, "store" | "files" | "resolver" | "logger"> {
+  metrics: Metrics | undefined;
+}
 
 /** Opens an engine, and the runner that downloads with it. */
-function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableStack): Runner {
+function openRunner(
+  config: Config,
+  { metrics, ...deps }: RunnerDeps,
+  opened: AsyncDisposableStack,
+): Runner {
   const engine = openEngine(config.ENGINE, {
     allowNetworks: config.ALLOW_NETWORKS,
     concurrentFragments: config.CONCURRENT_FRAGMENTS,
@@ -136,6 +217,7 @@ function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableSta
     minSpeedBps: config.MIN_SPEED_BPS,
     minFreeBytes: config.MIN_FREE_BYTES,
     environment: certificateVariables(),
+    observer: metrics?.engine,
   });
   opened.defer(() => engine.close());
   const runner = createRunner({
@@ -150,17 +232,18 @@ function openRunner(config: Config, deps: RunnerDeps, opened: AsyncDisposableSta
     minFreeBytes: config.MIN_FREE_BYTES,
     maxLiveS: config.MAX_LIVE_S,
     retentionS: config.RETENTION_S,
+    observer: metrics?.run,
   });
   opened.defer(() => runner.stop());
   return runner;
 }
 
-/** @throws Error that names HOST and PORT if the app cannot listen there. */
-async function listen(app: App, { HOST, PORT }: Config): Promise<void> {
+/** @throws Error that names the settings if the app cannot listen there. */
+async function listen(app: App, settings: string, options: FastifyListenOptions): Promise<void> {
   try {
-    await app.listen({ host: HOST, port: PORT });
+    await app.listen(options);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`cannot listen on HOST and PORT: ${reason}`, { cause });
+    throw new Error(`cannot listen on ${settings}: ${reason}`, { cause });
   }
 }

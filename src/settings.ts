@@ -22,6 +22,10 @@ export const Config = Type.Object({
     description:
       "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   }),
+  WEB: {
+    ...oneOf(["on", "off"], "whether there is a page for people at `/`"),
+    default: "on",
+  },
   CONNECTIONS_PER_IP: Type.Integer({
     default: 256,
     minimum: 1,
@@ -43,6 +47,16 @@ export const Config = Type.Object({
     ),
     default: "info",
   },
+  METRICS_PORT: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 65535,
+    description: "port that serves `/metrics` for Prometheus; 0: none, nothing is measured",
+  }),
+  METRICS_HOST: Type.String({
+    default: "127.0.0.1",
+    description: "address that METRICS_PORT is on; whoever reaches it can read the metrics",
+  }),
   DATA_DIR: Type.String({
     default: "./data",
     minLength: 1,

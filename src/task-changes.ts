@@ -4,7 +4,10 @@ import { type Task, type TaskOptions, transitions } from "./task.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
-  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error" | "finish_requested">
+  Pick<
+    Task,
+    "state" | "attempts" | "progress" | "info" | "file" | "error" | "retry_at" | "finish_requested"
+  >
 >;
 
 /** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */
@@ -30,7 +33,8 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 
 /**
  * Returns a copy of `task` with `change` applied and `updated_at` set. A transition also sets `started_at`
- * and `finished_at`, clears `progress` when the task leaves `running`, and `finish_requested` when it ends.
+ * and `finished_at`, clears `progress` when the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that
+ * `change` does not set.
  *
  * @throws ServiceError `conflict` if `transitions` does not allow `change.state`.
  */
@@ -47,6 +51,7 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   }
   if (change.state === "running") changed.started_at = at;
   if (change.state !== "running") changed.progress = null;
+  if (change.retry_at === undefined) delete changed.retry_at;
   const hasEnded = change.state !== "running" && change.state !== "queued";
   changed.finished_at = hasEnded ? at : null;
   if (hasEnded) delete changed.finish_requested;

@@ -118,10 +118,10 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
 
 /** The event of a task that was created or changed. */
 export function changeEvent(
-  { id, state, owner = null }: Pick<Task, "id" | "state"> & { owner?: string | null },
+  { id, state, owner }: Pick<Task, "id" | "state" | "owner">,
   json: string,
 ): TaskEvent {
-  return { type: "task", taskId: id, state, owner, json };
+  return { type: "task", taskId: id, state, owner: owner ?? null, json };
 }
 
 export function deletedEvent(id: string, owner: string | null): TaskEvent {

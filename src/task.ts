@@ -68,6 +68,8 @@ export const TaskFailure = Type.Object({
   retryable: Type.Boolean(),
 });
 
+export type TaskFailure = Static<typeof TaskFailure>;
+
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(
   {
@@ -88,6 +90,9 @@ export const Task = Type.Object(
       Type.String({
         description: "name of the key that created it; absent: it was made without one",
       }),
+    ),
+    retry_at: Type.Optional(
+      time("when it runs again by itself, if it waits for that after a failure"),
     ),
     finish_requested: Type.Optional(
       Type.Boolean({ description: "its recording is to end with what there is" }),

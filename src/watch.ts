@@ -1,6 +1,7 @@
 import { watchTasks } from "./watch/watch-tasks.ts";
 
-/** Shows the running tasks of a service in the terminal: `node src/watch.ts [url]`. */
+/** Shows the running tasks of a service in the terminal: `node src/watch.ts [url]`; its key is in UNREEL_KEY. */
+const { UNREEL_KEY: key } = process.env;
 const [base = "http://127.0.0.1:3000"] = process.argv.slice(2);
 const url = URL.parse(base.endsWith("/") ? base : `${base}/`);
 
@@ -11,5 +12,5 @@ if (url === null || !/^https?:$/.test(url.protocol)) {
   const ending = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => ending.abort());
   process.stdout.on("error", () => ending.abort());
-  await watchTasks({ url, output: process.stdout, signal: ending.signal });
+  await watchTasks({ url, key, output: process.stdout, signal: ending.signal });
 }

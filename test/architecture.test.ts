@@ -13,6 +13,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^(errors|file-warnings|schema)\.ts$/],
   [/^remux\//],
   [/^keyed-mutex\.ts$/],
+  [/^feed-client\.ts$/],
   [/^page-info\.ts$/],
   [/^format-(ranking|sizes)\.ts$/],
   [/^task\.ts$/],
@@ -22,13 +23,14 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
   [/^(stores|resolvers|engines)\//],
   [/^single-flight\.ts$/],
-  [/^info-cache\.ts$/, /^thumbnails(\.ts|\/)/],
+  [/^info-cache\.ts$/, /^keys\//, /^thumbnails(\.ts|\/)/],
   [/^runner(\.ts|\/)/],
   [/^webhooks(\.ts|\/)/],
   [/^http\//],
+  [/^metrics(\.ts|\/)/],
   [/^settings\.ts$/],
   [/^config\.ts$/],
-  [/^main\.ts$/, /^watch(\.ts|\/)/],
+  [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/, /^web\//],
   [/^start\.js$/],
 ];
 
@@ -118,11 +120,37 @@ describe("the source tree", () => {
     expect(importsWhere((file, target) => layerOf(target) > layerOf(file))).toEqual([]);
   });
 
-  it("keeps the service and the view of it in the terminal apart", () => {
-    const isView = (file: string) => /^watch(\.ts|\/)/.test(file);
-    const shared = new Set(["schema.ts", "task.ts"]);
+  it("keeps the service and its views, in the terminal and in a browser, apart", () => {
+    const isView = (file: string) => /^(watch(\.ts|\/)|web\/)/.test(file);
+    const shared = new Set([
+      "errors.ts",
+      "feed-client.ts",
+      "file-warnings.ts",
+      "format-ranking.ts",
+      "page-info.ts",
+      "schema.ts",
+      "task.ts",
+    ]);
     const crossings = importsWhere(
       (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
+    );
+    expect(crossings).toEqual([]);
+  });
+
+  it("gives the page only its own modules, types of what clients see, and what it shares", () => {
+    const pattern = /^import type [^;]*? from "(\.[^"]+)"/gms;
+    const typesOf = (file: string) =>
+      [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) =>
+        normalize(join(dirname(file), name ?? "")),
+      );
+    const seen = new Set(["task.ts", "page-info.ts", "errors.ts", "file-warnings.ts"]);
+    const crossings = importsWhere(
+      (file, target) =>
+        file.startsWith("web/") &&
+        !target.startsWith("web/") &&
+        target !== "feed-client.ts" &&
+        target !== "format-ranking.ts" &&
+        !(seen.has(target) && typesOf(file).includes(target)),
     );
     expect(crossings).toEqual([]);
   });
@@ -162,17 +190,20 @@ describe("the source tree", () => {
     expect([...reached].filter((file) => globals.test(texts.get(file) ?? ""))).toEqual([]);
   });
 
-  it("lets only main.ts import registries and config", () => {
+  it("lets only the programs import registries and config", () => {
     const importers = files.filter((file) =>
       importsOf(file).some((target) => target === "config.ts" || target.endsWith("registry.ts")),
     );
-    expect(importers).toEqual(["main.ts"]);
+    expect(importers).toEqual(["key.ts", "main.ts"]);
   });
 
-  it("reads the environment in config.ts alone; start.js sets the size of Node's thread pool", () => {
+  it("reads the environment in config.ts alone; watch.ts its key, start.js sets the size of Node's thread pool", () => {
     const pattern = /process\??\.env\b|process\["env"\]|\benv\b[^;]*from "node:process"/;
     const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
-    expect(readers).toEqual(["config.ts", "start.js"]);
+    expect(readers).toEqual(["config.ts", "start.js", "watch.ts"]);
+    expect(texts.get("watch.ts")?.match(/.*process\.env.*/g)).toEqual([
+      "const { UNREEL_KEY: key } = process.env;",
+    ]);
     expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([
       'process.env["UV_THREADPOOL_SIZE"] ??= "16";',
     ]);

@@ -1,13 +1,15 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer } from "node:net";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { Config } from "../src/settings.ts";
+import { parseExposition } from "./metrics/exposition.ts";
+import { findFreePort } from "./process/free-port.ts";
 import { startCommand, startService } from "./process/service.ts";
 
 const run = promisify(execFile);
@@ -27,11 +29,13 @@ describe("the image", () => {
   });
 
   it("starts a file that exists", () => {
-    const [, flag, program] = /^CMD \["node", "([^"]+)", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
+    const [, command = ""] = /^CMD (\["node", .*\])$/m.exec(dockerfile) ?? [];
+    const [, ...flags] = JSON.parse(command) as string[];
+    const program = flags.pop();
     expect(program).toBe("src/start.js");
-    expect(flag).toBe(startCommand[1]);
+    expect(flags).toEqual(startCommand.slice(1, -1));
     const { scripts } = JSON.parse(readFileSync(new URL("package.json", top), "utf8"));
-    expect(scripts.start).toContain(`node ${flag} ${program}`);
+    expect(scripts.start).toContain(`node ${flags.join(" ")} ${program}`);
     expect(existsSync(new URL(String(program), top))).toBe(true);
   });
 
@@ -72,7 +76,7 @@ describe("the image", () => {
   });
 
   it("is not healthy while nothing listens", async () => {
-    expect(await checkHealth(await deadPort())).toBe(1);
+    expect(await checkHealth(await findFreePort())).toBe(1);
   });
 });
 
@@ -125,6 +129,106 @@ describe("the compose file", () => {
   });
 });
 
+describe("the dashboard, the alert rules and README's table of series", () => {
+  const dashboard = JSON.parse(readFileSync(new URL("deploy/dashboard.json", top), "utf8"));
+  const alerts = parseYaml(readFileSync(new URL("deploy/alerts.yaml", top), "utf8"));
+  const panels = dashboard.panels as Panel[];
+  const rules = alerts.groups.flatMap((group) => group.rules);
+  const queries = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+  const conditions = rules.map(({ expr }) => expr);
+
+  it("name only series that the service has", async () => {
+    const families = await readFamilies();
+    // Prometheus makes `up` itself.
+    const known = new Set(["up", ...families.keys()]);
+    for (const expression of [...queries, ...conditions]) {
+      const names = seriesIn(expression);
+      expect(names).not.toEqual([]);
+      expect(names.filter((name) => !known.has(name))).toEqual([]);
+    }
+  });
+
+  it("tell of every series of the service's own", async () => {
+    const own = [...(await readFamilies()).keys()].filter((name) => name.startsWith("unreel_"));
+    const [, table = ""] = /^## Metrics$(.*?)^## /ms.exec(readme) ?? [];
+    const documented = [...table.matchAll(/`(unreel_\w+)`/g)].map(([, name = ""]) => name);
+    expect(documented.toSorted()).toEqual(own.toSorted());
+    const shown = new Set(queries.flatMap(seriesIn));
+    expect(own.filter((name) => !shown.has(name))).toEqual([]);
+  });
+
+  it("have a title, a place and a query for each panel", () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
+    expect(new Set(places).size).toBe(panels.length);
+    expect(panels.every(({ title, targets }) => title !== "" && targets.length > 0)).toBe(true);
+  });
+
+  it("have four rules, each with a time, a severity and a text", () => {
+    expect(rules.map(({ alert }) => alert)).toEqual([
+      "UnreelDown",
+      "UnreelTasksWait",
+      "UnreelTasksFail",
+      "UnreelStorage",
+    ]);
+    for (const { for: time, labels, annotations } of rules) {
+      expect(time).toMatch(/^\d+m$/);
+      expect(["warning", "critical"]).toContain(labels.severity);
+      expect(annotations).toEqual({ summary: expect.any(String), description: expect.any(String) });
+    }
+  });
+});
+
+interface Panel {
+  id: number;
+  title: string;
+  gridPos: { x: number; y: number };
+  targets: { expr: string }[];
+}
+
+interface Alerts {
+  groups: { name: string; rules: AlertRule[] }[];
+}
+
+interface AlertRule {
+  alert: string;
+  expr: string;
+  for: string;
+  labels: { severity: string };
+  annotations: Record<string, string>;
+}
+
+/** With the parser that writes the YAML of the API's document. */
+function parseYaml(text: string): Alerts {
+  const { parse } = createRequire(import.meta.resolve("@fastify/swagger"))("yaml") as {
+    parse(yaml: string): Alerts;
+  };
+  return parse(text);
+}
+
+/** Returns what the real program serves on its port for metrics. */
+async function readFamilies() {
+  const dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
+  const port = await findFreePort();
+  const service = await startService({ DATA_DIR: dataDir, METRICS_PORT: port });
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+  const families = parseExposition(await response.text());
+  await service.end("SIGTERM");
+  rmSync(dataDir, { recursive: true });
+  return families;
+}
+
+/** Returns the names of metrics in an expression; of a histogram's series, its own. */
+function seriesIn(expression: string): string[] {
+  const code = expression
+    .replaceAll(/"[^"]*"/g, "")
+    .replaceAll(/\b(by|on|group_left) \([^)]*\)/g, "");
+  const names = code.match(/\b(up|(unreel|process|nodejs)_\w+)\b/g) ?? [];
+  return names.map((name) =>
+    name.replace(/_duration_seconds_(bucket|sum|count)$/, "_duration_seconds"),
+  );
+}
+
 describe("README's commands for containers", () => {
   it("write the password once, for the owner only, to a file that git ignores", async () => {
     const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(readme) ?? [];
@@ -174,13 +278,4 @@ async function checkHealth(port: string): Promise<number | null> {
   const check = execFile(process.execPath, args, { env: { PORT: port } });
   const [code] = await once(check, "exit");
   return code as number | null;
-}
-
-async function deadPort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return String(port);
 }

@@ -41,7 +41,7 @@ function titled(title: string): Task["info"] {
 function watch(url: URL): Terminal {
   const output = createTerminal();
   const ending = new AbortController();
-  const watching = watchTasks({ url, output, signal: ending.signal });
+  const watching = watchTasks({ url, key: undefined, output, signal: ending.signal });
   onTestFinished(async () => {
     ending.abort();
     await watching;

@@ -1,5 +1,5 @@
 import type { Task } from "../../src/task.ts";
-import { readEvents } from "../../src/watch/event-stream.ts";
+import { readEvents } from "../../src/feed-client.ts";
 import { readMedium } from "../../test/media/rendition.ts";
 import { resource } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";

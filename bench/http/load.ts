@@ -5,6 +5,8 @@ import type { Route } from "./routes.ts";
 /** One round of load on one server. */
 export interface Load extends Pick<Route, "method" | "body"> {
   url: string;
+  /** Secret of the key that the requests have. */
+  key?: string | undefined;
   connections: number;
   seconds: number;
 }
@@ -22,7 +24,14 @@ export interface LoadResult {
 
 answerParent(async (question) => runLoad(question as Load));
 
-async function runLoad({ url, method, body, connections, seconds }: Load): Promise<LoadResult> {
+async function runLoad({
+  url,
+  key,
+  method,
+  body,
+  connections,
+  seconds,
+}: Load): Promise<LoadResult> {
   const latencies: number[] = [];
   const headers = { accept: "application/json", "content-type": "application/json" };
   const start = performance.now();
@@ -32,7 +41,10 @@ async function runLoad({ url, method, body, connections, seconds }: Load): Promi
     method,
     connections,
     duration: seconds,
-    headers: body === undefined ? { accept: headers.accept } : headers,
+    headers: {
+      ...(body === undefined ? { accept: headers.accept } : headers),
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    },
     ...(body !== undefined && { body }),
   });
   run.on("response", (_client, _status, _bytes, ms) => {

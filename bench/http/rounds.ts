@@ -23,6 +23,8 @@ interface Round extends LoadResult {
   cpuUs: number;
   /** CPU time of the server as a share of one core; over 1 if several threads work. */
   serverBusy: number;
+  /** As in `ServerState`, after the round. */
+  scrapeMs: number;
 }
 
 export interface Effort {
@@ -43,10 +45,10 @@ export async function runRounds(
   { seconds, rounds }: Effort,
 ): Promise<Series[]> {
   const load = forkChild<Load, LoadResult>(new URL("load.ts", import.meta.url));
-  const servers: ServerProcess[] = [];
-  const tests: { server: ServerProcess; series: Series }[] = [];
+  const servers: LoadedServer[] = [];
+  const tests: { server: LoadedServer; series: Series }[] = [];
   for (const { name, spec, connections } of entries) {
-    const server = startServer(spec);
+    const server = { ...startServer(spec), key: "key" in spec ? spec.key : undefined };
     servers.push(server);
     for (const count of connections) {
       tests.push({ server, series: { name, connections: count, rounds: [] } });
@@ -66,6 +68,13 @@ export async function runRounds(
   return tests.map(({ series }) => series);
 }
 
+/** @throws Error if nothing of this name was measured at this number of connections. */
+export function find(series: readonly Series[], name: string, connections = 64): Series {
+  const found = series.find((one) => one.name === name && one.connections === connections);
+  if (found === undefined) throw new Error(`nothing was measured for ${name}`);
+  return found;
+}
+
 /** Returns the median over the rounds of what `pick` selects. */
 export function middle({ rounds }: Series, pick: (round: Round) => number): number {
   return median(rounds.map(pick));
@@ -79,6 +88,11 @@ export function ratio(series: Series, base: Series, pick: (round: Round) => numb
 
 type ServerProcess = Child<null, ServerState>;
 
+interface LoadedServer extends ServerProcess {
+  /** Secret of the key that requests need. */
+  key: string | undefined;
+}
+
 function startServer(spec: ServerSpec): ServerProcess {
   const args = [JSON.stringify(spec)];
   // A million tasks in memory need more than a small machine's default heap.
@@ -90,19 +104,27 @@ function startServer(spec: ServerSpec): ServerProcess {
 
 async function loadOnce(
   load: Child<Load, LoadResult>,
-  server: ServerProcess,
+  server: LoadedServer,
   { method, path, query = "", body }: Route,
   connections: number,
   seconds: number,
 ): Promise<Round> {
   const before = await server.ask(null);
   const url = `${before.url}${path}${query}`;
-  const result = await load.ask({ url, method, connections, seconds, ...(body && { body }) });
-  const { cpuMs } = await server.ask(null);
+  const result = await load.ask({
+    url,
+    method,
+    connections,
+    seconds,
+    key: server.key,
+    ...(body && { body }),
+  });
+  const { cpuMs, scrapeMs } = await server.ask(null);
   if (result.failures > 0 || result.requests === 0) {
     throw new Error(`${method} ${url}: ${result.failures} of ${result.requests} requests failed`);
   }
   const usedMs = cpuMs - before.cpuMs;
   const wallMs = (1000 * result.requests) / result.perSecond;
-  return { ...result, cpuUs: (1000 * usedMs) / result.requests, serverBusy: usedMs / wallMs };
+  const cpuUs = (1000 * usedMs) / result.requests;
+  return { ...result, cpuUs, serverBusy: usedMs / wallMs, scrapeMs };
 }

@@ -1,12 +1,16 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
+import { pino } from "pino";
+import { accessKeyOf } from "../../src/access-key.ts";
 import { buildApp } from "../../src/http/app.ts";
+import { createMetrics, type Metrics } from "../../src/metrics.ts";
+import { measureStore } from "../../src/stores/measured.ts";
 import { openStore } from "../../src/stores/registry.ts";
 import type { Task, TaskOptions } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { answerParent } from "../child.ts";
-import { fillStore } from "./fill.ts";
+import { fillStore, keyOwner } from "./fill.ts";
 import { enqueueApp } from "./postgres.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
 
@@ -19,7 +23,18 @@ export type ServerSpec =
   /** The same, storing it in Postgres together with a pg-boss job. */
   | { kind: "fastify-pg-boss"; storeUrl: string }
   /** `tasks`: number of tasks created in the store first. */
-  | { kind: "unreel"; storeUrl: string; tasks?: number; infoCacheTtlS?: number };
+  | UnreelSpec;
+
+export interface UnreelSpec {
+  kind: "unreel";
+  storeUrl: string;
+  tasks?: number;
+  infoCacheTtlS?: number;
+  /** Whether metrics are on; absent: they are off, and there is no log. */
+  metrics?: boolean;
+  /** Secret of its key, which requests need; absent: it has no keys. */
+  key?: string;
+}
 
 /** A response of the service, to be sent by the bare servers. */
 export interface Sample {
@@ -32,17 +47,23 @@ export interface ServerState {
   url: string;
   /** CPU time used so far by all threads of the process. */
   cpuMs: number;
+  /** Time of a read of the metrics; NaN without. */
+  scrapeMs: number;
 }
 
 /** No runner empties the queue here, and no task may be refused. */
 const maxQueued = Number.POSITIVE_INFINITY;
 
+let metrics: Metrics | undefined;
 const [spec = ""] = process.argv.slice(2);
 const listening = listen(JSON.parse(spec));
 answerParent(async (): Promise<ServerState> => {
   const { port } = (await listening).address() as AddressInfo;
   const { user, system } = process.cpuUsage();
-  return { url: `http://127.0.0.1:${port}`, cpuMs: (user + system) / 1000 };
+  const startMs = performance.now();
+  await metrics?.read();
+  const scrapeMs = metrics === undefined ? Number.NaN : performance.now() - startMs;
+  return { url: `http://127.0.0.1:${port}`, cpuMs: (user + system) / 1000, scrapeMs };
 });
 
 async function listen(wanted: ServerSpec): Promise<Server> {
@@ -62,8 +83,17 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
   const { storeUrl, tasks = 0 } = wanted;
   const store = await openStore(storeUrl, { dataDir: "", maxQueued });
   await fillStore(store, tasks);
+  if (wanted.key !== undefined) {
+    const anna = { name: keyOwner, admin: false, limits: {} };
+    await store.keys.add(accessKeyOf(wanted.key, anna, new Date()));
+  }
+  if (wanted.metrics === true)
+    metrics = createMetrics({ store, files: { freeBytes: async () => 0 } });
   return buildApp({
-    store,
+    store: metrics === undefined ? store : measureStore(store, metrics.onStoreCall),
+    observer: metrics?.app,
+    // As the program has one, whose hooks cost something.
+    ...(wanted.metrics !== undefined && { logger: pino({ level: "silent" }) }),
     resolver: createReadyResolver(),
     infoCacheTtlS: wanted.infoCacheTtlS ?? 300,
   });

@@ -53,6 +53,18 @@ export interface EngineDeps {
   environment: Readonly<Record<string, string>>;
 }
 
+/** What is observed of an engine. */
+export interface EngineObserver {
+  /** Called with the number of worker processes whenever it changes. */
+  onProcesses(count: number): void;
+  /** Called when a worker process ended during a download: it crashed, or exceeded a limit and was killed. */
+  onDeath(cause: DeathCause): void;
+  /** As `onBlocked` of an address guard; a worker process that was taken over may send any text. */
+  onBlocked(reason: string): void;
+}
+
+export type DeathCause = "crash" | "limit";
+
 export interface DownloadJob {
   format: DownloadFormat;
   /**

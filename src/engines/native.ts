@@ -1,10 +1,12 @@
-import type { Engine, EngineDeps } from "./engine.ts";
+import type { Engine, EngineDeps, EngineObserver } from "./engine.ts";
 import type { WorkerLimits } from "./native/worker-limits.ts";
 import { createWorkerPool } from "./native/worker-pool.ts";
 
 export interface NativeEngineOptions extends Partial<EngineDeps> {
   /** Limits of each worker process; a download that exceeds one fails. */
   limits?: Partial<WorkerLimits>;
+  /** Default: nobody observes. */
+  observer?: EngineObserver | undefined;
 }
 
 const defaults: EngineDeps = {
@@ -31,7 +33,11 @@ const defaultLimits: WorkerLimits = {
  * and guarded client, so that its work and its crash affect nothing else.
  */
 export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
-  const { limits, ...data } = options;
-  const pool = createWorkerPool({ ...defaults, ...data }, { ...defaultLimits, ...limits });
+  const { limits, observer, ...data } = options;
+  const pool = createWorkerPool(
+    { ...defaults, ...data },
+    { ...defaultLimits, ...limits },
+    observer,
+  );
   return { name: "native", ...pool };
 }

@@ -1,15 +1,17 @@
-import type { Engine, EngineDeps } from "./engine.ts";
+import type { Engine, EngineDeps, EngineObserver } from "./engine.ts";
 import { createNativeEngine } from "./native.ts";
 
+type Options = EngineDeps & { observer?: EngineObserver | undefined };
+
 /** Register a new engine here. */
-const engines: Readonly<Record<string, (deps: EngineDeps) => Engine>> = {
+const engines: Readonly<Record<string, (options: Options) => Engine>> = {
   native: createNativeEngine,
 };
 
 /** @throws Error that names ENGINE, the known names and the value, for an unknown `name`. */
-export function openEngine(name: string, deps: EngineDeps): Engine {
+export function openEngine(name: string, options: Options): Engine {
   const create = Object.hasOwn(engines, name) ? engines[name] : undefined;
-  if (create !== undefined) return create(deps);
+  if (create !== undefined) return create(options);
   const known = Object.keys(engines).join(", ");
   throw new Error(`ENGINE must be one of ${known}, got ${JSON.stringify(name)}`);
 }

@@ -10,6 +10,7 @@ import { createInfoCache } from "../info-cache.ts";
 import { createAddressGuard } from "../net/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
 import { createHttpClient, networkList } from "../net/http-client.ts";
+import { type KeyRing, openKeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { createStubResolver } from "../resolvers/stub.ts";
 import { createMemoryStore } from "../stores/memory.ts";
@@ -17,6 +18,7 @@ import type { TaskStore } from "../stores/store.ts";
 import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { createThumbnails } from "../thumbnails.ts";
+import { requireAccess } from "./access.ts";
 import { createClientErrorHandler } from "./client-errors.ts";
 import { registerDocs } from "./docs.ts";
 import { compressJson } from "./compression.ts";
@@ -25,22 +27,29 @@ import { handleError, refuseExpectations, refuseUnknownPaths } from "./error-han
 import { checkHosts } from "./hosts.ts";
 import { ignoreBodies } from "./json.ts";
 import { registerMethods } from "./methods.ts";
+import { type AppObserver, observeRequests } from "./observe-requests.ts";
 import { Problem, securityHeaders } from "./problem.ts";
+import { createRequestIds, requestIdHeader } from "./request-id.ts";
 import { logRequests } from "./request-log.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
+import { metricsRoutes, type MetricsSource } from "./routes/metrics.ts";
+import { sessionRoutes } from "./routes/session.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { thumbnailRoutes } from "./routes/thumbnails.ts";
+import { webRoutes } from "./routes/web.ts";
 import { createHttpServer } from "./server.ts";
 import { validatorCompiler } from "./validation.ts";
 
 export interface AppOptions extends ServerOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
+  /** The keys of `store`; default: they are read from it every second, until the app is closed. */
+  keys?: KeyRing;
   /** Where the files of tasks are; default: a folder of its own for temporary files. */
   files?: FileStore;
   /** What reads pages; default: the stub, which fetches nothing. */
@@ -60,6 +69,8 @@ export interface AppOptions extends ServerOptions {
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** Whether there is a page for people at `/`; default false. */
+  web?: boolean;
 }
 
 interface ServerOptions {
@@ -80,6 +91,8 @@ interface ServerOptions {
    * each response closes its connection. Default: never.
    */
   drainSignal?: AbortSignal;
+  /** Default: nobody observes. */
+  observer?: AppObserver | undefined;
 }
 
 export type App = FastifyInstance;
@@ -104,6 +117,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: infoTimeoutMs,
+    onBlocked: options.observer?.onBlocked,
   });
   const app = createServer(options, () => {
     infoCache.stop();
@@ -112,6 +126,8 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const client = options.client ?? openOwnClient(app, options.allowNetworks);
   const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
   const store = options.store ?? openOwnStore(app, options.logger);
+  const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
+  const access = requireAccess(app, keys);
   refuseUnknownPaths(app, "; see /docs");
   const methods = registerMethods(app);
   app.addSchema({ ...Task, $id: "Task" });
@@ -119,14 +135,17 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(taskRoutes, { store, guard });
   await app.register(singleTaskRoutes, { store, files });
   await app.register(taskActionRoutes, { store });
-  await app.register(fileRoutes, { store, files });
+  await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });
   await app.register(eventRoutes, {
     events: store.events,
+    keys,
     maxStreams: options.maxEventStreams ?? 1_000,
   });
+  await app.register(sessionRoutes, { access });
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+  if (options.web === true) await app.register(webRoutes);
   methods.refuseOthers();
   await app.ready();
   return app;
@@ -148,7 +167,22 @@ export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   return app;
 }
 
-/** What both apps have in common; `stop` ends what the last requests in flight wait for. */
+export interface MetricsAppOptions extends ServerOptions {
+  metrics: MetricsSource;
+}
+
+/** The app of the port for metrics: it serves `/metrics` alone. */
+export async function buildMetricsApp(options: MetricsAppOptions): Promise<App> {
+  const app = createServer(options, () => {});
+  refuseUnknownPaths(app, ": this port only serves /metrics");
+  const methods = registerMethods(app);
+  await app.register(metricsRoutes, { metrics: options.metrics });
+  methods.refuseOthers();
+  await app.ready();
+  return app;
+}
+
+/** What all apps have in common; `stop` ends what the last requests in flight wait for. */
 function createServer(options: ServerOptions, stop: () => void): App {
   const { logger, drainSignal, finishMs = 7_000 } = options;
   const limits = {
@@ -163,6 +197,7 @@ function createServer(options: ServerOptions, stop: () => void): App {
     // As long as a request can be: a task id that is too long is unknown, not invalid.
     routerOptions: { maxParamLength: 16 * 1024 },
     return503OnClosing: false,
+    genReqId: createRequestIds(),
     logController: new LogController({ disableRequestLogging: true }),
     clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
@@ -172,8 +207,11 @@ function createServer(options: ServerOptions, stop: () => void): App {
   ignoreBodies(app);
   app.addSchema(Problem);
   if (logger) logRequests(app);
-  app.addHook("onRequest", (_request, reply, done) => {
+  if (options.observer) observeRequests(app, options.observer.onRequest);
+  app.addHook("onRequest", (request, reply, done) => {
     reply.headers(securityHeaders);
+    // On the raw response, as a hijacked reply sends no other headers.
+    reply.raw.setHeader(requestIdHeader, request.id);
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);
@@ -183,6 +221,16 @@ function createServer(options: ServerOptions, stop: () => void): App {
   app.register(accepts);
   compressJson(app);
   return app;
+}
+
+async function openOwnKeys(
+  app: App,
+  store: TaskStore,
+  logger: AppOptions["logger"],
+): Promise<KeyRing> {
+  const keys = await openKeyRing({ keys: store.keys, logger });
+  app.addHook("onClose", async () => keys.close());
+  return keys;
 }
 
 /** A client of its own, closed with the app. */

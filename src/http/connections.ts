@@ -152,7 +152,7 @@ function waitsForClient(socket: Socket): boolean {
 }
 
 /** Returns what clients are told apart by; undefined for loopback, or if the client has gone already. */
-function clientOf(remoteAddress: string | undefined): string | undefined {
+export function clientOf(remoteAddress: string | undefined): string | undefined {
   const address = remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "").replace(/%.*/, "");
   if (address === undefined || address === "::1" || address.startsWith("127.")) return undefined;
   if (!address.includes(":")) return address;

@@ -3,6 +3,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../package.json" with { type: "json" };
 import type { FastifyInstance } from "fastify";
+import { sessionCookie } from "./access.ts";
 
 /**
  * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
@@ -21,9 +22,21 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
           "`retryable` tells whether the same request may succeed later.",
       },
       servers: [{ url: "/" }],
+      components: {
+        securitySchemes: {
+          key: { type: "http", scheme: "bearer", description: "needed once the service has keys" },
+          session: {
+            type: "apiKey",
+            in: "cookie",
+            name: sessionCookie,
+            description: "of a browser that has sent its key to `POST /session`",
+          },
+        },
+      },
       tags: [
         { name: "info", description: "Metadata and media formats of a video page" },
         { name: "tasks", description: "Downloads in the background" },
+        { name: "session", description: "Keys in browsers" },
         { name: "health", description: "Probes for load balancers and orchestrators" },
       ],
     },

@@ -7,6 +7,7 @@ import type {
 } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError } from "../errors.ts";
 import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
+import { requestIdHeader } from "./request-id.ts";
 
 /** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -57,8 +58,11 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   if (retryAfterS !== undefined) {
     reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
   }
+  // RFC 9110 §11.6.1, RFC 6750 §3.
+  if (problem.status === 401) reply.header("www-authenticate", "Bearer");
   // No hook has run if the path could not be decoded.
-  reply.code(problem.status).headers(securityHeaders).type(problemMediaType).send(problem);
+  reply.headers({ ...securityHeaders, [requestIdHeader]: reply.request.id });
+  reply.code(problem.status).type(problemMediaType).send(problem);
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */

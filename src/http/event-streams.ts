@@ -6,6 +6,8 @@ export interface EventStreams {
   /** Writes events to `response`, whose headers are sent, until either side closes it. */
   open(response: ServerResponse, start: StreamStart): void;
   readonly count: number;
+  /** Ends the streams whose `isAdmitted` is false. */
+  endOthers(): void;
   /** Ends all streams at once. */
   close(): void;
 }
@@ -15,6 +17,10 @@ export interface StreamStart {
   after?: string | undefined;
   /** Default: all tasks. */
   taskId?: string | undefined;
+  /** Default: tasks of all owners. */
+  owner?: string | undefined;
+  /** Whether the client may still read; default: always. */
+  isAdmitted?: () => boolean;
 }
 
 /** How long a client should wait before it reconnects. */
@@ -28,12 +34,12 @@ const heartbeatMs = 15_000;
  * id, the client gets a `reset` event.
  */
 export function createEventStreams(events: TaskEvents): EventStreams {
-  const streams = new Set<EventStream>();
+  const streams = new Map<EventStream, StreamStart>();
   let isScheduled = false;
 
   function writeAll(): void {
     isScheduled = false;
-    for (const stream of streams) stream.write();
+    for (const stream of streams.keys()) stream.write();
   }
 
   // Once for all events of one turn, and not while the publisher waits.
@@ -43,23 +49,28 @@ export function createEventStreams(events: TaskEvents): EventStreams {
     setImmediate(writeAll);
   });
   const heartbeats = setInterval(() => {
-    for (const stream of streams) stream.heartbeat();
+    for (const stream of streams.keys()) stream.heartbeat();
   }, heartbeatMs).unref();
 
   return {
     open(response, start) {
       const stream = createEventStream(events, response, start);
-      streams.add(stream);
+      streams.set(stream, start);
       response.on("close", () => streams.delete(stream));
       stream.write();
     },
     get count() {
       return streams.size;
     },
+    endOthers() {
+      for (const [stream, { isAdmitted }] of streams) {
+        if (isAdmitted?.() === false) stream.end();
+      }
+    },
     close() {
       unsubscribe();
       clearInterval(heartbeats);
-      for (const stream of streams) stream.close();
+      for (const stream of streams.keys()) stream.close();
     },
   };
 }
@@ -68,13 +79,16 @@ interface EventStream {
   /** Writes the events since the last one sent, until the client's buffer is full. */
   write(): void;
   heartbeat(): void;
+  /** Ends the stream without what is left. */
+  end(): void;
+  /** Ends the stream after the events so far. */
   close(): void;
 }
 
 function createEventStream(
   events: TaskEvents,
   response: ServerResponse,
-  { after, taskId }: StreamStart,
+  { after, taskId, owner }: StreamStart,
 ): EventStream {
   let lastSentId = after ?? events.lastId;
   // With the id a client can resume even if it loses the connection before the first event.
@@ -93,6 +107,7 @@ function createEventStream(
     for (const event of missed) {
       lastSentId = event.id;
       if (taskId !== undefined && event.taskId !== taskId) continue;
+      if (owner !== undefined && event.owner !== owner) continue;
       isFull = !response.write(frameOf(event));
       if (isFull) return;
     }
@@ -103,17 +118,22 @@ function createEventStream(
     write();
   });
 
+  function end(): void {
+    hasEnded = true;
+    if (isFull) response.destroy();
+    else response.end();
+  }
+
   return {
     write,
+    end,
     heartbeat() {
       // A block without data dispatches no event, but its id is where the client resumes.
-      if (!isFull) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
+      if (!isFull && !hasEnded) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },
     close() {
       write();
-      hasEnded = true;
-      if (isFull) response.destroy();
-      else response.end();
+      end();
     },
   };
 }

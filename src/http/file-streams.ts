@@ -16,9 +16,9 @@ const minChunkBytes = 8 * 1024;
 
 /**
  * Creates streams that hold one chunk each, which is read when the client has taken the one before. A
- * stream of Node's would hold two.
+ * stream of Node's would hold two. `onRead` gets the size of each chunk.
  */
-export function createFileStreams(): FileStreams {
+export function createFileStreams(onRead: (bytes: number) => void = () => {}): FileStreams {
   let openStreams = 0;
 
   function chunkBytes(): number {
@@ -38,6 +38,7 @@ export function createFileStreams(): FileStreams {
         const { bytesRead } = await handle.read(chunk, 0, size, position);
         if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
         position += bytesRead;
+        onRead(bytesRead);
         return chunk.subarray(0, bytesRead);
       }
 

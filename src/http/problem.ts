@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { type ErrorCode, errorCodes, type ServiceError } from "../errors.ts";
+import { withoutSecrets } from "../access-key.ts";
+import { type ErrorCode, errorCodes, type InputFault, type ServiceError } from "../errors.ts";
 import { oneOf } from "../schema.ts";
 
 /** Problem document (RFC 9457); `code` and `retryable` are this service's own members. */
@@ -42,11 +43,15 @@ export function problemOf(error: ServiceError): Problem {
     type: `urn:problem-type:unreel:${error.code}`,
     title,
     status,
-    detail: error.message,
+    detail: withoutSecrets(error.message),
     code: error.code,
     retryable: error.retryable,
-    ...(error.faults.length > 0 && { errors: [...error.faults] }),
+    ...(error.faults.length > 0 && { errors: error.faults.map(toShown) }),
   };
+}
+
+function toShown({ pointer, detail }: InputFault): InputFault {
+  return { pointer, detail: withoutSecrets(detail) };
 }
 
 /**

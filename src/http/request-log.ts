@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { withoutSecrets } from "../access-key.ts";
 
 /** Logs one line for each request: its status, or that the client disconnected before the response. */
 export function logRequests(app: FastifyInstance): void {
@@ -13,5 +14,6 @@ export function logRequests(app: FastifyInstance): void {
 
 /** Without the query: a URL in it may contain a secret. */
 function describe({ method, url }: FastifyRequest) {
-  return { method, path: url.split("?", 1)[0] };
+  const [path = ""] = url.split("?", 1);
+  return { method, path: withoutSecrets(path) };
 }

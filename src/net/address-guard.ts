@@ -2,7 +2,7 @@ import type { LookupAddress } from "node:dns";
 import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { ServiceError } from "../errors.ts";
-import { parseNetworks, specialClassOf } from "./addresses.ts";
+import { parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
 import { embeddedIPv4 } from "./embedded-ipv4.ts";
 import { shorten } from "./http-url.ts";
 import { isLocalName } from "./local-names.ts";
@@ -22,7 +22,16 @@ export interface AddressGuardOptions {
   lookup?: Lookup | undefined;
   /** Longest wait for a lookup, milliseconds. */
   lookupTimeoutMs: number;
+  /** Called with one of `blockReasons` whenever something is blocked. */
+  onBlocked?: BlockObserver | undefined;
 }
+
+export type BlockObserver = (reason: string) => void;
+
+const localName = "local name";
+
+/** Why a host may be blocked: the classes of addresses, or its name. */
+export const blockReasons: readonly string[] = [...specialClasses, localName];
 
 /** Decides which hosts may be connected to. */
 export interface AddressGuard {
@@ -51,6 +60,7 @@ export function createAddressGuard({
   allowNetworks = [],
   lookup = (hostname) => systemLookup(hostname, { all: true, order: "verbatim" }),
   lookupTimeoutMs,
+  onBlocked = () => {},
 }: AddressGuardOptions): AddressGuard {
   const allowed = parseNetworks(allowNetworks);
 
@@ -65,6 +75,7 @@ export function createAddressGuard({
   function findProblem(host: string, address: string): ServiceError | undefined {
     const name = isAllowed(address) ? undefined : specialClassOf(address);
     if (name === undefined) return undefined;
+    onBlocked(name);
     const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
     return blockedError(host, what);
   }
@@ -72,9 +83,9 @@ export function createAddressGuard({
   function findHostProblem(hostname: string): ServiceError | undefined {
     const host = withoutBrackets(hostname);
     if (isIP(host) !== 0) return findProblem(host, host);
-    return allowed.isEmpty && isLocalName(host)
-      ? blockedError(host, ", a name of local networks")
-      : undefined;
+    if (!allowed.isEmpty || !isLocalName(host)) return undefined;
+    onBlocked(localName);
+    return blockedError(host, ", a name of local networks");
   }
 
   return {

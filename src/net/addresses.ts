@@ -35,10 +35,18 @@ export function parseNetworks(cidrs: readonly string[]): Networks {
  */
 export function specialClassOf(address: string): string | undefined {
   const family = familyOf(address);
-  if (family === undefined) return "not an IP address";
+  if (family === undefined) return notAddress;
   if (isPublic[family](address)) return undefined;
-  return classes.find(({ networks }) => networks.has(address))?.name ?? "reserved";
+  return classes.find(({ networks }) => networks.has(address))?.name ?? reserved;
 }
+
+const notAddress = "not an IP address";
+const reserved = "reserved";
+
+/** What `specialClassOf` may return. */
+export const specialClasses: readonly string[] = [
+  ...new Set([...specialNetworks.map(([, name]) => name), notAddress, reserved]),
+];
 
 const classes = specialNetworks.map(([cidr, name]) => ({ name, networks: parseNetworks([cidr]) }));
 const special = parseNetworks(specialNetworks.map(([cidr]) => cidr));

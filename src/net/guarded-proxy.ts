@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../errors.ts";
-import { createAddressGuard, type Lookup } from "./address-guard.ts";
+import { type BlockObserver, createAddressGuard, type Lookup } from "./address-guard.ts";
 import { maxLookupMs, networkList } from "./http-client.ts";
 import type { Admitted } from "./proxy/admitted.ts";
 import { parseBasicCredential } from "./proxy/credential.ts";
@@ -35,6 +35,8 @@ export interface GuardedProxyOptions {
   allowNetworks?: string | readonly string[];
   /** Default: the system's resolver. */
   lookup?: Lookup;
+  /** As in `AddressGuardOptions`. */
+  onBlocked?: BlockObserver | undefined;
   /**
    * Longest wait for a lookup (at most 8 s), a connection, a header, or the next bytes in either direction;
    * accurate to about a second; default 10 s.
@@ -66,6 +68,7 @@ export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promi
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup: options.lookup,
+    onBlocked: options.onBlocked,
   });
   const limits = { guard, idleTimeoutMs };
   const runs = new Map<string, RunEntry>();

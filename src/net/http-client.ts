@@ -1,6 +1,6 @@
 import { Agent } from "undici";
 import { ServiceError } from "../errors.ts";
-import { createAddressGuard, type Lookup } from "./address-guard.ts";
+import { type BlockObserver, createAddressGuard, type Lookup } from "./address-guard.ts";
 import { checkPartial } from "./byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "./client.ts";
 import { createDecoders, decode } from "./content-coding.ts";
@@ -46,6 +46,8 @@ export interface HttpClientOptions {
    * contains: fast. Fewer take less of the event loop at a time if they are many tiny chunks.
    */
   readBytes?: number;
+  /** As in `AddressGuardOptions`. */
+  onBlocked?: BlockObserver | undefined;
 }
 
 /** Longest wait for a lookup: the system's resolver may take its 5 s to turn to a second server. */
@@ -68,6 +70,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
     lookup,
+    onBlocked: options.onBlocked,
   });
   const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
   const agent = new Agent({

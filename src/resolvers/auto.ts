@@ -3,6 +3,7 @@ import { startDeadline } from "../net/deadline.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { PageInfo } from "../page-info.ts";
 import { createPageResolver, type PageResolverOptions } from "./page.ts";
+import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
 import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
 
@@ -14,11 +15,13 @@ export interface AutoResolverOptions {
 
 /** Opens the resolvers that `createAutoResolver` uses; without yt-dlp, returns the page resolver. */
 export async function openAutoResolver(
-  deps: PageResolverOptions & YtDlpResolverDeps,
+  deps: PageResolverOptions & YtDlpResolverDeps & { onResolved?: ResolverObserver | undefined },
 ): Promise<Resolver<typeof PageInfo>> {
   const ytDlp = await openYtDlpResolver(deps);
   const page = createPageResolver(deps);
-  return ytDlp === undefined ? page : createAutoResolver({ page, ytDlp });
+  if (ytDlp === undefined) return page;
+  const measure = <R extends Resolver>(resolver: R) => measureResolver(resolver, deps.onResolved);
+  return createAutoResolver({ page: measure(page), ytDlp: measure(ytDlp) });
 }
 
 /** Share of the time before the caller's deadline that yt-dlp may take if the page is to be read after it. */

@@ -80,14 +80,12 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const described = await describe({ content, url: response.url, from: null }, deps);
       const description = await addSizes(described, response.url, linkFetcher, { forDownload });
       // Copied: substrings would keep the whole page in memory as long as the record.
-      const info: PageInfo = JSON.parse(
-        JSON.stringify({
-          url: url.href,
-          ...description,
-          resolver: name,
-          fetched_at: fetchedAt.toISOString(),
-        }),
-      );
+      const info = structuredClone({
+        url: url.href,
+        ...description,
+        resolver: name,
+        fetched_at: fetchedAt.toISOString(),
+      });
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
     },
     close: () => client.close(),

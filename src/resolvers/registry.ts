@@ -1,10 +1,15 @@
 import { openAutoResolver } from "./auto.ts";
 import { createPageResolver, type PageResolverOptions } from "./page.ts";
+import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
 import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
 
-export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes"> & YtDlpResolverDeps;
+export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes"> &
+  YtDlpResolverDeps & {
+    /** Called after each call of the resolver, and of those that it asks. */
+    onResolved?: ResolverObserver | undefined;
+  };
 
 type Open = (deps: ResolverDeps) => Resolver | Promise<Resolver | undefined>;
 
@@ -29,6 +34,6 @@ export async function openResolver(name: string, deps: ResolverDeps): Promise<Re
     throw new Error(`RESOLVER must be one of ${known}, got ${JSON.stringify(name)}`);
   }
   const resolver = await open(deps);
-  if (resolver !== undefined) return resolver;
+  if (resolver !== undefined) return measureResolver(resolver, deps.onResolved);
   throw new Error(`RESOLVER must be another one if ${name} is not found, got "${name}"`);
 }

@@ -1,4 +1,5 @@
 import { ServiceError } from "../errors.ts";
+import type { BlockObserver } from "../net/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
 import { openGuardedProxy } from "../net/guarded-proxy.ts";
 import { urlForMessage } from "../net/http-url.ts";
@@ -41,6 +42,8 @@ export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client"> & {
   /** Private networks that may be fetched: comma-separated CIDR blocks. */
   allowNetworks: string;
   ytDlp: Omit<YtDlpOptions, "proxy">;
+  /** As in `AddressGuardOptions`, of the proxy. */
+  onBlocked?: BlockObserver | undefined;
 };
 
 /**
@@ -53,7 +56,8 @@ export async function openYtDlpResolver(
   deps: YtDlpResolverDeps,
 ): Promise<YtDlpResolver | undefined> {
   await using opened = new AsyncDisposableStack();
-  const proxy = await openGuardedProxy({ allowNetworks: deps.allowNetworks });
+  const { allowNetworks, onBlocked } = deps;
+  const proxy = await openGuardedProxy({ allowNetworks, onBlocked });
   opened.defer(() => proxy.close());
   const ytDlp = await openYtDlp({ ...deps.ytDlp, proxy });
   if (ytDlp === undefined) return undefined;

@@ -28,8 +28,10 @@ export interface ProgressReport {
 export function createProgressReport(options: {
   bytesBefore: number;
   save: (progress: Progress, madeProgress: boolean) => Promise<void>;
+  /** Called with the bytes that have come since the report before; those of the first one are of earlier runs. */
+  onBytes?: ((bytes: number) => void) | undefined;
 }): ProgressReport {
-  const { bytesBefore, save } = options;
+  const { bytesBefore, save, onBytes } = options;
   const measure = createSpeedometer();
   let latest: DownloadProgress | undefined;
   let hasProgressed = false;
@@ -86,7 +88,10 @@ export function createProgressReport(options: {
   return {
     report(progress) {
       latest = { ...progress };
-      bytes = progress.downloaded_bytes;
+      const { downloaded_bytes } = progress;
+      const added = bytes === null ? 0 : (downloaded_bytes ?? 0) - bytes;
+      if (added > 0) onBytes?.(added);
+      bytes = downloaded_bytes;
       schedule();
     },
     get bytes() {

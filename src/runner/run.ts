@@ -14,6 +14,26 @@ export interface RunDeps extends ProduceFileDeps, RetryRules {
   /** Limit of one run, milliseconds. */
   runTimeoutMs: number;
   now: () => Date;
+  /** Default: nobody observes. */
+  observer?: RunObserver | undefined;
+}
+
+/** What is observed of the runs of a process. */
+export interface RunObserver {
+  onStart(): void;
+  /** Called with the bytes that a download has received since the last call. */
+  onBytes(bytes: number): void;
+  onEnd(outcome: RunOutcome, seconds: number): void;
+}
+
+/**
+ * How a run ended. With its task `succeeded`, `failed`, queued for a retry (`retried`) or because the process stops
+ * (`requeued`); `taken`: the task was canceled, deleted or claimed elsewhere; `lost`: its result could not be stored.
+ */
+export interface RunOutcome {
+  kind: "succeeded" | "failed" | "retried" | "requeued" | "taken" | "lost";
+  /** Of the error, if it failed or is retried. */
+  code?: string;
 }
 
 /** One run of a claimed task. */
@@ -52,17 +72,22 @@ export async function runTask(
   const { runTimeoutMs, now } = deps;
   const { task, stalledCount } = claim;
   const { signal } = controller;
+  const { observer } = deps;
   const startedMs = now().getTime();
+  const sinceMs = performance.now();
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
     save: async (saved, madeProgress) => {
       await taskLease.update({ progress: saved }, { madeProgress });
       if (madeProgress) onFurther();
     },
+    onBytes: observer?.onBytes,
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };
   const soFar = () => ({ ...about, bytes: progress.bytes, ms: now().getTime() - startedMs });
+  let outcome: RunOutcome = { kind: "succeeded" };
+  observer?.onStart();
   try {
     deps.logger.info({ ...about, stalledCount }, "run started");
     if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
@@ -80,20 +105,21 @@ export async function runTask(
   } catch (error) {
     await progress.close();
     const failure: unknown = signal.aborted ? signal.reason : error;
-    await endRun(failure, claim, taskLease, deps, soFar());
+    outcome = await endRun(failure, claim, taskLease, deps, soFar());
   } finally {
     clearTimeout(timer);
+    observer?.onEnd(outcome, (performance.now() - sinceMs) / 1000);
   }
 }
 
-/** Stores and logs what the failure means for the task. */
+/** Stores, logs and returns what the failure means for the task. */
 async function endRun(
   failure: unknown,
   { task }: Claim,
   taskLease: TaskLease,
   deps: RunDeps,
   soFar: object,
-): Promise<void> {
+): Promise<RunOutcome> {
   const { logger, now } = deps;
   try {
     if (!(failure instanceof Interruption)) {
@@ -103,18 +129,28 @@ async function endRun(
         await cleanUp({ ...task, ...change }, deps);
       }
       const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
-      await taskLease.updateWithRetry(change, { runAfter });
+      const retry = runAfter && { retry_at: runAfter.toISOString() };
+      await taskLease.updateWithRetry({ ...change, ...retry }, { runAfter });
       const line = { ...soFar, code, reason: message };
       if (runAfter !== undefined) logger.info({ ...line, delayMs }, "run failed; will retry");
       else if (code !== "internal") logger.warn(line, "run failed");
       else logger.error({ ...line, err: failure }, "run failed: internal error");
-    } else if (failure.kind !== "leaseLost") {
-      await taskLease.updateWithRetry({ state: "queued", attempts: task.attempts - 1 });
-      logger.info({ ...soFar, reason: failure.message }, "run interrupted; task requeued");
-    } else logger.info(soFar, "run ended: the task was canceled, deleted or claimed elsewhere");
+      return { kind: runAfter === undefined ? "failed" : "retried", code };
+    }
+    if (failure.kind === "leaseLost") {
+      logger.info(soFar, "run ended: the task was canceled, deleted or claimed elsewhere");
+      return { kind: "taken" };
+    }
+    await taskLease.updateWithRetry({ state: "queued", attempts: task.attempts - 1 });
+    logger.info({ ...soFar, reason: failure.message }, "run interrupted; task requeued");
+    return { kind: "requeued" };
   } catch (err) {
-    if (err instanceof Interruption) logger.info(soFar, "run ended: lease lost");
-    else logger.error({ ...soFar, err }, "run ended, but storing its result failed");
+    if (err instanceof Interruption) {
+      logger.info(soFar, "run ended: lease lost");
+      return { kind: "taken" };
+    }
+    logger.error({ ...soFar, err }, "run ended, but storing its result failed");
+    return { kind: "lost" };
   }
 }
 

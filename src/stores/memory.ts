@@ -12,6 +12,7 @@ import {
   defaultMaxQueued,
   delayOf,
   duplicateTaskError,
+  emptyCounts,
   idempotencyMismatchError,
   ofOwner,
   storeClosedError,
@@ -41,7 +42,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     return steadyMs();
   });
   let lastSeq = 0;
-  let queued = 0;
+  const counts = emptyCounts();
   let isClosed = false;
 
   function opened(): Map<string, Entry> {
@@ -64,7 +65,9 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   function put(entry: Entry, event: TaskEvent): Task {
-    queued += Number(entry.state === "queued") - Number(entries.get(entry.id)?.state === "queued");
+    const before = entries.get(entry.id);
+    if (before !== undefined) counts[before.state] -= 1;
+    counts[entry.state] += 1;
     entries.set(entry.id, entry);
     events.publish(event);
     return parse(entry);
@@ -95,7 +98,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const nowMs = steadyMs();
       const earlier = idempotency && recall(idempotency, nowMs);
       if (earlier !== undefined) return parse({ document: earlier });
-      assertQueueNotFull(queued, maxQueued);
+      assertQueueNotFull(counts.queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
       if (idempotency !== undefined) {
@@ -135,7 +138,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async delete(id) {
       const entry = require(id);
       entries.delete(id);
-      queued -= Number(entry.state === "queued");
+      counts[entry.state] -= 1;
       events.publish(deletedEvent(id, entry.owner));
       return parse(entry);
     },
@@ -157,6 +160,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       if (entry?.lease !== lease) return false;
       entry.claimableAtMs = steadyMs() + leaseMs;
       return true;
+    },
+
+    async count() {
+      const oldest = opened()
+        .values()
+        .find(({ state }) => state === "queued");
+      return { byState: { ...counts }, oldestQueuedAt: oldest ? parse(oldest).created_at : null };
     },
 
     ping: async () => void opened(),

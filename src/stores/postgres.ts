@@ -16,6 +16,7 @@ import { createOutboxRows } from "./postgres/outbox-rows.ts";
 import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
+import { countTasks } from "./postgres/task-counts.ts";
 import {
   holds,
   lockRow,
@@ -178,6 +179,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
+
+    count: () => read(() => countTasks(database, damage)),
 
     /** Calls at the same time share one probe. */
     ping: () =>

@@ -204,6 +204,16 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         return { result: true };
       }),
 
+    count: () =>
+      read(() => {
+        const byState = tasks.counts();
+        for (const row of tasks.queuedTasks()) {
+          const task = damage.parse(row);
+          if (task !== undefined) return { byState, oldestQueuedAt: task.created_at };
+        }
+        return { byState, oldestQueuedAt: null };
+      }),
+
     /** Calls at the same time share one probe. */
     ping: () =>
       (pinging ??= ping().finally(() => {

@@ -98,6 +98,9 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
+  /** Counts all tasks. A store in this process keeps the counts; a database counts the rows anew. */
+  count(): Promise<TaskCounts>;
+
   /** Resolves if the store can take a task now, else rejects with `unavailable`. */
   ping(): Promise<void>;
 
@@ -137,6 +140,12 @@ export interface TaskPage {
   tasks: Task[];
   /** The next page's `before`; absent: there are no further tasks. */
   next?: number;
+}
+
+export interface TaskCounts {
+  byState: Record<State, number>;
+  /** `created_at` of the oldest queued task, those that wait for a retry included; null: none is queued. */
+  oldestQueuedAt: string | null;
 }
 
 export interface UpdateOptions {

@@ -1,21 +1,19 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EventSourceMessage } from "eventsource-parser";
+import { createFeedClient } from "../feed-client.ts";
 import { parseChanged, parseDeleted, type TaskEvent } from "./responses.ts";
-import { readEvents } from "./event-stream.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
   url: URL;
+  /** Its access key, if it needs one. */
+  key: string | undefined;
   /** Stops following. */
   signal: AbortSignal;
   /** Called when the connection fails, unless the reason is the same as the last time. */
   onDisconnect(reason: string): void;
 }
-
-const firstPauseMs = 200;
-const longestPauseMs = 2_000;
 
 /**
  * Yields the running tasks, then every change, in groups as they arrive; ends when `signal` is aborted.
@@ -23,51 +21,37 @@ const longestPauseMs = 2_000;
  * the missed changes, the running tasks, and those that were running before, are read again.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
-  const { url, signal, onDisconnect } = options;
-  const service = openService(url, signal);
+  const { url, key, signal, onDisconnect } = options;
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const service = openService({ url, headers, signal });
   const infos = createTaskInfos(service);
   const running = new Set<string>();
-  let lastId: string | undefined;
   let lastReason: string | undefined;
-  let pauseMs = firstPauseMs;
-
-  async function readAgain(): Promise<TaskEvent[]> {
-    infos.clear();
-    const changes = await readRunning(service, running);
-    for (const { type, task } of changes) if (type === "task") await infos.complete(task);
-    return changes;
-  }
-
-  async function* connect(): AsyncGenerator<TaskEvent[]> {
-    using stream = await service.openEvents(lastId);
-    lastReason = undefined;
-    pauseMs = firstPauseMs;
-    if (lastId === undefined) yield await readAgain();
-    for await (const events of readEvents(stream.bytes)) {
-      const isReset = events.some(({ event }) => event === "reset");
-      yield isReset ? await readAgain() : await changesOf(events, infos);
-      lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
-    }
-  }
-
-  while (!signal.aborted) {
-    try {
-      for await (const changes of connect()) {
-        for (const { type, task } of changes) {
-          if (type === "task" && task.state === "running") running.add(task.id);
-          else running.delete(task.id);
-        }
-        yield changes;
-      }
-      throw new Error("the service closed the connection");
-    } catch (error) {
-      if (signal.aborted) return;
+  const feed = createFeedClient({
+    url,
+    headers,
+    async readAll() {
+      infos.clear();
+      const changes = await readRunning(service, running);
+      for (const { type, task } of changes) if (type === "task") await infos.complete(task);
+      return changes;
+    },
+    parse: (events) => changesOf(events, infos),
+    onConnect() {
+      lastReason = undefined;
+    },
+    onDisconnect(error) {
       const reason = reasonOf(error);
       if (reason !== lastReason) onDisconnect(reason);
       lastReason = reason;
+    },
+  });
+  for await (const changes of feed.follow(signal)) {
+    for (const { type, task } of changes) {
+      if (type === "task" && task.state === "running") running.add(task.id);
+      else running.delete(task.id);
     }
-    await sleep(pauseMs, undefined, { signal }).catch(() => {});
-    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+    yield changes;
   }
 }
 

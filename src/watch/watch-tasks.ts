@@ -3,7 +3,7 @@ import { createLineView } from "./line-view.ts";
 import { createBarView } from "./bar-view.ts";
 import type { Output } from "./view.ts";
 
-export interface WatchOptions extends Pick<FollowOptions, "url" | "signal"> {
+export interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
   output: Output;
 }
 
@@ -11,11 +11,11 @@ export interface WatchOptions extends Pick<FollowOptions, "url" | "signal"> {
  * Shows running tasks until `signal` is aborted: as progress bars if `output` is a terminal, else as a line
  * for each step. Retries while the service is unavailable.
  */
-export async function watchTasks({ url, output, signal }: WatchOptions): Promise<void> {
+export async function watchTasks({ output, ...options }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);
-  const onDisconnect = (reason: string) => view.notify(`${url.href}: ${reason}; retrying`);
+  const onDisconnect = (reason: string) => view.notify(`${options.url.href}: ${reason}; retrying`);
   try {
-    for await (const changes of followTasks({ url, signal, onDisconnect })) view.show(changes);
+    for await (const changes of followTasks({ ...options, onDisconnect })) view.show(changes);
   } finally {
     view.close();
   }

@@ -1,6 +1,7 @@
 import { describe } from "vitest";
 import { describeClaims } from "./task-store/claims.ts";
 import { describeClock } from "./task-store/clock.ts";
+import { describeCounts } from "./task-store/counts.ts";
 import { describeClosing } from "./task-store/closing.ts";
 import { describeCopies } from "./task-store/copies.ts";
 import { describeDamage } from "./task-store/damage.ts";
@@ -29,6 +30,7 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeStalled(open);
     describeClock(open);
     describeQueueLimit(open);
+    describeCounts(open);
     describeIdempotency(open);
     describeEvents(open);
     describeOwners(open);

@@ -12,8 +12,9 @@ export async function addFinishedTask(
   { store, files }: { store: TaskStore; files: FileStore },
   content: Buffer,
   fields: Partial<TaskFile> = {},
+  owner?: string,
 ): Promise<Task> {
-  const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+  const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
   while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
   const path = join(await files.openWorkFolder(id), "result");
   await writeFile(path, content);

@@ -5,12 +5,17 @@ import { buildApp } from "../../src/http/app.ts";
 import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
+import { keyCalls } from "./key-calls.ts";
 import { taskCalls } from "./task-calls.ts";
 import { thumbnailCalls } from "./thumbnail-calls.ts";
 
 interface Document {
   openapi: string;
-  paths: Record<string, Record<string, { responses: Record<string, DocumentedResponse> }>>;
+  paths: Record<string, Record<string, Operation>>;
+}
+interface Operation {
+  security?: object[];
+  responses: Record<string, DocumentedResponse>;
 }
 interface DocumentedResponse {
   description: string;
@@ -19,7 +24,13 @@ interface DocumentedResponse {
 const document: Document = await withApp({}, async (app) =>
   (await app.inject("/openapi.json")).json(),
 );
-const calls = { ...hostCalls(document.paths), ...otherCalls, ...taskCalls, ...thumbnailCalls };
+const calls = {
+  ...hostCalls(document.paths),
+  ...keyCalls(document.paths),
+  ...otherCalls,
+  ...taskCalls,
+  ...thumbnailCalls,
+};
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");
 

@@ -1,5 +1,5 @@
 import type { Task, TaskOptions } from "../../src/task.ts";
-import { readEvents } from "../../src/watch/event-stream.ts";
+import { readEvents } from "../../src/feed-client.ts";
 
 /** A client of a running service that follows `GET /tasks/events`. */
 export interface TaskClient {

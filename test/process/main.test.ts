@@ -62,6 +62,14 @@ describe("the program", () => {
     expect(list).toEqual({ tasks: [await created.json()], next: null });
   });
 
+  it("has a page for people, unless WEB=off", async () => {
+    for (const [web, status] of Object.entries({ on: 200, off: 404 })) {
+      const started = await startService({ DATA_DIR: join(dataDir, web), WEB: web });
+      expect([web, (await fetch(started.url)).status]).toEqual([web, status]);
+      await started.end("SIGTERM");
+    }
+  });
+
   it("does not fetch from a private network unless ALLOW_NETWORKS has it", async () => {
     const url = await start();
     const site = await startSite();

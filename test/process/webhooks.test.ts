@@ -3,6 +3,7 @@ import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { startReceiver } from "../webhooks/harness.ts";
 import { accept, type Receiver } from "../webhooks/receiver.ts";
+import { addKey, bearer } from "./keys.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { openTestCluster } from "./test-cluster.ts";
 import { webhookCrash } from "./webhook-crash.ts";
@@ -29,6 +30,27 @@ test("a message that was not delivered when the service was killed is delivered 
   await startTestService(env);
   const [lost, again] = await receiver.until(2);
   expect([again?.data.id, again?.type, again?.id]).toEqual([id, "task.canceled", lost?.id]);
+}, 60_000);
+
+test("a key with a webhook gets the messages of its own tasks, signed with the secret that was printed", async () => {
+  const receiver = await startReceiver();
+  const env = { DATA_DIR: makeFolder(), RESOLVER: "stub", CONCURRENCY: "0" };
+  const service = await startTestService(env);
+  const printed = await addKey(env, "anna", "--webhook", receiver.endpoint.url);
+  const [secret = "", webhookSecret = ""] = printed.split("\n");
+  receiver.useSecret(webhookSecret);
+  const others = await addKey(env, "bert");
+  const endAs = async (key: string) => {
+    await expect
+      .poll(async () => (await fetch(`${service.url}/tasks/`, { headers: bearer(key) })).status)
+      .toBe(200);
+    return endTask(service, 1, key);
+  };
+  await endAs(others);
+  const id = await endAs(secret);
+  const [message] = await receiver.until(1);
+  expect(message?.data).toMatchObject({ id, owner: "anna" });
+  expect([receiver.forged, receiver.messages.length]).toEqual([0, 1]);
 }, 60_000);
 
 test("two processes on one database deliver each message once, those of a task one at a time", async () => {
@@ -58,16 +80,17 @@ async function startTestService(env: Record<string, string>): Promise<ServicePro
 }
 
 /** Cancels a new task that many times, retrying it in between; returns its id. */
-async function endTask({ url }: ServiceProcess, count = 1): Promise<string> {
+async function endTask({ url }: ServiceProcess, count = 1, key?: string): Promise<string> {
+  const headers = key === undefined ? {} : bearer(key);
   const created = await fetch(`${url}/tasks/`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ url: "https://video.example.com/watch" }),
   });
   const { id } = (await created.json()) as { id: string };
   for (let n = 1; n <= count; n++) {
-    if (n > 1) await fetch(`${url}/tasks/${id}/retry`, { method: "POST" });
-    await fetch(`${url}/tasks/${id}/cancel`, { method: "POST" });
+    if (n > 1) await fetch(`${url}/tasks/${id}/retry`, { method: "POST", headers });
+    await fetch(`${url}/tasks/${id}/cancel`, { method: "POST", headers });
   }
   return id;
 }

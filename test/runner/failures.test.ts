@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import type { Task } from "../../src/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
@@ -68,7 +69,11 @@ describe("a retryable failure", () => {
     runner.start();
     let attempt = 1;
     for (const waitMs of [5_000, 10_000, 60_000, 40_000]) {
-      await until(id, ({ state, attempts }) => state === "queued" && attempts === attempt);
+      const waiting = await until(
+        id,
+        ({ state, attempts }) => state === "queued" && attempts === attempt,
+      );
+      expect(waiting.retry_at).toBe(new Date(clock.now().getTime() + waitMs).toISOString());
       clock.advance(waitMs - 1);
       // The other task wakes the runner, which must not claim the first one yet.
       await until((await add("https://other.test/")).id, "running");
@@ -76,7 +81,8 @@ describe("a retryable failure", () => {
       clock.advance(1);
       attempt += 1;
       await add("https://other.test/");
-      await until(id, ({ state, attempts }) => state === "running" && attempts === attempt);
+      const isNextRun = ({ state, attempts }: Task) => state === "running" && attempts === attempt;
+      expect(await until(id, isNextRun)).not.toHaveProperty("retry_at");
     }
   });
 });

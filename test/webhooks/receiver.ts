@@ -29,6 +29,8 @@ export interface Receiver extends AsyncDisposable {
   mostOfTask: number;
   /** How it responds; at first 204. */
   respond: Respond;
+  /** Verifies with this secret from now on. */
+  useSecret(secret: string): void;
   /** Resolves once that many messages have arrived. */
   until(count: number): Promise<ReceivedMessage[]>;
 }
@@ -44,7 +46,7 @@ export async function openReceiver(
   secret: string = newWebhookSecret(),
   port = 0,
 ): Promise<Receiver> {
-  const webhook = new Webhook(secret);
+  let webhook = new Webhook(secret);
   const present = new Map<string, number>();
   let atOnce = 0;
   let onMessage = () => {};
@@ -88,6 +90,9 @@ export async function openReceiver(
     mostAtOnce: 0,
     mostOfTask: 0,
     respond: accept,
+    useSecret(given) {
+      webhook = new Webhook(given);
+    },
     async until(count) {
       while (receiver.messages.length < count) {
         await new Promise<void>((resolve) => (onMessage = resolve));

@@ -16,11 +16,12 @@ export interface FileWork {
 
 /**
  * Sent by the worker; `done` or `failed` ends a download. `alive`: its event loop turns. `work`: it begins
- * work on complete files, or has ended it (`null`).
+ * work on complete files, or has ended it (`null`). `blocked`: its guard has blocked an address.
  */
 export type WorkerMessage =
   | { type: "alive" }
   | { type: "work"; work: FileWork | null }
+  | { type: "blocked"; reason: string }
   | { type: "progress"; progress: DownloadProgress }
   | { type: "done"; download: Download }
   | { type: "failed"; failure: SerializedError };

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors.ts";
-import type { Engine, EngineDeps } from "../engine.ts";
+import type { Engine, EngineDeps, EngineObserver } from "../engine.ts";
 import type { WorkerLimits } from "./worker-limits.ts";
 import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
 
@@ -9,7 +9,11 @@ export type WorkerPool = Omit<Engine, "name">;
 /** An idle process is ended after this time. */
 const idleMs = 10_000;
 
-export function createWorkerPool(data: EngineDeps, limits: WorkerLimits): WorkerPool {
+export function createWorkerPool(
+  data: EngineDeps,
+  limits: WorkerLimits,
+  observer?: EngineObserver,
+): WorkerPool {
   const all = new Set<WorkerProcess>();
   const usage = new Map<number, number>();
   const idle = new Map<WorkerProcess, NodeJS.Timeout>();
@@ -23,8 +27,9 @@ export function createWorkerPool(data: EngineDeps, limits: WorkerLimits): Worker
   }
 
   function start(): WorkerProcess {
-    const worker = startWorkerProcess(data, limits, usage);
+    const worker = startWorkerProcess({ data, limits, usage, observer });
     all.add(worker);
+    observer?.onProcesses(all.size);
     void forgetOnceEnded(worker);
     return worker;
   }
@@ -33,6 +38,7 @@ export function createWorkerPool(data: EngineDeps, limits: WorkerLimits): Worker
     await worker.ended;
     stopIdling(worker);
     all.delete(worker);
+    observer?.onProcesses(all.size);
   }
 
   function stopIdling(worker: WorkerProcess): void {

@@ -1,7 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../errors.ts";
-import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
+import type {
+  Download,
+  DownloadContext,
+  DownloadJob,
+  EngineDeps,
+  EngineObserver,
+} from "../engine.ts";
 import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
@@ -28,15 +34,21 @@ const abortGraceMs = 700;
 /** As much of the worker's error output as is kept: V8's reason is at its start. */
 const maxErrorLength = 4_000;
 
-/**
- * Starts a process without this process's environment, which may contain secrets. `usage` has the resident memory
- * of each worker, MiB, by process id.
- */
-export function startWorkerProcess(
-  data: EngineDeps,
-  limits: WorkerLimits,
-  usage: Map<number, number>,
-): WorkerProcess {
+export interface WorkerProcessOptions {
+  data: EngineDeps;
+  limits: WorkerLimits;
+  /** Resident memory of each worker, MiB, by process id. */
+  usage: Map<number, number>;
+  observer: EngineObserver | undefined;
+}
+
+/** Starts a process without this process's environment, which may contain secrets. */
+export function startWorkerProcess({
+  data,
+  limits,
+  usage,
+  observer,
+}: WorkerProcessOptions): WorkerProcess {
   const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
   const child = fork(program, [JSON.stringify(data)], {
     // As in src/start.js: more threads for file I/O.
@@ -86,6 +98,7 @@ export function startWorkerProcess(
         watch.onMessage();
         if (message.type === "progress") onProgress(message.progress);
         else if (message.type === "work") watch.onWork(message.work);
+        else if (message.type === "blocked") observer?.onBlocked(message.reason);
         else if (message.type !== "alive") resolve(message);
       };
       const onAbort = () => {
@@ -102,6 +115,7 @@ export function startWorkerProcess(
         const result = await Promise.race([promise, ended]);
         if (result?.type === "done") return result.download;
         if (result?.type === "failed") throw deserializeError(result.failure);
+        if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
         throw exceeded ?? crashError(child, failure, errorOutput, limits);
       } finally {
         watch.stop();

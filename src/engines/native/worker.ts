@@ -18,6 +18,7 @@ const client = createHttpClient({
   idleTimeoutMs: data.idleTimeoutMs,
   minSpeedBps: data.minSpeedBps,
   totalTimeoutMs: Number.POSITIVE_INFINITY,
+  onBlocked: (reason) => send({ type: "blocked", reason }),
 });
 let running = new AbortController();
 let finish = new AbortController();

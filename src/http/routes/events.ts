@@ -2,8 +2,10 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../errors.ts";
 import type { TaskEvents } from "../../task-events.ts";
+import type { KeyRing } from "../../keys/key-ring.ts";
 import { requireAccept } from "../accept.ts";
 import { createEventStreams } from "../event-streams.ts";
+import { ownerFilter, OwnerQuery } from "../ownership.ts";
 import { problems, securityHeaders } from "../problem.ts";
 
 const mediaType = "text/event-stream";
@@ -18,15 +20,20 @@ const streamHeaders = {
 
 interface EventRoutesOptions {
   events: TaskEvents;
+  keys: KeyRing;
   maxStreams: number;
 }
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (
   app,
-  { events, maxStreams },
+  { events, keys, maxStreams },
 ) => {
   const streams = createEventStreams(events);
-  app.addHook("preClose", async () => streams.close());
+  const unsubscribe = keys.subscribe(() => streams.endOthers());
+  app.addHook("preClose", async () => {
+    unsubscribe();
+    streams.close();
+  });
   app.addHook("onRequest", requireAccept(mediaType));
   const path = "/tasks/events";
 
@@ -53,17 +60,20 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
           task: Type.Optional(
             Type.String({ description: "only changes of the task with this id" }),
           ),
+          owner: OwnerQuery,
         }),
         response: {
           200: {
             description: "one event for each change, a comment every 15 seconds",
             content: { [mediaType]: { schema: Type.String() } },
           },
-          ...problems("invalid_request", "not_acceptable", "too_many_requests"),
+          ...problems("invalid_request", "forbidden", "not_acceptable", "too_many_requests"),
         },
       },
     },
     async (request, reply) => {
+      const { caller } = request;
+      const owner = ownerFilter(caller, request.query.owner);
       if (streams.count >= maxStreams) {
         const rule = `${maxStreams} event streams are open, which is the limit`;
         throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
@@ -73,6 +83,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       streams.open(reply.raw, {
         after: request.headers["last-event-id"],
         taskId: request.query.task,
+        owner,
+        isAdmitted: () => keys.admits(caller),
       });
     },
   );

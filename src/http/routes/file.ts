@@ -9,6 +9,7 @@ import type { TaskFile } from "../../task.ts";
 import { attachment } from "../content-disposition.ts";
 import { assertIfMatch, findMatch } from "../etag.ts";
 import { createFileStreams } from "../file-streams.ts";
+import { findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
 import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
@@ -22,18 +23,23 @@ const fileHeaders = {
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
-export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
+interface FileRoutesOptions extends TaskRoutesOptions {
+  /** Called with the size of each piece of a file that is sent. */
+  onFileBytes: ((bytes: number) => void) | undefined;
+}
+
+export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
-  { store, files },
+  { store, files, onFileBytes },
 ) => {
-  const streams = createFileStreams();
+  const streams = createFileStreams(onFileBytes);
   const path = "/tasks/:id/file";
   const schema = { params: TaskParams };
 
   // Fastify's own HEAD route would read the whole file.
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => {
     const { id } = request.params;
-    const file = await findFile(store, id);
+    const file = await findFile(store, request);
     assertIfMatch(request.headers["if-match"], etagOf(file));
     if (isUnmodified(request, file)) return sendNotModified(reply, file);
     const { handle, size } = await openFile(files, id, file);
@@ -64,7 +70,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
     },
     async (request, reply) => {
       const { id } = request.params;
-      const file = await findFile(store, id);
+      const file = await findFile(store, request);
       assertIfMatch(request.headers["if-match"], etagOf(file));
       if (isUnmodified(request, file)) return sendNotModified(reply, file);
       const { handle, size } = await openFile(files, id, file);
@@ -85,8 +91,11 @@ export const fileRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
 };
 
 /** @throws ServiceError `not_found` if the task does not exist or has no file. */
-async function findFile(store: TaskStore, id: string): Promise<TaskFile> {
-  const task = await store.get(id);
+async function findFile(
+  store: TaskStore,
+  { params: { id }, caller }: Pick<FastifyRequest, "caller"> & { params: { id: string } },
+): Promise<TaskFile> {
+  const task = await findTask(store, id, caller);
   if (task === undefined) throw taskNotFoundError(id);
   if (task.state === "succeeded" && task.file !== null) return task.file;
   throw new ServiceError("not_found", `task ${id} is ${task.state}; it has no file`);

@@ -18,10 +18,12 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   { store, drainSignal },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
+  const config = { access: "open" } as const;
 
   app.get(
     "/health/live",
     {
+      config,
       schema: {
         operationId: "isLive",
         summary: "Liveness probe: the process is running",
@@ -35,6 +37,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   app.get(
     "/health/ready",
     {
+      config,
       schema: {
         operationId: "isReady",
         summary: "Readiness probe: the service can store tasks and is not shutting down",

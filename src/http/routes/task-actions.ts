@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireAcceptJson } from "../accept.ts";
+import { assertVisible, findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { taskErrors, TaskParams, TaskRef } from "./task.ts";
 
@@ -30,7 +31,10 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         summary: "Cancel a task that is queued or running",
       },
     },
-    (request) => store.update(request.params.id, { state: "canceled" }),
+    async ({ params: { id }, caller }) => {
+      await assertVisible(store, id, caller);
+      return store.update(id, { state: "canceled" });
+    },
   );
 
   app.post(
@@ -45,9 +49,8 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
           "further requests change nothing until it has ended.",
       },
     },
-    async (request) => {
-      const { id } = request.params;
-      const task = await store.get(id);
+    async ({ params: { id }, caller }) => {
+      const task = await findTask(store, id, caller);
       if (task === undefined) throw taskNotFoundError(id);
       if (task.state === "running" && task.finish_requested === true) return task;
       if (task.state === "running" && task.progress?.is_live !== true) throw notLiveError(id);
@@ -65,13 +68,15 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
         description: "Resets its attempts; after a retryable error the download resumes.",
       },
     },
-    (request) =>
-      store.update(
-        request.params.id,
+    async ({ params: { id }, caller }) => {
+      await assertVisible(store, id, caller);
+      return store.update(
+        id,
         { state: "queued", attempts: 0, error: null, file: null },
         // A running task may become queued too, but not by a client's request.
         { from: ["failed", "canceled"] },
-      ),
+      );
+    },
   );
 };
 

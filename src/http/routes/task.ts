@@ -6,6 +6,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { assertIfMatch, etagOf, findMatch } from "../etag.ts";
+import { assertVisible, findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
@@ -45,7 +46,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
       },
     },
     async (request, reply) => {
-      const task = await store.get(request.params.id);
+      const task = await findTask(store, request.params.id, request.caller);
       if (task !== undefined) {
         const etag = etagOf(task);
         assertIfMatch(request.headers["if-match"], etag);
@@ -75,6 +76,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
     },
     async (request, reply) => {
       const { id } = request.params;
+      await assertVisible(store, id, request.caller);
       const task = await findReadable(store, id);
       if (task !== "damaged" && task !== undefined)
         assertIfMatch(request.headers["if-match"], etagOf(task));

@@ -9,6 +9,7 @@ import { newTask } from "../../task-changes.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { formatCursor, parseCursor } from "../cursor.ts";
 import { readJsonBodies } from "../json.ts";
+import { ownerFilter, OwnerQuery } from "../ownership.ts";
 import { PageUrl, parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { TaskRef } from "./task.ts";
@@ -23,6 +24,7 @@ export const ListQuerySchema = Type.Object({
     Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" }),
   ),
   state: Type.Optional(oneOf(states, "only tasks in this state")),
+  owner: OwnerQuery,
   cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
 });
 
@@ -69,17 +71,19 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
             description: "a page of tasks",
             headers: { link: { type: "string", description: "`next`, if there is one" } },
           },
-          ...problems("invalid_request", "not_acceptable", "internal", "unavailable"),
+          ...problems("invalid_request", "forbidden", "not_acceptable", "internal", "unavailable"),
         },
       },
     },
     async (request, reply) => {
-      const { limit = 50, state, cursor } = request.query;
+      const { limit = 50, state, owner: asked, cursor } = request.query;
+      const owner = ownerFilter(request.caller, asked);
       const before = cursor === undefined ? undefined : parseCursor(cursor);
-      const page = await store.list({ limit, state, before });
+      const page = await store.list({ limit, state, owner, before });
       if (page.next === undefined) return { tasks: page.tasks, next: null };
       const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
       if (state !== undefined) query.set("state", state);
+      if (asked !== undefined) query.set("owner", asked);
       const next = `/tasks/?${query.toString()}`;
       reply.header("link", `<${next}>; rel="next"`);
       return { tasks: page.tasks, next };
@@ -124,9 +128,10 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
       const key = request.headers["idempotency-key"];
       const idempotency =
         key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-      return store.create(newTask(url.href, options, new Date()), idempotency).then((task) => {
-        reply.code(201).header("location", `/tasks/${task.id}`);
-        return task;
+      const task = newTask(url.href, options, new Date(), request.caller?.name);
+      return store.create(task, idempotency).then((created) => {
+        reply.code(201).header("location", `/tasks/${created.id}`);
+        return created;
       });
     },
   );

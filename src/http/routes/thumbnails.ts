@@ -9,6 +9,7 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Thumbnails, thumbnailTtlS } from "../../thumbnails.ts";
 import { findMatch } from "../etag.ts";
+import { findTask } from "../ownership.ts";
 import { parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
@@ -95,7 +96,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     },
     async (request, reply) => {
       const { id } = request.params;
-      const task = await store.get(id);
+      const task = await findTask(store, id, request.caller);
       if (task === undefined) throw taskNotFoundError(id);
       return send(task.info, `task ${id}`, request, reply);
     },

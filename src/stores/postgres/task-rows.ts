@@ -94,7 +94,7 @@ export async function saveRowAndCommit(
   const { state, document, lease, stalledCount, job } = update;
   const values = [row.seq, state, document, lease, stalledCount, job];
   const write = `UPDATE unreel.tasks
-     SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
+    SET state = $7, document = $8, lease = $9, deaths = $10, job = $11 WHERE seq = $6`;
   return writeWithEventAndCommit(sql, { write, values, queued, event });
 }
 

@@ -16,7 +16,8 @@ export const statements = {
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
-  countQueued: "SELECT count(*) AS queued FROM tasks WHERE state = 'queued'",
+  countState: "SELECT count(*) AS tasks FROM tasks WHERE state = ?",
+  queuedTasks: "SELECT seq, id, document FROM tasks WHERE state = 'queued' ORDER BY seq",
 
   page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
   pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?

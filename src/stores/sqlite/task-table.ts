@@ -1,4 +1,5 @@
-import { duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import { states } from "../../task.ts";
+import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { ListQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
@@ -23,7 +24,11 @@ type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document">;
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createTaskTable(sql: Statements) {
-  let { queued } = sql.countQueued.get() as { queued: number };
+  let counts = emptyCounts();
+  for (const state of states) {
+    const { tasks } = sql.countState.get(state) as { tasks: number };
+    counts[state] = tasks;
+  }
 
   /** Updates `queue_heads` for a host whose claimable tasks have changed. */
   function refreshHead(host: string): void {
@@ -38,15 +43,20 @@ export function createTaskTable(sql: Statements) {
   return {
     find,
 
-    queued: () => queued,
+    queued: () => counts.queued,
 
-    /** Returns a function that resets `queued` to its present value. */
+    counts: () => ({ ...counts }),
+
+    /** Returns a function that resets the counts to their present values. */
     mark() {
-      const before = queued;
+      const before = { ...counts };
       return () => {
-        queued = before;
+        counts = before;
       };
     },
+
+    /** Oldest first; to be read before the next statement. */
+    queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
 
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {
@@ -82,9 +92,8 @@ export function createTaskTable(sql: Statements) {
         document,
       );
       if (changes === 0) throw duplicateTaskError(id);
-      if (claimable === 0) return;
-      sql.offerHead.run(host, lastInsertRowid);
-      queued += 1;
+      counts[state] += 1;
+      if (claimable === 1) sql.offerHead.run(host, lastInsertRowid);
     },
 
     save(
@@ -99,7 +108,8 @@ export function createTaskTable(sql: Statements) {
       }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
       sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, row.seq);
-      queued += Number(state === "queued") - Number(row.state === "queued");
+      counts[row.state] -= 1;
+      counts[state] += 1;
       if (claimable !== row.claimable) refreshHead(row.host);
     },
 
@@ -110,7 +120,7 @@ export function createTaskTable(sql: Statements) {
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
-      queued -= Number(row.state === "queued");
+      counts[row.state] -= 1;
       if (row.claimable === 1) refreshHead(row.host);
     },
 

@@ -83,6 +83,12 @@ export function describeDamage(open: OpenStore): void {
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 
+    test("they count by the state that they had, but are not the oldest queued one", async () => {
+      const { created, store } = await openDamaged(4, [0, 1]);
+      const { byState, oldestQueuedAt } = await store.count();
+      expect([byState.queued, oldestQueuedAt]).toEqual([4, created[2]?.created_at]);
+    });
+
     test("one that is asked for by its id is a typed error; deleting it removes it", async () => {
       const { created, store } = await openDamaged(2, [0]);
       const [{ id } = { id: "" }, other] = created;

@@ -28,7 +28,8 @@ test.each([
     "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)",
   ],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
-  [statements.countQueued, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
+  [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
+  [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [statements.nextHead, "SEARCH tasks USING COVERING INDEX tasks_claimable (host=?)"],
   [

@@ -183,18 +183,21 @@ export class HtmlScanner {
 
   /** Raw text ends only at the end tag of its own element (HTML Standard §13.2.5.12). */
   #stepRawText(isLast: boolean): boolean {
+    const first = this.#rawName.charCodeAt(0);
     let found = this.#buffer.indexOf("</", this.#at);
     while (found >= 0) {
       const nameEnd = found + 2 + this.#rawName.length;
       if (nameEnd >= this.#buffer.length) break;
-      const name = this.#buffer.slice(found + 2, nameEnd);
-      if (name.toLowerCase() === this.#rawName && isNameEnd(this.#buffer.charCodeAt(nameEnd)))
-        break;
+      const isAlike = (this.#buffer.charCodeAt(found + 2) | 32) === first;
+      if (isAlike && isNameEnd(this.#buffer.charCodeAt(nameEnd))) {
+        if (this.#buffer.slice(found + 2, nameEnd).toLowerCase() === this.#rawName) break;
+      }
       found = this.#buffer.indexOf("</", found + 2);
     }
     const isEnd = found >= 0 && found + 2 + this.#rawName.length < this.#buffer.length;
     const isUndecided = found >= 0 && !isEnd && !isLast;
-    const textEnd = isEnd || isUndecided ? found : this.#buffer.length - (isLast ? 0 : 1);
+    const mayStart = !isLast && this.#buffer.endsWith("<");
+    const textEnd = isEnd || isUndecided ? found : this.#buffer.length - (mayStart ? 1 : 0);
     if (this.#rawIsWanted && textEnd > this.#at)
       this.#sink.text(this.#buffer.slice(this.#at, textEnd));
     this.#at = Math.max(this.#at, textEnd);

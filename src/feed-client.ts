@@ -1,0 +1,194 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+
+export interface FeedOptions<Change> {
+  /** Base URL of the service, with a slash at the end. */
+  url: URL;
+  /** Sent with each request for the stream, such as a key; default: none. */
+  headers?: Readonly<Record<string, string>>;
+  /** Reads how things are; called when the stream is open and does not tell all that came before. */
+  readAll(): Promise<Change[]>;
+  /** Returns what events mean, at least one, in their order; fails if they are not this service's. */
+  parse(events: readonly EventSourceMessage[]): Change[] | Promise<Change[]>;
+  /** Called when the stream is open, and what came before has been read. */
+  onConnect?(): void;
+  /** Called when the connection, or a call of `readAll` or `parse`, fails. */
+  onDisconnect(error: unknown): void;
+}
+
+/** Follows the event stream of a service, in Node and in a browser. */
+export interface FeedClient<Change> {
+  /**
+   * Yields how things are, then every change, in groups as they arrive; ends when `signal` is aborted. After
+   * a lost connection, and when called again, it resumes after the last event that it received; if the service
+   * no longer has the missed ones, all is read again. Retries after 200 ms, doubled with each failure up to
+   * 5 s, or later if an error is a `RetryLater`.
+   */
+  follow(signal: AbortSignal): AsyncGenerator<Change[]>;
+}
+
+const firstPauseMs = 200;
+const longestPauseMs = 5_000;
+const responseTimeoutMs = 10_000;
+
+/** Three times the service's heartbeat interval. */
+const silenceMs = 45_000;
+
+export function createFeedClient<Change>(options: FeedOptions<Change>): FeedClient<Change> {
+  const { url, headers = {}, readAll, parse, onConnect, onDisconnect } = options;
+  let lastId: string | undefined;
+  let pauseMs = firstPauseMs;
+
+  async function* connect(signal: AbortSignal): AsyncGenerator<Change[]> {
+    const connection = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const expectDataWithin = (ms: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => connection.abort(new Error(`no data for ${ms / 1000} s`)), ms);
+    };
+    try {
+      expectDataWithin(responseTimeoutMs);
+      const stream = await openStream(url, {
+        headers: { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) },
+        signal: AbortSignal.any([signal, connection.signal]),
+      });
+      const onData = () => expectDataWithin(silenceMs);
+      onData();
+      if (lastId === undefined) yield await readAll();
+      pauseMs = firstPauseMs;
+      onConnect?.();
+      for await (const events of readEvents(chunksOf(stream, onData))) {
+        const isReset = events.some(({ event }) => event === "reset");
+        yield isReset ? await readAll() : await parse(events);
+        lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
+      }
+    } finally {
+      clearTimeout(timer);
+      connection.abort();
+    }
+  }
+
+  return {
+    async *follow(signal) {
+      while (!signal.aborted) {
+        let waitMs = pauseMs;
+        try {
+          yield* connect(signal);
+          throw new Error("the service closed the connection");
+        } catch (error) {
+          if (signal.aborted) return;
+          waitMs = Math.max(waitMs, waitOf(error));
+          onDisconnect(error);
+        }
+        pauseMs = Math.min(2 * pauseMs, longestPauseMs);
+        await sleep(waitMs, signal);
+      }
+    },
+  };
+}
+
+/** An error that says when to retry, such as that of `expectOk`. */
+export interface RetryLater extends Error {
+  /** Milliseconds; 0: nothing is said. */
+  retryAfterMs: number;
+}
+
+function waitOf(error: unknown): number {
+  return error instanceof Error && "retryAfterMs" in error ? Number(error.retryAfterMs) : 0;
+}
+
+class StatusError extends Error implements RetryLater {
+  readonly retryAfterMs: number;
+
+  constructor(response: Response, expected: string) {
+    super(`the service responded with ${response.status} instead of 200 with ${expected}`);
+    this.retryAfterMs = retryAfterMs(response);
+  }
+}
+
+/**
+ * Returns the delay that `Retry-After` states in milliseconds, at most a minute; 0 if it states none, or a date,
+ * which the service never sends.
+ */
+export function retryAfterMs({ headers }: Response): number {
+  const seconds = Number(headers.get("retry-after") ?? 0);
+  return seconds > 0 ? Math.min(seconds, 60) * 1000 : 0;
+}
+
+/**
+ * Throws if the status is not 200 or the body not of this media type; the feed then waits for as long as
+ * `Retry-After` says.
+ */
+export function expectOk(response: Response, mediaType: string): void {
+  const [type] = (response.headers.get("content-type") ?? "").split(";");
+  if (response.status !== 200 || type !== mediaType) throw new StatusError(response, mediaType);
+}
+
+interface StreamRequest {
+  headers: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+}
+
+async function openStream(
+  base: URL,
+  { headers, signal }: StreamRequest,
+): Promise<ReadableStream<Uint8Array>> {
+  const accept = "text/event-stream";
+  const response = await fetch(new URL("tasks/events", base), {
+    headers: { ...headers, accept },
+    signal,
+  });
+  expectOk(response, accept);
+  return response.body ?? new ReadableStream();
+}
+
+/** Longest event, UTF-16 units; a task with all its page information has some 100,000. */
+const maxBufferSize = 16 * 1024 * 1024;
+
+/**
+ * Yields the events of an event stream (WHATWG HTML §9.2.6), in groups as they arrive. A block without
+ * data is not an event; an event that is incomplete at the end of the stream is dropped.
+ *
+ * @throws Error if an event has over 16 Mi characters.
+ */
+export async function* readEvents(
+  stream: AsyncIterable<Uint8Array>,
+): AsyncGenerator<EventSourceMessage[]> {
+  const decoder = new TextDecoder();
+  const events: EventSourceMessage[] = [];
+  const parser = createParser({
+    maxBufferSize,
+    onEvent: (event) => void events.push(event),
+    onError({ type }) {
+      if (type !== "max-buffer-size-exceeded") return;
+      throw new Error("the service sent an event that is too long");
+    },
+  });
+  for await (const bytes of stream) {
+    parser.feed(decoder.decode(bytes, { stream: true }));
+    if (events.length > 0) yield events.splice(0);
+  }
+}
+
+/** Yields the chunks of a stream, which not every browser can iterate over. */
+async function* chunksOf(
+  stream: ReadableStream<Uint8Array>,
+  onChunk: () => void,
+): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    onChunk();
+    yield part.value;
+  }
+}
+
+/** Resolves after `ms`, or when `signal` is aborted. */
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wake = () => resolve();
+  const timer = setTimeout(wake, ms);
+  signal.addEventListener("abort", wake);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", wake);
+}

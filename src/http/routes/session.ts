@@ -1,0 +1,92 @@
+import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
+import { Type } from "@sinclair/typebox";
+import type { FastifyRequest } from "fastify";
+import { sessionSecretOf } from "../../access-key.ts";
+import { requireAcceptJson } from "../accept.ts";
+import { type AccessCheck, sessionCookie } from "../access.ts";
+import { readJsonBodies } from "../json.ts";
+import { problems } from "../problem.ts";
+
+/** How long a browser keeps the cookie. */
+const maxAgeS = 30 * 86_400;
+
+/** Lets a browser exchange a key for a cookie that scripts cannot read. */
+export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> = async (
+  app,
+  { access },
+) => {
+  app.addHook("onRequest", requireAcceptJson);
+  readJsonBodies(app);
+  const config = { access: "open" } as const;
+
+  app.post(
+    "/session",
+    {
+      config,
+      schema: {
+        operationId: "startSession",
+        summary: "Exchange a key for the cookie of a session",
+        description:
+          "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
+        tags: ["session"],
+        body: Type.Object({ key: Type.String({ description: "the key" }) }),
+        response: {
+          200: Type.Object(
+            { name: Type.String(), admin: Type.Boolean() },
+            { description: "whose key it is" },
+          ),
+          ...problems(
+            "unauthorized",
+            "cross_site",
+            "not_acceptable",
+            "payload_too_large",
+            "unsupported_media_type",
+            "too_many_requests",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { key: secret } = request.body;
+      const { name, admin } = access.findKey(request, secret);
+      reply.setCookie(sessionCookie, sessionSecretOf(secret), {
+        ...cookieOptions(request),
+        maxAge: maxAgeS,
+      });
+      reply.header("cache-control", "no-store");
+      return { name, admin };
+    },
+  );
+
+  app.delete(
+    "/session",
+    {
+      config,
+      schema: {
+        operationId: "endSession",
+        summary: "Remove the cookie of a session",
+        description: "Removing the key ends all of its sessions, on all browsers.",
+        tags: ["session"],
+        response: {
+          204: Type.Null({ description: "the browser drops the cookie" }),
+          ...problems("cross_site", "not_acceptable"),
+        },
+      },
+    },
+    async (request, reply) => {
+      reply.setCookie(sessionCookie, "", { ...cookieOptions(request), maxAge: 0 });
+      return reply.code(204).send(null);
+    },
+  );
+};
+
+/**
+ * Without `path`, which makes it the folder of `session` (RFC 6265 §5.1.4): the service cannot know below which path
+ * a proxy has it. What says that the browser uses HTTPS is believed from anybody, as it only protects the cookie.
+ */
+function cookieOptions({ headers }: FastifyRequest) {
+  const { origin = "", "x-forwarded-proto": proto = "" } = headers;
+  // The first of several proxies is the one that the browser knows.
+  const secure = origin.startsWith("https:") || /^https\b/.test(String(proto));
+  return { httpOnly: true, sameSite: "strict", secure } as const;
+}

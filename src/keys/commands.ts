@@ -1,0 +1,63 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { AccessKey, accessKeyOf, KeyLimits, keyNamePattern, newSecret } from "../access-key.ts";
+import { ServiceError } from "../errors.ts";
+import type { KeyStore } from "../stores/key-store.ts";
+import { newWebhookSecret, WebhookEndpoint } from "../webhook-endpoint.ts";
+
+const name = Type.String({ pattern: keyNamePattern });
+
+/** What can be done with keys. */
+export const KeyCommand = Type.Union([
+  Type.Object({
+    command: Type.Literal("add"),
+    name,
+    admin: Type.Boolean(),
+    limits: KeyLimits,
+    webhook: Type.Optional(WebhookEndpoint.properties.url),
+  }),
+  Type.Object({ command: Type.Literal("list") }),
+  Type.Object({
+    command: Type.Literal("remove"),
+    name,
+    last: Type.Boolean({ description: "also if it is the last key" }),
+  }),
+]);
+export type KeyCommand = Static<typeof KeyCommand>;
+
+/** A key as it is shown. */
+const ShownKey = Type.Pick(AccessKey, ["name", "admin", "limits", "created_at"]);
+
+/** What a command returns: `secret` if a key was added, `webhook_secret` if with a webhook, `keys` if they were listed. */
+export const KeyResult = Type.Object({
+  secret: Type.Optional(Type.String()),
+  webhook_secret: Type.Optional(Type.String()),
+  keys: Type.Optional(Type.Array(ShownKey)),
+});
+export type KeyResult = Static<typeof KeyResult>;
+
+/** @throws ServiceError `conflict` if the name is taken or the last key would go; `not_found`; the store's errors. */
+export async function runKeyCommand(keys: KeyStore, command: KeyCommand): Promise<KeyResult> {
+  if (command.command === "list") return { keys: (await keys.list()).map(toShown) };
+  if (command.command === "add") {
+    const secret = newSecret();
+    const { webhook: url, ...given } = command;
+    const webhook = url === undefined ? undefined : { url, secret: newWebhookSecret() };
+    await keys.add(accessKeyOf(secret, { ...given, ...(webhook && { webhook }) }, new Date()));
+    return { secret, ...(webhook && { webhook_secret: webhook.secret }) };
+  }
+  if (!command.last) await assertNotLast(keys, command.name);
+  await keys.remove(command.name);
+  return {};
+}
+
+/** Without keys, the service is open to all. */
+async function assertNotLast(keys: KeyStore, removed: string): Promise<void> {
+  const [first, second] = await keys.list();
+  if (first?.name !== removed || second !== undefined) return;
+  const rule = "without keys everybody who reaches the service may use it; --last removes it";
+  throw new ServiceError("conflict", `${removed} is the last key: ${rule}`);
+}
+
+function toShown({ name: shown, admin, limits, created_at }: AccessKey) {
+  return { name: shown, admin, limits, created_at };
+}

@@ -1,0 +1,130 @@
+import { timingSafeEqual } from "node:crypto";
+import type { BaseLogger } from "pino";
+import { type AccessKey, hashOf } from "../access-key.ts";
+import { ServiceError } from "../errors.ts";
+import type { KeyStore } from "../stores/key-store.ts";
+
+/** The keys of a store in memory, where every request looks for its own. */
+export interface KeyRing {
+  /** There is no key, so everybody may do everything. */
+  readonly isEmpty: boolean;
+  /** Returns the key with this secret, in a time that does not tell how much of the secret is right. */
+  find(secret: string): AccessKey | undefined;
+  /** Returns the key whose sessions have this secret; otherwise as `find`. */
+  findSession(secret: string): AccessKey | undefined;
+  /** Whether `caller` is still let in: a key that is still there, or null while there are none. */
+  admits(caller: AccessKey | null): boolean;
+  /** Calls `listener` after each change. Returns the function that ends this. */
+  subscribe(listener: () => void): () => void;
+  /** Reads the store at once; rejects with the store's error. */
+  refresh(): Promise<void>;
+  /** Reads the store no more; safe to call twice. */
+  close(): void;
+}
+
+export interface KeyRingOptions {
+  keys: KeyStore;
+  logger?: Pick<BaseLogger, "info" | "warn"> | undefined;
+  /** How often the store is read: other processes may change it; default 1,000. */
+  pollMs?: number;
+}
+
+/**
+ * Reads the keys and follows their changes. While the store cannot be read, the keys stay as they were.
+ *
+ * @throws the store's error if it cannot be read at first.
+ */
+export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+  const { keys: store, logger, pollMs = 1_000 } = options;
+  const listeners = new Set<() => void>();
+  let ring = await readRing();
+  let reading: Promise<void> | undefined;
+  let isFailing = false;
+  let isClosed = false;
+
+  /** Returns `known` if the keys are still the same. */
+  async function readRing(known?: Ring): Promise<Ring> {
+    const listed = await store.list();
+    const text = JSON.stringify(listed);
+    return known?.text === text ? known : createRing(listed, text);
+  }
+
+  async function read(): Promise<void> {
+    const next = await readRing(ring);
+    if (isClosed || next === ring) return;
+    ring = next;
+    for (const listener of listeners) listener();
+  }
+
+  /** Reads after the present reading, which may have begun before a change. */
+  function refresh(): Promise<void> {
+    const next = (reading ?? Promise.resolve()).catch(() => {}).then(read);
+    reading = next;
+    return next;
+  }
+
+  async function poll(): Promise<void> {
+    try {
+      await refresh();
+      if (isFailing) logger?.info("access keys are read again");
+      isFailing = false;
+    } catch (err) {
+      // Stores log when they are unavailable.
+      const isOutage = err instanceof ServiceError && err.code === "unavailable";
+      if (isOutage) return;
+      if (!isFailing && !isClosed) logger?.warn({ err }, "access keys could not be read");
+      isFailing = true;
+    } finally {
+      if (!isClosed) timer.refresh();
+    }
+  }
+
+  const timer = setTimeout(() => void poll(), pollMs).unref();
+
+  return {
+    get isEmpty() {
+      return ring.size === 0;
+    },
+    find: (secret) => ring.find(secret),
+    findSession: (secret) => ring.findSession(secret),
+    admits: (caller) => (caller === null ? ring.size === 0 : ring.has(caller)),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    refresh,
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+type Ring = ReturnType<typeof createRing>;
+
+/** @param text Equal for equal keys. */
+function createRing(keys: readonly AccessKey[], text: string) {
+  const byHash = createIndex(keys, ({ hash }) => hash);
+  const bySessionHash = createIndex(keys, (key) => key.session_hash);
+  return {
+    size: keys.length,
+    text,
+    find: (secret: string) => byHash(hashOf(secret)),
+    findSession: (secret: string) => bySessionHash(hashOf(secret)),
+    has: ({ hash }: AccessKey) => byHash(hash) !== undefined,
+  };
+}
+
+/** Characters of a hash by which its key is looked up; the rest is compared in constant time. */
+const indexLength = 16;
+
+function createIndex(keys: readonly AccessKey[], hashIn: (key: AccessKey) => string) {
+  const entries = keys.map((key) => ({ key, hash: Buffer.from(hashIn(key)) }));
+  const index = new Map(
+    entries.map((entry) => [entry.hash.toString("latin1", 0, indexLength), entry]),
+  );
+  return (hash: string): AccessKey | undefined => {
+    const entry = index.get(hash.slice(0, indexLength));
+    return entry && timingSafeEqual(entry.hash, Buffer.from(hash)) ? entry.key : undefined;
+  };
+}

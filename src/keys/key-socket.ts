@@ -1,0 +1,127 @@
+import { once } from "node:events";
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import type { KeyStore } from "../stores/key-store.ts";
+import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
+
+export interface KeySocketOptions {
+  /** Where the socket is; created if missing. */
+  folder: string;
+  keys: KeyStore;
+  /** Called after each command, before its response. */
+  onCommand: () => Promise<void>;
+}
+
+export interface KeySocket {
+  close(): Promise<void>;
+}
+
+/** Sent in place of a result. */
+const Refusal = Type.Object({ error: Type.String() });
+
+/** Longest command and response, UTF-16 units. */
+const maxLength = 1024 * 1024;
+
+const timeoutMs = 10_000;
+
+/**
+ * Takes commands for a store that only this process can open: on a Unix socket for this user alone (mode 0600),
+ * one command as a line of JSON for each connection. A socket that an earlier process has left is replaced.
+ *
+ * @throws Error if the socket cannot be created.
+ */
+export async function openKeySocket(options: KeySocketOptions): Promise<KeySocket> {
+  const { folder, keys, onCommand } = options;
+  const path = pathIn(folder);
+  const sockets = new Set<Socket>();
+
+  async function respond(line: string): Promise<object> {
+    try {
+      const command = parseJson(line);
+      if (!Value.Check(KeyCommand, command)) return { error: "this is no command for keys" };
+      const result = await runKeyCommand(keys, command);
+      await onCommand();
+      return result;
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket)).on("error", () => {});
+    socket.setTimeout(timeoutMs, () => socket.destroy());
+    readLine(socket)
+      .then(async (line) => socket.end(`${JSON.stringify(await respond(line))}\n`))
+      .catch(() => socket.destroy());
+  });
+  await mkdir(folder, { recursive: true });
+  await rm(path, { force: true });
+  server.listen(path);
+  await once(server, "listening");
+  await chmod(path, 0o600);
+
+  return {
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/**
+ * Sends a command to the service that has opened the socket in `folder`. Returns undefined if there is none.
+ *
+ * @throws Error with the service's message if it refuses the command, or if it does not respond.
+ */
+export async function sendKeyCommand(
+  folder: string,
+  command: KeyCommand,
+): Promise<KeyResult | undefined> {
+  const socket = connect(pathIn(folder));
+  try {
+    await once(socket, "connect");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ECONNREFUSED") return undefined;
+    throw error;
+  }
+  try {
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error("the service does not respond")));
+    socket.write(`${JSON.stringify(command)}\n`);
+    const response = parseJson(await readLine(socket));
+    if (Value.Check(Refusal, response)) throw new Error(response.error);
+    if (Value.Check(KeyResult, response)) return response;
+    throw new Error("the service sent an unexpected response");
+  } finally {
+    socket.destroy();
+  }
+}
+
+function pathIn(folder: string): string {
+  return join(folder, "keys.sock");
+}
+
+/** @throws Error if the socket ends before the line does, or the line is too long. */
+async function readLine(socket: Socket): Promise<string> {
+  let text = "";
+  socket.setEncoding("utf8");
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    text += String(chunk);
+    const end = text.indexOf("\n");
+    if (end !== -1) return text.slice(0, end);
+    if (text.length > maxLength) throw new Error("the line is too long");
+  }
+  throw new Error("the connection was closed within the line");
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+import { Counter, type Registry } from "prom-client";
+import type { SeenRequest } from "../http/observe-requests.ts";
+import { createDurations, type DurationSeries } from "./durations.ts";
+
+/** A route and a method. */
+interface Operation {
+  method: string;
+  route: string;
+  byStatus: Map<SeenRequest["status"], number>;
+  durations: DurationSeries;
+}
+
+export interface RequestMetrics {
+  observe(request: SeenRequest): void;
+  /** Returns the series that are not in the registry. */
+  text(): string;
+}
+
+/** Creates the metrics of requests; to observe one takes next to no time. */
+export function createRequestMetrics(registry: Registry): RequestMetrics {
+  const operations = new Map<string, Map<string, Operation>>();
+  const durations = createDurations(
+    "unreel_http_request_duration_seconds",
+    "Time from a request to the end of its response",
+    [0.005, 0.025, 0.1, 0.5, 2.5, 10],
+  );
+  const requests: Counter = new Counter({
+    name: "unreel_http_requests_total",
+    help: "Requests by documented route and status; other: any other path or method",
+    labelNames: ["method", "route", "status"],
+    registers: [registry],
+    collect() {
+      requests.reset();
+      for (const { method, route, byStatus } of operations
+        .values()
+        .flatMap((each) => each.values())) {
+        for (const [status, count] of byStatus) requests.inc({ method, route, status }, count);
+      }
+    },
+  });
+
+  function addOperation(method: string, route: string): Operation {
+    const series = durations.series({ method, route });
+    const operation = { method, route, byStatus: new Map(), durations: series };
+    const ofRoute = operations.get(route) ?? new Map<string, Operation>();
+    operations.set(route, ofRoute.set(method, operation));
+    return operation;
+  }
+
+  return {
+    observe({ method, route, status, seconds }) {
+      const operation = operations.get(route)?.get(method) ?? addOperation(method, route);
+      operation.byStatus.set(status, (operation.byStatus.get(status) ?? 0) + 1);
+      if (status !== "aborted") operation.durations.observe(seconds);
+    },
+    text: durations.text,
+  };
+}

@@ -1,0 +1,60 @@
+import { ServiceError } from "../errors.ts";
+import type { TaskStore } from "./store.ts";
+
+/** Methods that are measured. */
+export const storeMethods = [
+  "create",
+  "get",
+  "list",
+  "update",
+  "delete",
+  "claim",
+  "heartbeat",
+  "count",
+  "ping",
+] as const satisfies readonly (keyof TaskStore)[];
+export type StoreMethod = (typeof storeMethods)[number];
+
+/** Called after each call: how long it took, and whether the store itself failed. */
+export type StoreObserver = (method: StoreMethod, seconds: number, hasFailed: boolean) => void;
+
+/** Returns a store that behaves as `store` does and reports its calls; closing it closes `store`. */
+export function measureStore(store: TaskStore, observe: StoreObserver): TaskStore {
+  function measure<Args extends unknown[], Result>(
+    method: StoreMethod,
+    call: (...args: Args) => Promise<Result>,
+  ) {
+    return async (...args: Args): Promise<Result> => {
+      const startMs = performance.now();
+      let hasFailed = false;
+      try {
+        return await call(...args);
+      } catch (error) {
+        hasFailed = isFailure(error);
+        throw error;
+      } finally {
+        observe(method, (performance.now() - startMs) / 1000, hasFailed);
+      }
+    };
+  }
+
+  return {
+    ...store,
+    create: measure("create", store.create),
+    get: measure("get", store.get),
+    list: measure("list", store.list),
+    update: measure("update", store.update),
+    delete: measure("delete", store.delete),
+    claim: measure("claim", store.claim),
+    heartbeat: measure("heartbeat", store.heartbeat),
+    count: measure("count", store.count),
+    ping: measure("ping", store.ping),
+  };
+}
+
+/** A refusal by the contract's rules is none; `retryAfterS` tells that the queue is full. */
+function isFailure(error: unknown): boolean {
+  if (!(error instanceof ServiceError)) return true;
+  const { code, retryAfterS } = error;
+  return code === "internal" || (code === "unavailable" && retryAfterS === undefined);
+}

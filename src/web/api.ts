@@ -1,0 +1,91 @@
+import { type RetryLater, retryAfterMs } from "../feed-client.ts";
+import type { PageInfo } from "../page-info.ts";
+import type { Task, TaskFailure, TaskOptions } from "../task.ts";
+
+/**
+ * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code
+ * `connection_lost` (with status 0) if no answer arrived.
+ */
+export class ApiError extends Error implements TaskFailure, RetryLater {
+  override readonly name = "ApiError";
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly status: number;
+  readonly retryAfterMs: number;
+
+  constructor(status: number, { code, message, retryable }: TaskFailure, waitMs = 0) {
+    super(message);
+    this.code = code;
+    this.retryable = retryable;
+    this.status = status;
+    this.retryAfterMs = waitMs;
+  }
+}
+
+export interface RequestOptions {
+  method?: "GET" | "POST" | "DELETE";
+  /** Sent as JSON. */
+  body?: object;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/**
+ * Sends a request to the service and returns the response once its status is 2xx. `path` is relative to the page,
+ * without a leading slash, so that the service may be below any path of a host.
+ *
+ * @throws ApiError for any other status and without an answer; what `signal` was aborted with.
+ */
+export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
+  const { method = "GET", body, headers, signal } = options;
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: { accept: "application/json", ...(body && json), ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  } catch (error) {
+    signal?.throwIfAborted();
+    const message = `${method} ${path}: ${String(error)}`;
+    throw new ApiError(0, { code: "connection_lost", message, retryable: true });
+  }
+  if (response.ok) return response;
+  throw new ApiError(response.status, await failureOf(response), retryAfterMs(response));
+}
+
+/** As `request`, and returns the body, which is JSON of the type that the path is documented with. */
+export async function requestJson<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  const response = await request(path, options);
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    const message = `reading the response of ${path}: ${String(error)}`;
+    throw new ApiError(0, { code: "connection_lost", message, retryable: true });
+  }
+}
+
+/** Returns what is on the page `url`. */
+export function readInfo(url: string, signal: AbortSignal): Promise<PageInfo> {
+  return requestJson(`info?url=${encodeURIComponent(url)}`, { signal });
+}
+
+/** Creates the task that downloads the page `url`. */
+export function createTask(url: string, options: TaskOptions): Promise<Task> {
+  return requestJson("tasks/", { method: "POST", body: { url, options } });
+}
+
+const json = { "content-type": "application/json" };
+
+/** Reads a problem document (RFC 9457); a proxy in between may respond with something else. */
+async function failureOf(response: Response): Promise<TaskFailure> {
+  const problem = (await response.json().catch(() => ({}))) as {
+    code?: string;
+    detail?: string;
+    retryable?: boolean;
+  };
+  const { code = "internal", detail, retryable = response.status >= 500 } = problem;
+  return { code, message: detail ?? `the response has status ${response.status}`, retryable };
+}

@@ -1,0 +1,141 @@
+import { type ComponentChild, h } from "preact";
+import { useState } from "preact/hooks";
+import type { PageInfo, Vocabulary } from "../../page-info.ts";
+import { formatDuration, formatTime } from "../texts.ts";
+import { Choices } from "./choices.ts";
+import type { FoundProps } from "./finding.ts";
+import { FormatTable, languageName } from "./formats.ts";
+
+/** What is on a page, and what can be downloaded from it. */
+export function Found({ info, finder }: FoundProps): ComponentChild {
+  const { formats, entries = [] } = info;
+  const usable = formats.filter(({ has_drm }) => !has_drm);
+  const note = noteOf(info, usable.length);
+  return [
+    h(Summary, { key: "summary", info }),
+    note !== null && h("p", { key: "note" }, note),
+    usable.length > 0 && h(Best, { key: "best", info, finder }),
+    formats.length > 0 && h(FormatTable, { key: "formats", info, finder }),
+    entries.length > 0 && h(Choices, { key: "entries", entries, areChosen: false, finder }),
+    h(Subtitles, { key: "subtitles", info }),
+    h(Sources, { key: "sources", info }),
+  ];
+}
+
+/** The picture's space is kept, whether it comes or not. */
+function Summary({ info }: { info: PageInfo }): ComponentChild {
+  const [isShown, setShown] = useState(info.thumbnails.length > 0);
+  const { uploader, site_name, duration, live_status } = info;
+  const facts = [
+    uploader,
+    site_name === uploader ? null : site_name,
+    duration === null ? null : formatDuration(duration),
+    live_status === "is_live" ? "live" : null,
+  ].filter((fact) => fact !== null);
+  return h(
+    "div",
+    { class: "summary" },
+    info.thumbnails.length > 0 &&
+      h(
+        "div",
+        { class: "thumbnail" },
+        isShown &&
+          h("img", {
+            src: `info/thumbnail?url=${encodeURIComponent(info.url)}`,
+            alt: "",
+            onError: () => setShown(false),
+          }),
+      ),
+    h(
+      "ul",
+      {},
+      facts.map((fact) => h("li", { key: fact, dir: "auto" }, fact)),
+      h("li", { key: "" }, h(OutsideLink, { url: info.webpage_url, text: "The page itself" })),
+    ),
+  );
+}
+
+/** What somebody should know before choosing; `null` if there is nothing special. */
+function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number): string | null {
+  if (live_status === "is_upcoming") return "This stream has not begun yet.";
+  if (formats.length === 0) {
+    if (entries.length > 0) return "This is a list of videos. Choose what to download.";
+    return "There is no video on this page that we can download.";
+  }
+  if (usable === 0) return "This video is protected by DRM, so it cannot be downloaded.";
+  if (live_status !== "is_live") return null;
+  return "This is live. It is recorded from now on, until it ends or you stop it.";
+}
+
+function Best({ info, finder }: FoundProps): ComponentChild {
+  const download = (options: { audio_only?: true }): void =>
+    finder.download(info.url, options, info.title ?? info.url);
+  const hasVideo = info.formats.some(({ vcodec }) => vcodec !== "none");
+  const hasAudio = info.formats.some(({ acodec }) => acodec !== "none");
+  return h(
+    "p",
+    { class: "row" },
+    h("button", { class: "primary", onClick: () => download({}) }, "Download the best"),
+    hasVideo &&
+      hasAudio &&
+      h("button", { onClick: () => download({ audio_only: true }) }, "Download only the audio"),
+  );
+}
+
+function Subtitles({ info: { subtitles } }: { info: PageInfo }): ComponentChild {
+  const listed = Object.entries(subtitles).flatMap(([language, files]) =>
+    files.map(({ url, ext, name }) => ({
+      url,
+      text: `${name ?? languageName(language)}${ext === null ? "" : ` (${ext})`}`,
+    })),
+  );
+  if (listed.length === 0) return null;
+  return h(
+    "details",
+    {},
+    h("summary", {}, `Subtitles (${listed.length})`),
+    h(
+      "ul",
+      { class: "row" },
+      listed.map(({ url, text }) => h("li", { key: url }, h(OutsideLink, { url, text }))),
+    ),
+  );
+}
+
+const vocabularyNames: Record<Vocabulary, string> = {
+  "json-ld": "JSON-LD",
+  microdata: "microdata",
+  og: "Open Graph",
+  twitter: "Twitter card",
+  player: "the page's player",
+  oembed: "oEmbed",
+  html: "the page's HTML",
+  manifest: "the manifest",
+  media: "the media file",
+  "yt-dlp": "yt-dlp",
+};
+
+function Sources({ info }: { info: PageInfo }): ComponentChild {
+  const { sources, resolver, extractor, fetched_at } = info;
+  const reader = extractor === undefined ? resolver : `${resolver} (${extractor})`;
+  return h(
+    "details",
+    {},
+    h("summary", {}, "How do we know?"),
+    h("p", { class: "muted" }, `Read by ${reader}, ${formatTime(fetched_at)}.`),
+    h(
+      "dl",
+      { class: "sources" },
+      Object.entries(sources).map(([field, source]) => [
+        h("dt", { key: `${field} name` }, field.replaceAll("_", " ")),
+        h("dd", { key: field }, vocabularyNames[source] ?? source),
+      ]),
+    ),
+  );
+}
+
+/** A link to another site, which does not learn where it comes from. */
+function OutsideLink({ url, text }: { url: string; text: string }): ComponentChild {
+  if (!/^https?:/i.test(url)) return text;
+  return h("a", { class: "button", href: url, target: "_blank", rel: "noopener noreferrer" }, text);
+}

@@ -1,0 +1,107 @@
+import type { ErrorCode } from "../errors.ts";
+import type { TaskFailure } from "../task.ts";
+
+/** What each code means to somebody who looks at the page. */
+const sentences: Record<ErrorCode | "connection_lost", string> = {
+  invalid_request: "The service did not understand this request.",
+  invalid_url: "This is not the address of a web page.",
+  cross_site: "The service refuses requests from other sites.",
+  not_found: "This does not exist any more.",
+  method_not_allowed: "The service does not allow this.",
+  not_acceptable: "The service cannot answer in the form that was asked for.",
+  request_timeout: "The request took too long to arrive.",
+  conflict: "The state has changed meanwhile, so this is not possible now.",
+  precondition_failed: "It has changed meanwhile.",
+  payload_too_large: "The request is too large.",
+  unsupported_media_type: "The service did not understand the form of this request.",
+  range_not_satisfiable: "The file ends before this place.",
+  expectation_failed: "The service cannot meet what was expected of it.",
+  misdirected_request: "The service does not answer under this host name.",
+  idempotency_mismatch: "The same key was used for another request.",
+  address_blocked: "This address is in a network that the service may not reach.",
+  no_media: "There is no video on this page that we can download.",
+  format_unavailable: "The chosen format is not there any more.",
+  drm_protected: "This video is protected by DRM, so it cannot be downloaded.",
+  login_required: "The site shows this only after a login.",
+  geo_restricted: "The site does not show this in the country of the service.",
+  playlist: "This is a list of videos: choose one of them.",
+  live_stream: "This is a live stream, and the service does not record them.",
+  too_large: "The video is larger than the service allows.",
+  too_many_requests: "There are too many requests at the moment.",
+  headers_too_large: "The request is too large.",
+  internal: "Something went wrong in the service.",
+  upstream_unreachable: "The site cannot be reached.",
+  upstream_status: "The site refused the request.",
+  upstream_invalid: "The site sent something that cannot be read.",
+  unavailable: "The service is not available at the moment.",
+  upstream_timeout: "The site took too long to answer.",
+  disk_full: "The disk of the service is full.",
+  connection_lost: "The service does not answer.",
+};
+
+/** Returns what a failure means, and whether another try may help, as two sentences. */
+export function describeFailure({ code, retryable }: TaskFailure): string {
+  const sentence = Object.hasOwn(sentences, code)
+    ? sentences[code as ErrorCode]
+    : sentences.internal;
+  return `${sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
+}
+
+const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
+
+/** Returns a size in its largest unit, "15.3 MB". `like` gives the size whose unit is taken; default `bytes`. */
+export function formatBytes(bytes: number, like = bytes): string {
+  return sizeFormat(like).format(bytes / 1_000 ** exponentOf(like));
+}
+
+/** Returns how much of a size there is, "3.3 of 15.3 MB". */
+export function formatPartOf(bytes: number, total: number): string {
+  const [number = ""] = formatBytes(bytes, total).split(/\s/);
+  return `${number} of ${formatBytes(total)}`;
+}
+
+/** Returns a speed in bytes per second, "553 kB/s". */
+export function formatSpeed(bytesPerSecond: number): string {
+  return `${formatBytes(Math.max(0, Math.round(bytesPerSecond)))}/s`;
+}
+
+/** Returns how long something plays, "3:05" or "1:02:03". */
+export function formatDuration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const shown = parts[0] === 0 ? parts.slice(1) : parts;
+  return shown.map((part, i) => (i === 0 ? `${part}` : `${part}`.padStart(2, "0"))).join(":");
+}
+
+/** Returns a time to wait in its largest unit, "22 s", "3 min" or "2 h". */
+export function formatWait(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 90) return `${whole}\u00a0s`;
+  if (whole < 90 * 60) return `${Math.round(whole / 60)}\u00a0min`;
+  return `${Math.round(whole / 3600)}\u00a0h`;
+}
+
+/** Returns an RFC 3339 time as this browser writes times, with the date unless it is today. */
+export function formatTime(time: string): string {
+  const date = new Date(time);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return (isToday ? clock : calendar).format(date);
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+function exponentOf(bytes: number): number {
+  const exponent = Math.floor(Math.log10(Math.max(1, bytes)) / 3);
+  return Math.min(exponent, units.length - 1);
+}
+
+function sizeFormat(bytes: number): Intl.NumberFormat {
+  const exponent = exponentOf(bytes);
+  return new Intl.NumberFormat("en", {
+    style: "unit",
+    unit: units[exponent] ?? "byte",
+    // Whole kilobytes, one decimal above.
+    maximumFractionDigits: exponent < 2 ? 0 : 1,
+  });
+}

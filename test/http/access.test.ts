@@ -1,0 +1,250 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, test } from "vitest";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import type { Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
+import { samplePageInfo } from "../contracts/task-store/page-info.ts";
+import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
+import { recording } from "./recording.ts";
+import { pageUrl, postTask } from "./requests.ts";
+
+interface Setting {
+  app: App;
+  store: TaskStore;
+  /** Anna's: a task that has succeeded. */
+  id: string;
+  /** Headers of each caller. */
+  callers: Record<Caller, Record<string, string>>;
+}
+
+const kinds = ["nobody", "wrong", "removed", "other", "own", "admin"] as const;
+type Caller = (typeof kinds)[number];
+
+/** An app whose keys are anna's, bert's and an admin's. */
+async function openSetting(): Promise<Setting> {
+  const store = createMemoryStore();
+  const folder = mkdtempSync(join(tmpdir(), "unreel-access-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const files = openDiskFiles({ folder });
+  const { id } = await addFinishedTask({ store, files }, Buffer.from("film"), {}, "anna");
+  const thumbnails = [{ url: "http://127.0.0.1:1/a.jpg", width: null, height: null }];
+  await store.update(id, { info: { ...samplePageInfo(), thumbnails } });
+  const anna = await addKey(store, "anna");
+  const bert = await addKey(store, "bert");
+  const admin = await addKey(store, "root", { admin: true });
+  const removed = await addKey(store, "gone");
+  await store.keys.remove("gone");
+  const app = await buildApp({ store, files, web: true });
+  onTestFinished(() => app.close());
+  const callers = {
+    nobody: {},
+    wrong: { authorization: "Bearer unreel_wrong" },
+    removed: removed.headers,
+    other: bert.headers,
+    own: anna.headers,
+    admin: admin.headers,
+  };
+  return { app, store, id, callers };
+}
+
+/** The operations of the OpenAPI document, and what it leaves out. */
+async function readOperations() {
+  await using app = await buildApp();
+  const { paths } = (await app.inject("/openapi.json")).json() as {
+    paths: Record<string, Record<string, { security?: object[] }>>;
+  };
+  const documented = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, { security }]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      method: method.toUpperCase() as Method,
+      path,
+      isOpen: security === undefined,
+    })),
+  );
+  const others = [
+    ["GET", "/"],
+    ["HEAD", "/"],
+    ["GET", "/manifest.webmanifest"],
+    ["GET", "/openapi.json"],
+    ["GET", "/docs"],
+    ["GET", "/docs/static/index.css"],
+    ["GET", "/info/"],
+    ["POST", "/tasks"],
+    ["HEAD", "/tasks/"],
+    ["HEAD", "/tasks/{id}/file"],
+    ["OPTIONS", "/tasks/{id}"],
+    ["PUT", "/tasks/"],
+    ["GET", "/nothing"],
+  ] as const;
+  const hidden = others.map(([method, path]) => {
+    const isOpen = path === "/" || path === "/manifest.webmanifest";
+    return { name: `${method} ${path}`, method, path, isOpen };
+  });
+  return [...documented, ...hidden];
+}
+
+type Method = "GET" | "POST" | "PUT" | "DELETE" | "HEAD" | "OPTIONS";
+type Operation = Awaited<ReturnType<typeof readOperations>>[number];
+
+const operations = await readOperations();
+
+async function call({ app, id, callers }: Setting, operation: Operation, caller: Caller) {
+  const { method, path } = operation;
+  const isPost = path === "/tasks/" && method === "POST";
+  const response = await app.inject({
+    method,
+    url: path.replace("{id}", id) + (path === "/info" ? `?url=${pageUrl}` : ""),
+    // From an address of its own, so that no limit plays a part.
+    remoteAddress: `192.0.2.${kinds.indexOf(caller)}`,
+    headers: { ...callers[caller], ...(isPost && { "content-type": "application/json" }) },
+    ...(isPost && { payload: JSON.stringify({ url: pageUrl }) }),
+    payloadAsStream: true,
+  });
+  response.stream().destroy();
+  return response;
+}
+
+describe("every route of a service that has keys", () => {
+  it("is known here: only these are open", () => {
+    const open = operations.filter(({ isOpen }) => isOpen).map(({ name }) => name);
+    expect(open.toSorted()).toEqual([
+      "DELETE /session",
+      "GET /",
+      "GET /health/live",
+      "GET /health/ready",
+      "GET /manifest.webmanifest",
+      "HEAD /",
+      "POST /session",
+    ]);
+    expect(operations.length).toBeGreaterThan(20);
+  });
+
+  describe.each(operations)("$name", (operation) => {
+    const { isOpen, path } = operation;
+
+    it.each(["nobody", "wrong", "removed"] as const)(
+      "lets them in if it is open: %s",
+      async (caller) => {
+        const setting = await openSetting();
+        const { statusCode, headers } = await call(setting, operation, caller);
+        if (isOpen) {
+          expect([200, 204, 400]).toContain(statusCode);
+          return;
+        }
+        expect(statusCode).toBe(401);
+        expect(headers["www-authenticate"]).toBe("Bearer");
+        expect(await setting.store.get(setting.id)).toMatchObject({ state: "succeeded" });
+      },
+    );
+
+    it.each(["other", "own", "admin"] as const)("lets keys in: %s", async (caller) => {
+      const setting = await openSetting();
+      const { statusCode } = await call(setting, operation, caller);
+      const isHidden =
+        path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
+      if (isHidden || path === "/nothing") expect(statusCode).toBe(404);
+      // 422: thumbnails on private networks are not fetched.
+      else expect([200, 201, 204, 308, 400, 405, 409, 422]).toContain(statusCode);
+      const kept = await setting.store.get(setting.id);
+      expect(kept === undefined).toBe(operation.name === "DELETE /tasks/{id}" && !isHidden);
+    });
+  });
+});
+
+describe("owners", () => {
+  test("list their own tasks only; an admin lists all, or those of an owner", async () => {
+    const { app, id, callers } = await openSetting();
+    const mine = (await postTask(app, { url: pageUrl }, callers.other)).json<Task>();
+    expect(mine.owner).toBe("bert");
+    const list = async (caller: Caller, query = "") => {
+      const response = await app.inject({ url: `/tasks/${query}`, headers: callers[caller] });
+      return response.json<{ tasks: Task[] }>().tasks.map((task) => task.id);
+    };
+    expect(await list("own")).toEqual([id]);
+    expect(await list("own", "?owner=anna&state=succeeded")).toEqual([id]);
+    expect(await list("other")).toEqual([mine.id]);
+    expect(await list("admin")).toEqual([mine.id, id]);
+    expect(await list("admin", "?owner=anna")).toEqual([id]);
+    expect(await list("admin", "?owner=gone")).toEqual([]);
+  });
+
+  test("keep the filter on the next page", async () => {
+    const { app, store, id, callers } = await openSetting();
+    await store.create(newTask(pageUrl, {}, new Date(), "bert"));
+    const hers = await store.create(newTask(pageUrl, {}, new Date(), "anna"));
+    const headers = callers.admin;
+    const first = await app.inject({ url: "/tasks/?owner=anna&limit=1", headers });
+    const { tasks, next } = first.json<{ tasks: Task[]; next: string }>();
+    const second = (await app.inject({ url: next, headers })).json<{ tasks: Task[] }>();
+    expect([tasks[0]?.id, second.tasks.map((task) => task.id)]).toEqual([hers.id, [id]]);
+  });
+
+  test("use the same idempotency key without meeting", async () => {
+    const { app, callers } = await openSetting();
+    const post = async (caller: Caller, url: string) => {
+      const headers = { ...callers[caller], "idempotency-key": "k" };
+      return (await postTask(app, { url }, headers)).json<Task>().id;
+    };
+    const [hers, his] = [await post("own", pageUrl), await post("other", `${pageUrl}?other`)];
+    expect(his).not.toBe(hers);
+    expect(await post("own", pageUrl)).toBe(hers);
+  });
+
+  test.each(["cancel", "finish", "retry"])("cannot %s what is another's", async (action) => {
+    const { app, store, callers } = await openSetting();
+    const { id } = await store.create(newTask(pageUrl, {}, new Date(), "anna"));
+    await store.update(id, { state: "running" });
+    await store.update(id, { progress: recording });
+    if (action === "retry") await store.update(id, { state: "failed" });
+    const url = `/tasks/${id}/${action}`;
+    const before = await store.get(id);
+    const refused = await app.inject({ method: "POST", url, headers: callers.other });
+    expect(refused.statusCode).toBe(404);
+    expect(refused.json().detail).toBe(`there is no task ${id}`);
+    expect(await store.get(id)).toEqual(before);
+    const done = await app.inject({ method: "POST", url, headers: callers.own });
+    expect(done.statusCode).toBe(200);
+  });
+
+  test("of tasks made before there were keys are nobody: an admin sees these", async () => {
+    const { app, store, callers } = await openSetting();
+    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    const statuses = [];
+    for (const caller of ["own", "admin"] as const) {
+      statuses.push(
+        (await app.inject({ url: `/tasks/${id}`, headers: callers[caller] })).statusCode,
+      );
+    }
+    expect(statuses).toEqual([404, 200]);
+  });
+});
+
+describe("without keys", () => {
+  test("everything is as it was, whatever key is sent", async () => {
+    await using app = await buildApp();
+    const headers = { authorization: "Bearer wrong" };
+    const created = await postTask(app, { url: pageUrl }, headers);
+    expect(created.statusCode).toBe(201);
+    expect(created.json()).not.toHaveProperty("owner");
+  });
+});
+
+test("a secret that is sent in a wrong place is not sent back", async () => {
+  const { app } = await openSetting();
+  for (const payload of ["unreel_secret", '{"key": ["unreel_secret"]}']) {
+    const response = await app.inject({
+      method: "POST",
+      url: "/session",
+      headers: { "content-type": "application/json" },
+      payload,
+    });
+    expect(response.statusCode).toBe(400);
+    expect(response.body).not.toMatch(/unreel_\w/);
+  }
+});

@@ -1,0 +1,81 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { newSecret } from "../../src/access-key.ts";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { createGuessLimit } from "../../src/http/guess-limit.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { addKey } from "./keys.ts";
+
+const here = "192.0.2.1";
+const elsewhere = "192.0.2.2";
+
+async function openApp() {
+  const store = createMemoryStore();
+  const [anna, bert] = [await addKey(store, "anna"), await addKey(store, "bert")];
+  const app = await buildApp({ store });
+  onTestFinished(() => app.close());
+  return { app, anna, bert };
+}
+
+async function send(app: App, remoteAddress: string, headers: Record<string, string>) {
+  return app.inject({ url: "/tasks/", remoteAddress, headers });
+}
+
+/** Sends 1,000 wrong keys; returns how many got each status. */
+async function guess(app: App, address = here): Promise<Record<number, number>> {
+  const counts: Record<number, number> = {};
+  for (let n = 0; n < 1_000; n += 1) {
+    const headers =
+      n % 2 === 0
+        ? { authorization: `Bearer ${newSecret()}` }
+        : { cookie: `unreel_session=${newSecret()}` };
+    const { statusCode } = await send(app, address, headers);
+    counts[statusCode] = (counts[statusCode] ?? 0) + 1;
+  }
+  return counts;
+}
+
+describe("1,000 wrong keys from one address", () => {
+  test("are answered 20 times; then they have to wait", async () => {
+    const { app } = await openApp();
+    expect(await guess(app)).toEqual({ 401: 20, 429: 980 });
+    const refused = await send(app, here, { authorization: "Bearer wrong" });
+    expect(refused.json()).toMatchObject({ code: "too_many_requests", retryable: true });
+    const waitS = Number(refused.headers["retry-after"]);
+    expect(waitS).toBeGreaterThan(0);
+    expect(waitS).toBeLessThanOrEqual(60);
+  });
+
+  test("would not find out a right one either: it is refused like a wrong one", async () => {
+    const { app, anna } = await openApp();
+    await guess(app);
+    expect((await send(app, here, anna.headers)).statusCode).toBe(429);
+  });
+
+  test("affect nobody at other addresses, and nobody who has used a key at this one", async () => {
+    const { app, anna, bert } = await openApp();
+    expect((await send(app, here, anna.headers)).statusCode).toBe(200);
+    await guess(app);
+    expect((await send(app, here, anna.headers)).statusCode).toBe(200);
+    expect((await send(app, elsewhere, bert.headers)).statusCode).toBe(200);
+    expect((await send(app, elsewhere, { authorization: "Bearer wrong" })).statusCode).toBe(401);
+    expect((await send(app, here, {})).statusCode).toBe(401);
+  });
+});
+
+test("behind a proxy on this machine, wrong keys are refused and right ones pass", async () => {
+  const { app, anna } = await openApp();
+  expect(await guess(app, "127.0.0.1")).toEqual({ 401: 20, 429: 980 });
+  expect((await send(app, "127.0.0.1", anna.headers)).statusCode).toBe(200);
+});
+
+test("after a minute the address may try again", () => {
+  let now = 0;
+  const limit = createGuessLimit(() => now);
+  for (let n = 0; n < 20; n += 1) limit.check(here, undefined);
+  now = 59_999;
+  expect(() => limit.check(here, undefined)).toThrow(
+    expect.objectContaining({ code: "too_many_requests", retryAfterS: 0.001 }),
+  );
+  now = 60_000;
+  expect(limit.check(here, undefined)).toBeUndefined();
+});

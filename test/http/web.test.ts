@@ -1,0 +1,209 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import type { FastifyInstance } from "fastify";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { readWebFiles } from "../../src/http/web/files.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createTaskEvents } from "../../src/task-events.ts";
+import { startUpstream } from "../net/upstream.ts";
+
+let app: FastifyInstance;
+beforeAll(async () => {
+  app = await buildApp({ web: true });
+});
+afterAll(() => app.close());
+
+const get = (url: string, headers: Record<string, string> = {}) => app.inject({ url, headers });
+
+/** All addresses of assets that a text of the page names. */
+function assetsIn(text: string): string[] {
+  return [...text.matchAll(/"(assets\/[^"]+)"/g)].map(([, path]) => `/${path}`);
+}
+
+async function assets(): Promise<string[]> {
+  return assetsIn((await get("/")).body);
+}
+
+describe("the page for people", () => {
+  it("is served at / to every client, with a policy that lets nothing else in", async () => {
+    for (const accept of ["text/html", "*/*", "application/json"]) {
+      const response = await get("/", { accept });
+      expect(response.statusCode).toBe(200);
+      expect(response.headers).toMatchObject({
+        "content-type": "text/html; charset=utf-8",
+        "cache-control": "no-cache",
+        "content-security-policy":
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
+          "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; " +
+          "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+      });
+      expect(response.body).toContain("<noscript");
+      expect(response.body).not.toMatch(/<script(?![^>]* src=)|<style|javascript:/);
+    }
+  });
+
+  it("takes any query, as pages are shared to /?url=", async () => {
+    expect((await get("/?url=https%3A%2F%2Fsite.test%2F&text=x")).statusCode).toBe(200);
+  });
+
+  it("is sent again only when it has changed", async () => {
+    const { etag } = (await get("/")).headers;
+    const again = await get("/", { "if-none-match": etag as string });
+    expect([again.statusCode, again.body]).toEqual([304, ""]);
+    expect((await get("/", { "if-none-match": '"other"' })).statusCode).toBe(200);
+  });
+
+  it("answers HEAD, and other methods with 405", async () => {
+    const head = await app.inject({ method: "HEAD", url: "/" });
+    expect([head.statusCode, head.body]).toEqual([200, ""]);
+    const post = await app.inject({ method: "POST", url: "/" });
+    expect([post.statusCode, post.headers.allow]).toEqual([405, "GET, HEAD, OPTIONS"]);
+  });
+
+  it("has a manifest, with which it can be installed and pages can be shared to it", async () => {
+    const response = await get("/manifest.webmanifest");
+    expect(response.headers["content-type"]).toBe("application/manifest+json");
+    const manifest = response.json<{ icons: { src: string }[]; share_target: object }>();
+    expect(manifest).toMatchObject({ start_url: "./", display: "standalone" });
+    expect(manifest.share_target).toMatchObject({ action: "./", params: { url: "url" } });
+    const icon = await get(`/${manifest.icons[0]?.src}`);
+    expect(icon.headers["content-type"]).toBe("image/svg+xml");
+  });
+});
+
+describe("the assets of the page", () => {
+  it("are all there, never change and are JavaScript without types, CSS and an icon", async () => {
+    const types = new Set<string>();
+    for (const path of await assets()) {
+      const response = await get(path);
+      expect([path, response.statusCode]).toEqual([path, 200]);
+      expect(response.headers).toMatchObject({
+        "cache-control": "public, max-age=31536000, immutable",
+        "cross-origin-resource-policy": "same-origin",
+        "x-content-type-options": "nosniff",
+      });
+      types.add(String(response.headers["content-type"]));
+      expect(response.body).not.toMatch(/^import type|^ *\/\*\*|sourceMappingURL/m);
+    }
+    expect([...types].toSorted()).toEqual([
+      "image/svg+xml",
+      "text/css; charset=utf-8",
+      "text/javascript; charset=utf-8",
+    ]);
+  });
+
+  it("are modules whose imports are assets too", async () => {
+    const paths = (await assets()).filter((path) => /\.(ts|mjs)$/.test(path));
+    const seen = new Set(paths);
+    for (const path of seen) {
+      const { body, statusCode } = await get(path);
+      expect([path, statusCode]).toEqual([path, 200]);
+      for (const [, name = ""] of body.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
+        expect(name).toMatch(/^\.\.?\//);
+        seen.add(new URL(name, `http://page.test${path}`).pathname);
+      }
+    }
+    expect([...seen].filter((path) => path.endsWith("/preact.mjs"))).toHaveLength(1);
+  });
+
+  it("are few and light, as the modules of the first visit come as one", async () => {
+    const paths = await assets();
+    const main = paths.find((path) => path.endsWith("/web/main.ts"));
+    const { body } = await get(main ?? "");
+    expect(body).not.toMatch(/^import .*"\.[^"]*\.ts"/m);
+    expect(body).toMatch(/\bimport\("\.\/find\/found\.ts"\)/);
+    // With the manifest, the list and the events, 15 requests and 30 kB at most.
+    expect(paths.length).toBeLessThanOrEqual(11);
+    const responses = ["/", ...paths].map((path) => get(path, { "accept-encoding": "gzip" }));
+    const sizes = (await Promise.all(responses)).map(({ rawPayload }) => rawPayload.length + 350);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(29_000);
+  });
+
+  it("come compressed to those who accept that, the page too", async () => {
+    const paths = ["/", "/manifest.webmanifest", ...(await assets())];
+    for (const path of paths) {
+      const plain = await get(path);
+      expect(plain.headers).toMatchObject({ vary: "accept-encoding" });
+      expect(plain.headers).not.toHaveProperty("content-encoding");
+      const gzip = await get(path, { "accept-encoding": "gzip" });
+      expect(gzip.headers["content-encoding"]).toBe("gzip");
+      expect(gunzipSync(gzip.rawPayload).equals(plain.rawPayload)).toBe(true);
+      const best = await get(path, { "accept-encoding": "gzip, deflate, br, zstd" });
+      expect(best.headers["content-encoding"]).toBe("br");
+      expect(brotliDecompressSync(best.rawPayload).equals(plain.rawPayload)).toBe(true);
+    }
+  });
+
+  it("are not found under the path of another version", async () => {
+    const path = (await assets())[0]!.replace(/assets\/[^/]+/, "assets/0000000000000000");
+    for (const url of [path, "/assets/", "/assets/../package.json", "/assets/%2e%2e%2fmain.ts"]) {
+      const response = await get(url);
+      expect([url, response.statusCode]).toEqual([url, 404]);
+      expect(response.json()).toMatchObject({ code: "not_found" });
+    }
+  });
+
+  it("have other paths as soon as one of them changes", () => {
+    const folder = mkdtempSync(join(tmpdir(), "unreel-web-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    cpSync(new URL("../../src", import.meta.url), folder, { recursive: true });
+    const src = pathToFileURL(`${folder}/`);
+    const before = readWebFiles(src);
+    expect([...readWebFiles(src).assets.keys()]).toEqual([...before.assets.keys()]);
+    const style = join(folder, "web/style.css");
+    writeFileSync(style, `${readFileSync(style, "utf8")}\nbody { margin: 1px; }\n`);
+    const after = readWebFiles(src);
+    expect([...after.assets.keys()].filter((path) => before.assets.has(path))).toEqual([]);
+    expect(after.page.etag).not.toBe(before.page.etag);
+  });
+});
+
+describe("a service behind a proxy that serves it below a path", () => {
+  it("gives the page and its assets there, as all addresses are relative", async () => {
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const { port } = app.server.address() as { port: number };
+    const proxy = await startUpstream((request, response) => {
+      const path = /^\/some\/path(\/.*)$/.exec(request.url ?? "")?.[1];
+      if (path === undefined) return response.writeHead(404).end();
+      return httpRequest({ host: "127.0.0.1", port, path }, (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      }).end();
+    });
+    const base = proxy.url("/some/path/");
+    const page = await (await fetch(base)).text();
+    const paths = [...page.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = ""]) => path);
+    expect(paths).toContain("manifest.webmanifest");
+    for (const path of paths) {
+      const response = await fetch(new URL(path, base));
+      expect([path, response.status]).toEqual([path, 200]);
+    }
+  });
+});
+
+describe("a service without a page for people", () => {
+  it("is what buildApp makes unless it is told otherwise", async () => {
+    const plain = await buildApp();
+    onTestFinished(() => plain.close());
+    for (const url of ["/", "/manifest.webmanifest", ...(await assets())]) {
+      expect([url, (await plain.inject(url)).statusCode]).toEqual([url, 404]);
+    }
+  });
+
+  it("is a process that only runs tasks", async () => {
+    const worker = await buildWorkerApp({
+      store: createMemoryStore({ events: createTaskEvents() }),
+    });
+    onTestFinished(() => worker.close());
+    expect((await worker.inject("/")).statusCode).toBe(404);
+  });
+});

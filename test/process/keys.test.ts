@@ -1,0 +1,195 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openDatabase } from "../postgres/database.ts";
+import { addKey, bearer, runKeyProgram } from "./keys.ts";
+import { collectLog, startService } from "./service.ts";
+import { openTestCluster } from "./test-cluster.ts";
+
+function makeDataDir(): string {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-keys-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** Starts a service that ends with the test. */
+async function start(env: Record<string, string>) {
+  const service = await startService({ CONCURRENCY: "0", ...env });
+  onTestFinished(async () => void (await service.end("SIGKILL")));
+  return service;
+}
+
+async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(`${url}/tasks/`, { headers });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Opens an event stream; `ended` resolves to all that it had, once the service ends it. */
+async function openStream(url: string, headers: Record<string, string>) {
+  const response = await fetch(`${url}/tasks/events`, { headers });
+  expect(response.status).toBe(200);
+  return { ended: text(response.body!) };
+}
+
+const secretPattern = /^unreel_[\w-]{43}\n$/;
+
+describe("npm run key", () => {
+  it("adds, lists and removes keys while no service runs", async () => {
+    const env = { DATA_DIR: makeDataDir() };
+    const added = await runKeyProgram(env, "add", "anna", "--admin", "--max-bytes", "1000");
+    expect(added).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(secretPattern),
+      stderr: "the key, which is shown only now:\n",
+    });
+    await addKey(env, "bert");
+    const { stdout } = await runKeyProgram(env, "list");
+    expect(stdout).toMatch(/^anna +admin +\S+Z +max_bytes=1000\nbert +- +\S+Z\n$/);
+    expect(await runKeyProgram(env, "remove", "anna")).toMatchObject({ code: 0, stderr: "" });
+    expect((await runKeyProgram(env, "list")).stdout).toMatch(/^bert [^\n]*\n$/);
+  });
+
+  it("keeps nothing of a key but hashes", async () => {
+    const env = { DATA_DIR: makeDataDir() };
+    const secret = await addKey(env, "anna");
+    for (const name of readdirSync(env.DATA_DIR)) {
+      const bytes = readFileSync(join(env.DATA_DIR, name));
+      expect(bytes.includes(secret)).toBe(false);
+      expect(bytes.includes(secret.slice("unreel_".length))).toBe(false);
+    }
+  });
+
+  it.each([
+    [["add", "Anna"], 2, /^key: NAME must be [^\n]*"Anna"\nusage: /],
+    [["add", "anna"], 1, /^key: there is a key anna already\n$/],
+    [["remove", "bert"], 1, /^key: there is no key bert\n$/],
+    [["remove", "anna"], 1, /^key: anna is the last key: [^\n]*--last removes it\n$/],
+  ] as const)("%j is refused in one line", async (args, code, stderr) => {
+    const env = { DATA_DIR: makeDataDir() };
+    await addKey(env, "anna");
+    const refused = await runKeyProgram(env, ...args);
+    expect(refused).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
+  });
+
+  it("finds no service with its keys in memory", async () => {
+    const env = { DATA_DIR: makeDataDir(), STORE_URL: "memory:" };
+    const { code, stderr } = await runKeyProgram(env, "list");
+    expect([code, stderr]).toEqual([
+      1,
+      `key: no service with keys in memory runs on DATA_DIR ${env.DATA_DIR}\n`,
+    ]);
+  });
+});
+
+describe.each(["sqlite:", "memory:"])("a running service with %s", (STORE_URL) => {
+  it("takes keys at once, over a socket that is for its user alone", async () => {
+    const env = { DATA_DIR: makeDataDir(), STORE_URL };
+    const { url } = await start(env);
+    expect(await statusOf(url)).toBe(200);
+    const socket = statSync(join(env.DATA_DIR, "keys.sock"));
+    expect([socket.isSocket(), socket.mode & 0o777]).toEqual([true, 0o600]);
+
+    const [anna, root] = [await addKey(env, "anna"), await addKey(env, "root", "--admin")];
+    expect(await statusOf(url)).toBe(401);
+    expect(await statusOf(url, bearer(anna))).toBe(200);
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+    expect((await runKeyProgram(env, "list")).stdout).toMatch(/^anna [^\n]*\nroot [^\n]*\n$/);
+    expect(await runKeyProgram(env, "add", "anna")).toMatchObject({
+      code: 1,
+      stderr: "key: there is a key anna already\n",
+    });
+
+    const stream = await openStream(url, bearer(anna));
+    await runKeyProgram(env, "remove", "anna");
+    expect(await stream.ended).not.toContain("event:");
+    expect(await statusOf(url, bearer(anna))).toBe(401);
+    expect(await statusOf(url, bearer(root))).toBe(200);
+    await runKeyProgram(env, "remove", "root", "--last");
+    expect(await statusOf(url)).toBe(200);
+  });
+});
+
+describe("a service that was killed", () => {
+  it("leaves a socket that is in nobody's way; keys and sessions are there again", async () => {
+    const env = { DATA_DIR: makeDataDir() };
+    const first = await start(env);
+    const anna = await addKey(env, "anna");
+    const session = await fetch(`${first.url}/session`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ key: anna }),
+    });
+    const [cookie = ""] = session.headers.getSetCookie()[0]!.split(";");
+    await first.end("SIGKILL");
+    expect(readdirSync(env.DATA_DIR)).toContain("keys.sock");
+    const bert = await addKey(env, "bert");
+
+    const second = await start(env);
+    for (const headers of [bearer(anna), bearer(bert), { cookie }]) {
+      expect(await statusOf(second.url, headers)).toBe(200);
+    }
+    expect(await statusOf(second.url)).toBe(401);
+    await runKeyProgram(env, "remove", "anna");
+    expect(await statusOf(second.url, { cookie })).toBe(401);
+    await second.end("SIGTERM");
+    expect(readdirSync(env.DATA_DIR)).not.toContain("keys.sock");
+  });
+});
+
+describe("processes that share a database", () => {
+  it("all follow within seconds: keys, and the end of their event streams", async () => {
+    const storeUrl = await openDatabase();
+    const cluster = openTestCluster(storeUrl);
+    const [here, there] = [await cluster.start("api"), await cluster.start("api")];
+    const env = { DATA_DIR: cluster.dataDir, STORE_URL: storeUrl };
+    const [anna, root] = [await addKey(env, "anna"), await addKey(env, "root", "--admin")];
+    for (const { url } of [here, there]) {
+      const become = (status: number, headers = {}) =>
+        vi.waitUntil(async () => (await statusOf(url, headers)) === status, 5_000);
+      await become(401);
+      await become(200, bearer(anna));
+      await become(200, bearer(root));
+    }
+    const streams = await Promise.all(
+      [here, there].map(({ url }) => openStream(url, bearer(anna))),
+    );
+    await runKeyProgram(env, "remove", "anna");
+    await Promise.all(streams.map(({ ended }) => ended));
+    expect(await statusOf(there.url, bearer(anna))).toBe(401);
+    expect(await statusOf(there.url, bearer(root))).toBe(200);
+  });
+});
+
+describe("the log", () => {
+  it("warns once if whoever reaches the service may use it, and never has a key", async () => {
+    const env = { DATA_DIR: makeDataDir(), HOST: "0.0.0.0", LOG_LEVEL: "trace" };
+    const warnings = (lines: readonly object[]) =>
+      lines.filter((line) => String(Reflect.get(line, "msg")).startsWith("there are no keys"));
+    const open = await start(env);
+    expect(warnings(open.startLog)).toHaveLength(1);
+    await open.end("SIGTERM");
+
+    const secret = await addKey(env, "anna");
+    const service = await start(env);
+    expect(warnings(service.startLog)).toEqual([]);
+    const log = collectLog(service);
+    const { port } = new URL(service.url);
+    const url = `http://127.0.0.1:${port}`;
+    await statusOf(url, bearer(secret));
+    await statusOf(`${url}/nothing/${secret}?key=${secret}`, bearer(secret));
+    for (const body of [JSON.stringify({ key: secret }), secret, `{"key":["${secret}"]}`]) {
+      const response = await fetch(`${url}/session`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
+      expect(await response.text()).not.toContain(secret);
+    }
+    await service.end("SIGTERM");
+    expect(log.length).toBeGreaterThan(3);
+    expect(JSON.stringify(log)).not.toContain(secret);
+  });
+});

@@ -1,0 +1,129 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { countSeries, parseExposition, valueOf } from "../metrics/exposition.ts";
+import { openDatabase } from "../postgres/database.ts";
+import { childrenOf } from "./child-processes.ts";
+import { openTaskClient } from "./download-client.ts";
+import { film, openSite } from "./film-site.ts";
+import { findFreePort } from "./free-port.ts";
+import { collectLog, type LogLine, startRefused, startService } from "./service.ts";
+
+function makeDataDir(): string {
+  const dataDir = mkdtempSync(join(tmpdir(), "unreel-metrics-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  return dataDir;
+}
+
+/** Starts the program with metrics; returns it, its log, and what reads them. */
+async function start(env: Record<string, string> = {}) {
+  const port = await findFreePort();
+  const settings = { DATA_DIR: makeDataDir(), ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
+  const service = await startService({ ...settings, METRICS_PORT: port, ...env });
+  onTestFinished(() => void service.end("SIGKILL"));
+  const log = collectLog(service);
+  const scrape = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+    return parseExposition(await response.text());
+  };
+  return { service, log, scrape };
+}
+
+it("tells of a download what each part of the service saw", async () => {
+  const site = await openSite();
+  const { service, log, scrape } = await start();
+  const client = await openTaskClient(service.url);
+  onTestFinished(() => client.close());
+  const { id } = await client.post(site.url("film.mp4"));
+  expect((await client.ended(id)).state).toBe("succeeded");
+  await (await client.file(id)).bytes();
+  await fetch(`${service.url}/info?url=http://10.0.0.1/`);
+  const families = await scrape();
+  const value = (name: string, labels = {}) => valueOf(families, `unreel_${name}`, labels);
+  expect(value("tasks", { state: "succeeded" })).toBe(1);
+  expect(value("oldest_queued_task_age_seconds")).toBe(0);
+  expect(value("runs_ended_total", { outcome: "succeeded" })).toBe(1);
+  expect(value("runs_active")).toBe(0);
+  expect(value("downloaded_bytes_total")).toBeLessThanOrEqual(film.length);
+  expect(value("file_served_bytes_total")).toBe(film.length);
+  const created = { method: "POST", route: "/tasks/", status: "201" };
+  expect(value("http_requests_total", created)).toBe(1);
+  const read = { resolver: "page", outcome: "succeeded" };
+  expect(value("resolver_duration_seconds_count", read)).toBe(1);
+  expect(value("blocked_addresses_total", { reason: "private" })).toBe(1);
+  expect(value("engine_processes")).toBe(1);
+  expect(value("store_call_duration_seconds_count", { method: "create" })).toBe(1);
+  expect(value("disk_free_bytes")).toBeGreaterThan(0);
+  for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_p99_seconds"]) {
+    expect(valueOf(families, name)).toBeGreaterThan(0);
+  }
+  expect(countSeries(families)).toBeLessThan(500);
+  const ofRuns = log.filter(({ msg }) => String(msg).startsWith("run "));
+  expect(ofRuns.map(({ msg, task }) => [msg, task])).toEqual([
+    ["run started", id],
+    ["run succeeded", id],
+  ]);
+});
+
+it("counts an engine's process that is killed", async () => {
+  const site = await openSite({ bytesPerSecond: film.length / 60 });
+  const { service, scrape, log } = await start({ MAX_ATTEMPTS: "1" });
+  const client = await openTaskClient(service.url);
+  onTestFinished(() => client.close());
+  const { id } = await client.post(site.url("film.mp4"));
+  await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+  for (const pid of childrenOf(service.process.pid!)) process.kill(pid, "SIGKILL");
+  expect((await client.ended(id)).error?.code).toBe("internal");
+  const families = await scrape();
+  expect(valueOf(families, "unreel_engine_deaths_total", { cause: "crash" })).toBe(1);
+  expect(valueOf(families, "unreel_engine_processes")).toBe(0);
+  const failed = { outcome: "failed", code: "internal" };
+  expect(valueOf(families, "unreel_runs_ended_total", failed)).toBe(1);
+  const isOfRun = ({ msg }: LogLine) => String(msg).startsWith("run ");
+  expect(log.filter(isOfRun).every(({ task }) => task === id)).toBe(true);
+});
+
+it("counts a client that disconnects before its response", async () => {
+  const site = createServer();
+  site.listen(0, "127.0.0.1");
+  onTestFinished(() => void site.close());
+  await once(site, "listening");
+  const { port } = site.address() as { port: number };
+  const { service, scrape, log } = await start();
+  const client = new AbortController();
+  const url = `${service.url}/info?url=http://127.0.0.1:${port}/`;
+  const [reading] = await Promise.all([
+    fetch(url, { signal: client.signal }).catch((error: unknown) => error),
+    once(site, "request").then(() => client.abort()),
+  ]);
+  expect(reading).toMatchObject({ name: "AbortError" });
+  while (!log.some(({ msg }) => msg === "client disconnected")) {
+    await once(service.process.stdout!, "data");
+  }
+  const labels = { method: "GET", route: "/info", status: "aborted" };
+  expect(valueOf(await scrape(), "unreel_http_requests_total", labels)).toBe(1);
+  site.closeAllConnections();
+});
+
+it("is served by a worker too, which tells of the tasks in the database", async () => {
+  const STORE_URL = await openDatabase();
+  const { scrape } = await start({ ROLE: "worker", STORE_URL });
+  const families = await scrape();
+  expect(valueOf(families, "unreel_tasks", { state: "queued" })).toBe(0);
+  expect(valueOf(families, "unreel_runs_active")).toBe(0);
+});
+
+it("refuses the start with one line if the port is taken", async () => {
+  const taken = createServer();
+  taken.listen(0, "127.0.0.1");
+  onTestFinished(() => void taken.close());
+  await once(taken, "listening");
+  const { port } = taken.address() as { port: number };
+  const env = { DATA_DIR: makeDataDir(), METRICS_PORT: String(port) };
+  const { code, stderr } = await startRefused(env);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^unreel: cannot listen on METRICS_HOST and METRICS_PORT: [^\n]+\n$/);
+});

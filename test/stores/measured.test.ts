@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { measureStore, storeMethods } from "../../src/stores/measured.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { newTask } from "../../src/task-changes.ts";
+import { describeTaskStore } from "../contracts/task-store.ts";
+
+describeTaskStore("a measured store", (now, maxQueued, elapsedMs, webhook = false) =>
+  measureStore(createMemoryStore({ now, maxQueued, elapsedMs, webhook }), () => {}),
+);
+
+/** Returns a measured store, and its calls as `method`, or `method failed`. */
+function observed(maxQueued = 10) {
+  const calls: string[] = [];
+  const store = measureStore(createMemoryStore({ maxQueued }), (method, seconds, hasFailed) => {
+    expect(seconds).toBeGreaterThanOrEqual(0);
+    calls.push(hasFailed ? `${method} failed` : method);
+  });
+  return { store, calls };
+}
+
+const task = () => newTask("https://video.example.com/", {}, new Date());
+
+test("each call is observed once, with its method", async () => {
+  const { store, calls } = observed();
+  const { id } = await store.create(task());
+  await store.get(id);
+  await store.list({ limit: 1 });
+  const claim = await store.claim({ leaseMs: 1_000 });
+  await store.heartbeat(id, claim!.lease, 1_000);
+  await store.update(id, { state: "failed" });
+  await store.count();
+  await store.ping();
+  await store.delete(id);
+  expect(calls.toSorted()).toEqual([...storeMethods].toSorted());
+});
+
+test("a refusal by the rules is no failure of the store", async () => {
+  const { store, calls } = observed(0);
+  await Promise.allSettled([
+    store.create(task()),
+    store.delete("unknown"),
+    store.update("unknown", {}),
+  ]);
+  expect(calls).toEqual(["create", "delete", "update"]);
+});
+
+test("a store that is unavailable has failed", async () => {
+  const { store, calls } = observed();
+  await store.close();
+  await expect(store.ping()).rejects.toMatchObject({ code: "unavailable" });
+  expect(calls).toEqual(["ping failed"]);
+});

@@ -1,0 +1,246 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { effect } from "@preact/signals";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type App, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import type { Task } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
+import { createTaskEvents } from "../../src/task-events.ts";
+import { createTasks, type Tasks } from "../../src/web/tasks.ts";
+import { pageInfo } from "./page-info.ts";
+import { halfway } from "../watch/task.ts";
+
+interface Service {
+  app: App;
+  url: URL;
+  /** Paths of the requests so far. */
+  paths: string[];
+}
+
+async function serve(store: TaskStore, port = 0): Promise<Service> {
+  const app = await buildApp({ store });
+  onTestFinished(() => app.close());
+  const paths: string[] = [];
+  app.server.on("request", ({ url = "" }) => void paths.push(url));
+  await app.listen({ host: "127.0.0.1", port });
+  const address = app.server.address() as AddressInfo;
+  return { app, url: new URL(`http://127.0.0.1:${address.port}/`), paths };
+}
+
+function createStore(): TaskStore {
+  return createMemoryStore({ events: createTaskEvents() });
+}
+
+function addTask(store: TaskStore, name: string): Promise<Task> {
+  return store.create(newTask(`https://example.com/${name}`, {}, new Date()));
+}
+
+/** Adds a running task, whose title is its name. */
+async function startTask(store: TaskStore, name: string): Promise<string> {
+  const { id } = await addTask(store, name);
+  while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
+  await store.update(id, { info: pageInfo({ title: name }) });
+  return id;
+}
+
+/** Follows until the test is over, or the function that is returned is called. */
+function follow(tasks: Tasks): () => Promise<void> {
+  const ending = new AbortController();
+  const following = tasks.follow(ending.signal);
+  const end = () => {
+    ending.abort();
+    return following;
+  };
+  onTestFinished(end);
+  return end;
+}
+
+/** Resolves when the condition, which reads signals, holds. */
+async function until(isTrue: () => boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = effect(() => {
+    if (isTrue()) resolve();
+  });
+  await promise;
+  stop();
+}
+
+const names = (tasks: Tasks) => tasks.shown.value.map(({ value }) => value.url.split("/").at(-1));
+const first = (tasks: Tasks) => tasks.shown.value[0]?.value;
+
+describe("the page's tasks", () => {
+  it("are those of the service, newest first, as they change", async () => {
+    const store = createStore();
+    await addTask(store, "old");
+    const { url, paths } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    expect(names(tasks)).toEqual(["old"]);
+    expect(paths).toEqual(["/tasks/events", "/tasks/?limit=50"]);
+    const { id } = await addTask(store, "new");
+    await until(() => names(tasks).join(" ") === "new old");
+    await store.delete(id);
+    await until(() => names(tasks).join(" ") === "old");
+  });
+
+  it("keep their information when events leave it out", async () => {
+    const store = createStore();
+    const id = await startTask(store, "film");
+    const { url, paths } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    await store.update(id, { progress: halfway });
+    await until(() => first(tasks)?.progress !== null);
+    expect(first(tasks)).toEqual(await store.get(id));
+    expect(tasks.running.value).toEqual({ count: 1, speed: halfway!.speed });
+    expect(paths).toHaveLength(2);
+  });
+
+  it("are complete when an older one than those of the list changes", async () => {
+    const store = createStore();
+    const id = await startTask(store, "oldest");
+    for (let n = 0; n < 50; n += 1) await addTask(store, `${n}`);
+    const { url } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    expect(names(tasks)).not.toContain("oldest");
+    await store.update(id, { progress: halfway });
+    await until(() => names(tasks).length === 51);
+    const oldest = tasks.shown.value.find(({ value }) => value.id === id);
+    expect(oldest?.value).toEqual(await store.get(id));
+  });
+
+  it("do not go back when an event is older than a response", async () => {
+    const store = createStore();
+    const task = await addTask(store, "film");
+    const { url } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    const later = new Date(Date.now() + 60_000).toISOString();
+    tasks.add({ ...task, state: "canceled", updated_at: later });
+    await store.claim({ leaseMs: 60_000 });
+    await addTask(store, "another");
+    await until(() => names(tasks).length === 2);
+    const film = tasks.shown.value.find(({ value }) => value.id === task.id);
+    expect(film?.value.state).toBe("canceled");
+  });
+
+  it("catch up after a lost connection, without the list", async () => {
+    const store = createStore();
+    const id = await startTask(store, "film");
+    const { app, url, paths } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    await store.update(id, { progress: halfway });
+    await until(() => first(tasks)?.progress !== null);
+    const lost = until(() => tasks.isConnectionLost.value);
+    app.server.closeAllConnections();
+    await store.update(id, { state: "canceled" });
+    await lost;
+    await until(() => !tasks.isConnectionLost.value && first(tasks)?.state === "canceled");
+    expect(paths.filter((path) => path.startsWith("/tasks/?"))).toHaveLength(1);
+  });
+
+  it("catch up when they are followed again, deleted ones too", async () => {
+    const store = createStore();
+    const [one, two] = [await startTask(store, "one"), await startTask(store, "two")];
+    const { url, paths } = await serve(store);
+    const tasks = createTasks(url);
+    const end = follow(tasks);
+    await until(() => tasks.isRead.value);
+    await store.update(one, { progress: halfway });
+    await until(() => tasks.running.value.speed > 0);
+    await end();
+    await store.delete(one);
+    await store.update(two, { state: "canceled" });
+    follow(tasks);
+    await until(() => names(tasks).join(" ") === "two" && first(tasks)?.state === "canceled");
+    expect(paths.filter((path) => path.startsWith("/tasks/?"))).toHaveLength(1);
+  });
+
+  it("are read again from a service that does not know what they missed", async () => {
+    const before = createStore();
+    const id = await startTask(before, "gone");
+    const { app, url } = await serve(before);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    await before.update(id, { progress: halfway });
+    await until(() => tasks.running.value.speed > 0);
+    const lost = until(() => tasks.isConnectionLost.value);
+    await app.close();
+    await lost;
+    const after = createStore();
+    await addTask(after, "other");
+    await serve(after, Number(url.port));
+    await until(() => names(tasks).join(" ") === "other" && !tasks.isConnectionLost.value);
+    expect(tasks.running.value).toEqual({ count: 0, speed: 0 });
+  });
+
+  it("are asked for no sooner than Retry-After says", async () => {
+    const times: number[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const server = createServer((_request, response) => {
+      times.push(performance.now());
+      response.writeHead(429, { "retry-after": "1" }).end();
+      if (times.length === 2) resolve();
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const { port } = server.address() as AddressInfo;
+    const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
+    follow(tasks);
+    await promise;
+    const [one = 0, two = 0] = times;
+    expect(two - one).toBeGreaterThan(990);
+    expect(tasks.isConnectionLost.value).toBe(true);
+  });
+
+  it("are listed in pages, those in one state alone if wanted", async () => {
+    const store = createStore();
+    const failed = await startTask(store, "failed");
+    const error = { code: "no_media", message: "nothing", retryable: false };
+    await store.update(failed, { state: "failed", error });
+    for (let n = 0; n < 55; n += 1) await addTask(store, `${n}`);
+    const { url } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    expect(names(tasks)).toHaveLength(50);
+    expect(tasks.hasOlder.value).toBe(true);
+    await tasks.setFilter("failed");
+    expect(names(tasks)).toEqual(["failed"]);
+    expect(tasks.hasOlder.value).toBe(false);
+    await tasks.setFilter(undefined);
+    await tasks.readOlder();
+    expect(names(tasks)).toHaveLength(56);
+    expect(tasks.hasOlder.value).toBe(false);
+    expect(await tasks.readAll(["queued", "running"])).toHaveLength(55);
+  });
+
+  it("change and go as the service responds, and say when they get another state", async () => {
+    const store = createStore();
+    const id = await startTask(store, "film");
+    const { url } = await serve(store);
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    const states: string[] = [];
+    tasks.onTransition(({ state }) => void states.push(state));
+    await tasks.act(id, "cancel");
+    expect(first(tasks)?.state).toBe("canceled");
+    await tasks.act(id, "retry");
+    await expect(tasks.act(id, "finish")).rejects.toMatchObject({ code: "conflict", status: 409 });
+    await tasks.act(id, "delete");
+    await tasks.act(id, "delete");
+    expect(names(tasks)).toEqual([]);
+    expect(states).toEqual(["canceled", "queued"]);
+  });
+});
