@@ -33,6 +33,7 @@ export interface OutboxQuery {
 }
 
 export interface Postponement {
+  /** An integer. */
   delayMs: number;
   refusals: number;
 }

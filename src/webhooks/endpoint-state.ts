@@ -11,7 +11,7 @@ export interface EndpointState {
   isFree(): boolean;
   /** Call it before a message is sent; returns the function to call with how that went. */
   begin(): (outcome: Outcome) => void;
-  /** How long its receiver is left alone now, milliseconds. */
+  /** How long its receiver is left alone now, whole milliseconds. */
   pauseMs(): number;
 }
 
@@ -64,7 +64,7 @@ export function createEndpointState(
       const startedMs = nowMs();
       return (outcome) => settle(outcome, startedMs);
     },
-    pauseMs: () => Math.max(pauseEndsMs - nowMs(), 0),
+    pauseMs: () => Math.max(Math.ceil(pauseEndsMs - nowMs()), 0),
   };
 }
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { startReceiver } from "../webhooks/harness.ts";
-import { accept, type Receiver } from "../webhooks/receiver.ts";
+import { accept, answer, type Receiver } from "../webhooks/receiver.ts";
 import { addKey, bearer } from "./keys.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { openTestCluster } from "./test-cluster.ts";
@@ -31,6 +31,23 @@ test("a message that was not delivered when the service was killed is delivered 
   const [lost, again] = await receiver.until(2);
   expect([again?.data.id, again?.type, again?.id]).toEqual([id, "task.canceled", lost?.id]);
 }, 60_000);
+
+test.each(["sqlite:", "postgres:"])(
+  "a receiver that was away gets all messages once it is back (%s)",
+  async (kind) => {
+    const receiver = await startReceiver();
+    const STORE_URL = kind === "sqlite:" ? kind : await openDatabase();
+    const env = { ...environmentOf(receiver), DATA_DIR: makeFolder(), STORE_URL };
+    const service = await startTestService(env);
+    receiver.respond = answer(503);
+    const ended = await Promise.all(Array.from({ length: 20 }, () => endTask(service)));
+    await receiver.until(1);
+    receiver.respond = accept;
+    const arrived = () => new Set(receiver.messages.map(({ data }) => data.id));
+    await expect.poll(arrived, { timeout: 30_000 }).toEqual(new Set(ended));
+  },
+  60_000,
+);
 
 test("a key with a webhook gets the messages of its own tasks, signed with the secret that was printed", async () => {
   const receiver = await startReceiver();
