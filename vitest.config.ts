@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders below `test/` whose files take longest, in the order in which they start. */
-const slowFolders = ["process", "engines", "stores", "remux"];
+const slowFolders = ["web", "process", "engines", "stores", "remux"];
 
 /** Starts long files first, so that none runs alone at the end. */
 class SlowFirst extends BaseSequencer {
@@ -22,6 +22,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
     testTimeout: 30_000,
+    expect: { poll: { timeout: 15_000 } },
     // No module keeps state, so files share processes and what these have imported.
     isolate: false,
     // The default is one less than there are processors, but many tests wait for processes and timers.

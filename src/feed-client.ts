@@ -97,12 +97,19 @@ function waitOf(error: unknown): number {
 }
 
 class StatusError extends Error implements RetryLater {
+  readonly status: number;
   readonly retryAfterMs: number;
 
   constructor(response: Response, expected: string) {
     super(`the service responded with ${response.status} instead of 200 with ${expected}`);
+    this.status = response.status;
     this.retryAfterMs = retryAfterMs(response);
   }
+}
+
+/** Whether the service responded that it needs a key, or another one. */
+export function isUnauthorized(error: unknown): boolean {
+  return error instanceof Error && "status" in error && error.status === 401;
 }
 
 /**

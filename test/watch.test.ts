@@ -12,6 +12,7 @@ import { newTask } from "../src/task-changes.ts";
 import type { Task } from "../src/task.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
+import { addKey } from "./http/keys.ts";
 import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";
 
@@ -38,10 +39,10 @@ function titled(title: string): Task["info"] {
 }
 
 /** Watches until the test is over. */
-function watch(url: URL): Terminal {
+function watch(url: URL, key?: string): Terminal {
   const output = createTerminal();
   const ending = new AbortController();
-  const watching = watchTasks({ url, key: undefined, output, signal: ending.signal });
+  const watching = watchTasks({ url, key, output, signal: ending.signal });
   onTestFinished(async () => {
     ending.abort();
     await watching;
@@ -79,6 +80,15 @@ describe("watching", () => {
     await store.update(third, { info: titled("Film three") });
     await store.update(third, { state: "succeeded" });
     await output.waitFor(/succeeded.*Film three\n/);
+  });
+
+  it("sends its key with every request, and says if it has none", async () => {
+    const store = createStore();
+    const { secret } = await addKey(store, "root", { admin: true });
+    const { url } = await listen({ store });
+    await startTask(store, "first");
+    await watch(url, secret).waitFor(/50 %.*first\n/);
+    await watch(url).waitFor(/the service responded with 401.*; retrying\n/);
   });
 
   it("resumes after a lost connection", async () => {

@@ -77,6 +77,11 @@ export function createTask(url: string, options: TaskOptions): Promise<Task> {
   return requestJson("tasks/", { method: "POST", body: { url, options } });
 }
 
+/** Exchanges a key for the cookie of a session. */
+export async function startSession(key: string): Promise<void> {
+  await requestJson("session", { method: "POST", body: { key } });
+}
+
 const json = { "content-type": "application/json" };
 
 /** Reads a problem document (RFC 9457); a proxy in between may respond with something else. */

@@ -1,15 +1,21 @@
 import { h, type ComponentChild } from "preact";
 import { Find } from "./find.ts";
+import { SignIn } from "./sign-in.ts";
 import { TaskList } from "./task-list.ts";
 import type { Tasks } from "./tasks.ts";
 import { WaysHere } from "./ways-here.ts";
 
-/** The whole page. */
+/** The whole page; while the service needs a key, only the form for it. */
 export function App({ tasks }: { tasks: Tasks }): ComponentChild {
+  const isLocked = tasks.connection.value === "locked";
   return h(
     "div",
     { class: "page stack" },
     h("header", { class: "row top" }, h("h1", {}, "Unreel"), h(WaysHere, {})),
-    h("main", { class: "stack" }, h(Find, { onTask: tasks.add }), h(TaskList, { tasks })),
+    h(
+      "main",
+      { class: "stack" },
+      isLocked ? h(SignIn, {}) : [h(Find, { onTask: tasks.add }), h(TaskList, { tasks })],
+    ),
   );
 }

@@ -112,6 +112,6 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete") {
   const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
   if (action === "cancel") return { text: `Cancel ${what}?`, yes: "Cancel downloads" };
   const files = targets.filter(({ file }) => file !== null).length;
-  const also = files === 0 ? "" : files === 1 ? " and its file" : ` and ${files} files`;
-  return { text: `Delete ${what}${also}?`, yes: "Delete" };
+  const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
+  return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };
 }

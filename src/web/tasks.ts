@@ -1,6 +1,6 @@
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { EventSourceMessage } from "eventsource-parser";
-import { createFeedClient } from "../feed-client.ts";
+import { createFeedClient, isUnauthorized } from "../feed-client.ts";
 import type { State, Task } from "../task.ts";
 import { ApiError, request, requestJson } from "./api.ts";
 
@@ -14,7 +14,8 @@ export interface Tasks {
   readonly running: ReadonlySignal<{ count: number; speed: number }>;
   /** Whether the list was read at least once. */
   readonly isRead: ReadonlySignal<boolean>;
-  readonly isConnectionLost: ReadonlySignal<boolean>;
+  /** `locked`: the service needs a key. */
+  readonly connection: ReadonlySignal<"open" | "lost" | "locked">;
   /** Whether the service has older tasks, in the state of `filter`. */
   readonly hasOlder: ReadonlySignal<boolean>;
   /** Keeps all this up to date until `signal` is aborted; called again, it catches up. Never rejects. */
@@ -62,7 +63,7 @@ export function createTasks(url: URL): Tasks {
   /** Query of the next page; undefined after the last one. */
   const older = signal<string>();
   const isRead = signal(false);
-  const isConnectionLost = signal(false);
+  const connection = signal<"open" | "lost" | "locked">("open");
 
   /** All tasks in that state. Looks at no signal of a task, so that progress does not run it. */
   function entriesIn(state: State | undefined): Entry[] {
@@ -170,8 +171,8 @@ export function createTasks(url: URL): Tasks {
       for (const event of events) changes.push(...(await changeOf(event)));
       return changes;
     },
-    onConnect: () => void (isConnectionLost.value = false),
-    onDisconnect: () => void (isConnectionLost.value = true),
+    onConnect: () => void (connection.value = "open"),
+    onDisconnect: (error) => void (connection.value = isUnauthorized(error) ? "locked" : "lost"),
   });
 
   return {
@@ -179,7 +180,7 @@ export function createTasks(url: URL): Tasks {
     filter,
     running,
     isRead,
-    isConnectionLost,
+    connection,
     hasOlder: computed(() => older.value !== undefined),
     async follow(ending) {
       for await (const changes of feed.follow(ending)) batch(() => changes.forEach(apply));

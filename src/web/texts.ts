@@ -5,6 +5,8 @@ import type { TaskFailure } from "../task.ts";
 const sentences: Record<ErrorCode | "connection_lost", string> = {
   invalid_request: "The service did not understand this request.",
   invalid_url: "This is not the address of a web page.",
+  unauthorized: "This key is not valid.",
+  forbidden: "This needs the key of an admin.",
   cross_site: "The service refuses requests from other sites.",
   not_found: "This does not exist any more.",
   method_not_allowed: "The service does not allow this.",

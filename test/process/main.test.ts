@@ -64,9 +64,9 @@ describe("the program", () => {
 
   it("has a page for people, unless WEB=off", async () => {
     for (const [web, status] of Object.entries({ on: 200, off: 404 })) {
-      const started = await startService({ DATA_DIR: join(dataDir, web), WEB: web });
-      expect([web, (await fetch(started.url)).status]).toEqual([web, status]);
-      await started.end("SIGTERM");
+      const url = await start({ DATA_DIR: join(dataDir, web), WEB: web });
+      expect([web, (await fetch(url)).status]).toEqual([web, status]);
+      await service?.end("SIGTERM");
     }
   });
 

@@ -140,11 +140,11 @@ describe("the page's tasks", () => {
     await until(() => tasks.isRead.value);
     await store.update(id, { progress: halfway });
     await until(() => first(tasks)?.progress !== null);
-    const lost = until(() => tasks.isConnectionLost.value);
+    const lost = until(() => tasks.connection.value === "lost");
     app.server.closeAllConnections();
     await store.update(id, { state: "canceled" });
     await lost;
-    await until(() => !tasks.isConnectionLost.value && first(tasks)?.state === "canceled");
+    await until(() => tasks.connection.value === "open" && first(tasks)?.state === "canceled");
     expect(paths.filter((path) => path.startsWith("/tasks/?"))).toHaveLength(1);
   });
 
@@ -174,13 +174,13 @@ describe("the page's tasks", () => {
     await until(() => tasks.isRead.value);
     await before.update(id, { progress: halfway });
     await until(() => tasks.running.value.speed > 0);
-    const lost = until(() => tasks.isConnectionLost.value);
+    const lost = until(() => tasks.connection.value === "lost");
     await app.close();
     await lost;
     const after = createStore();
     await addTask(after, "other");
     await serve(after, Number(url.port));
-    await until(() => names(tasks).join(" ") === "other" && !tasks.isConnectionLost.value);
+    await until(() => names(tasks).join(" ") === "other" && tasks.connection.value === "open");
     expect(tasks.running.value).toEqual({ count: 0, speed: 0 });
   });
 
@@ -200,7 +200,7 @@ describe("the page's tasks", () => {
     await promise;
     const [one = 0, two = 0] = times;
     expect(two - one).toBeGreaterThan(990);
-    expect(tasks.isConnectionLost.value).toBe(true);
+    expect(tasks.connection.value).toBe("lost");
   });
 
   it("are listed in pages, those in one state alone if wanted", async () => {

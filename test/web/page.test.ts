@@ -1,0 +1,21 @@
+import { describe } from "vitest";
+import { useBrowser } from "./browser.ts";
+import { isChromiumMissing } from "./chromium.ts";
+import { findingPages } from "./page/finding.ts";
+import { keyboardAlone } from "./page/keyboard.ts";
+import { theListIsLive } from "./page/live-list.ts";
+import { manyTasks } from "./page/many-tasks.ts";
+import { placesOfThePage } from "./page/places.ts";
+import { signingIn } from "./page/sign-in.ts";
+import { wholeWay } from "./page/whole-way.ts";
+
+describe.skipIf(isChromiumMissing)("the page in a browser", () => {
+  const openTab = useBrowser();
+  wholeWay(openTab);
+  keyboardAlone(openTab);
+  findingPages(openTab);
+  theListIsLive(openTab);
+  manyTasks(openTab);
+  placesOfThePage(openTab);
+  signingIn(openTab);
+});

@@ -1,0 +1,104 @@
+import { expect, it } from "vitest";
+import type { OpenTab } from "../browser.ts";
+import { openApp } from "./open-app.ts";
+import { addAll } from "./states.ts";
+import { addDone, addEnded, addQueued, protectedByDrm } from "./stored-tasks.ts";
+
+export function manyTasks(openTab: OpenTab): void {
+  it("shows 50 tasks, and older ones when asked", async () => {
+    const app = await openApp();
+    for (let n = 0; n < 55; n++) await addQueued(app, { title: `Film ${n}` });
+    const { page } = await openTab(app.url);
+    const rows = page.getByRole("article");
+    await expect.poll(() => rows.count()).toBe(50);
+    await page.getByRole("button", { name: "Older" }).click();
+    await expect.poll(() => rows.count()).toBe(55);
+    expect(await page.getByRole("button", { name: "Older" }).count()).toBe(0);
+  });
+
+  it("cancels all tasks that wait or run, those that are not listed too, after a question", async () => {
+    const app = await openApp();
+    for (let n = 0; n < 60; n++) await addQueued(app, { title: `Film ${n}` });
+    const { page } = await openTab(app.url);
+    await page.getByRole("button", { name: "Cancel all" }).click();
+    const question = page.getByRole("dialog", { name: "Cancel 60 downloads?" });
+    await question.getByRole("button", { name: "Cancel downloads" }).click();
+    await expect
+      .poll(async () => (await app.store.list({ limit: 200, state: "queued" })).tasks.length)
+      .toBe(0);
+    await expect.poll(() => page.getByText("Canceled.").count()).toBeGreaterThanOrEqual(50);
+  });
+
+  it("deletes the chosen tasks with their files, after a question that Escape answers with no", async () => {
+    const app = await openApp();
+    const kept = await addDone(app, { title: "Kept" });
+    await addDone(app, { title: "Gone" });
+    const failure = { state: "failed", error: protectedByDrm } as const;
+    await addEnded(app, { title: "Gone too" }, failure);
+    const { page } = await openTab(app.url);
+    await page.getByRole("button", { name: "Select", exact: true }).click();
+    for (const name of ["Gone", "Gone too"]) {
+      const row = page.getByRole("article", { name, exact: true });
+      await row.getByRole("checkbox", { name: "Select" }).check();
+    }
+    const remove = page.getByRole("button", { name: "Delete selected" });
+    const question = page.getByRole("dialog", { name: "Delete 2 downloads and a file?" });
+    await remove.click();
+    await question.waitFor();
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "detached" });
+    expect(await page.getByRole("article").count()).toBe(3);
+    await remove.click();
+    await question.getByRole("button", { name: "Delete" }).click();
+    await expect.poll(() => page.getByRole("article").count()).toBe(1);
+    expect((await app.store.list({ limit: 200 })).tasks.map(({ id }) => id)).toEqual([kept.id]);
+  });
+
+  it("shows only the tasks in the state that is chosen", async () => {
+    const app = await openApp();
+    await addAll(app);
+    const tab = await openTab(app.url);
+    tab.expectShifts();
+    const { page } = tab;
+    const show = page.getByRole("combobox", { name: "Show" });
+    const rows = page.getByRole("article");
+    for (const [label, count] of Object.entries({
+      Done: 2,
+      Failed: 1,
+      Canceled: 1,
+      Running: 6,
+      Waiting: 2,
+      All: 12,
+    })) {
+      await show.selectOption(label);
+      await expect.poll(async () => [label, await rows.count()]).toEqual([label, count]);
+    }
+    const ended = page.getByRole("article", { name: "A walk in winter" });
+    await ended.getByRole("button", { name: "Retry" }).click();
+    await ended.getByText("Waiting.").waitFor();
+  });
+
+  it("says what failed, and does nothing twice, when the service refuses an action", async () => {
+    const app = await openApp();
+    const { id } = await addEnded(app, { title: "Once failed" }, { state: "canceled" });
+    const tab = await openTab(app.url);
+    const row = tab.page.getByRole("article", { name: "Once failed" });
+    await row.getByRole("button", { name: "Retry" }).waitFor();
+    tab.expectFailures(/status of 503 .*\/retry/);
+    await tab.page.route("**/retry", (route) =>
+      route.fulfill({
+        status: 503,
+        contentType: "application/problem+json",
+        json: {
+          code: "unavailable",
+          detail: "the queue is full: 3 tasks, limit 3",
+          retryable: true,
+        },
+      }),
+    );
+    await row.getByRole("button", { name: "Retry" }).click();
+    const words = "Once failed: The service is not available at the moment. Trying again may help.";
+    await tab.page.getByRole("alert").getByText(words).waitFor();
+    expect(await app.store.get(id)).toMatchObject({ state: "canceled" });
+  });
+}

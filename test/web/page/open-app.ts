@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { ServiceError } from "../../../src/errors.ts";
+import { openDiskFiles } from "../../../src/files/disk.ts";
+import type { FileStore } from "../../../src/files/files.ts";
+import { type App, type AppOptions, buildApp } from "../../../src/http/app.ts";
+import { PageInfo } from "../../../src/page-info.ts";
+import type { Resolver, ResolveContext } from "../../../src/resolvers/resolver.ts";
+import { createMemoryStore } from "../../../src/stores/memory.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
+import { createTaskEvents } from "../../../src/task-events.ts";
+
+/** The service on a port of 127.0.0.1, which runs no tasks: the test changes them in its store. Closed after the test. */
+export interface PageApp {
+  app: App;
+  /** Address of the page. */
+  url: string;
+  store: TaskStore;
+  files: FileStore;
+  /** What `/info` says of a page. */
+  pages: Pages;
+}
+
+/** What a page says, by its address, or how it fails. */
+export type Pages = Map<string, PageInfo | ((context: ResolveContext) => Promise<PageInfo>)>;
+
+export async function openApp(options: AppOptions = {}): Promise<PageApp> {
+  const folder = await mkdtemp(join(tmpdir(), "unreel-page-"));
+  const files = openDiskFiles({ folder });
+  const store = options.store ?? createMemoryStore({ events: createTaskEvents() });
+  const pages: Pages = new Map();
+  const app = await buildApp({
+    web: true,
+    store,
+    files,
+    resolver: createResolver(pages),
+    allowNetworks: "127.0.0.0/8",
+    finishMs: 0,
+    ...options,
+  });
+  onTestFinished(async () => {
+    await app.close();
+    await rm(folder, { recursive: true });
+  });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  return { app, url: `http://127.0.0.1:${port}/`, store, files, pages };
+}
+
+function createResolver(pages: Pages): Resolver<typeof PageInfo> {
+  return {
+    name: "page",
+    output: PageInfo,
+    async resolve({ href }, context) {
+      const page = pages.get(href);
+      if (page === undefined) {
+        throw new ServiceError("upstream_status", `${href}: the server responded with 404`);
+      }
+      return typeof page === "function" ? page(context) : page;
+    },
+    async close() {},
+  };
+}

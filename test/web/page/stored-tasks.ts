@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { PageInfo } from "../../../src/page-info.ts";
+import type { Progress, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/task.ts";
+import { newTask, type TaskChange } from "../../../src/task-changes.ts";
+import { readMedium } from "../../media/rendition.ts";
+import { pageInfo } from "../page-info.ts";
+import type { PageApp } from "./open-app.ts";
+
+type Place = Pick<PageApp, "store" | "files">;
+
+export interface Given {
+  title: string;
+  info?: Partial<PageInfo>;
+  options?: TaskOptions;
+  /** Address of its image. */
+  thumbnail?: string;
+}
+
+/** Stores a task that waits. */
+export function addQueued({ store }: Place, { title, options = {} }: Given): Promise<Task> {
+  return store.create(newTask(addressOf(title), options, new Date()));
+}
+
+/** Stores a task that runs, with the information about its page. Must be called while no other task waits. */
+export async function addRunning(
+  place: Place,
+  given: Given,
+  progress: Partial<Progress> = {},
+): Promise<Task> {
+  const { id, url } = await addQueued(place, given);
+  while ((await place.store.claim({ leaseMs: 3_600_000 }))?.task.id !== id);
+  const { title, info = {}, thumbnail } = given;
+  const thumbnails = thumbnail === undefined ? [] : [{ url: thumbnail, width: 320, height: 180 }];
+  return place.store.update(id, {
+    info: pageInfo({ url, webpage_url: url, title, uploader: "Film club", thumbnails, ...info }),
+    progress: { ...halfway, ...progress },
+  });
+}
+
+/** Stores a task that has come to its end, or that waits for a retry. */
+export async function addEnded(place: Place, given: Given, change: TaskChange): Promise<Task> {
+  const { id } = await addRunning(place, given);
+  return place.store.update(id, change);
+}
+
+/** Stores a task that has succeeded, with a film of six seconds. */
+export async function addDone(
+  place: Place,
+  given: Given,
+  fields: Partial<TaskFile> = {},
+): Promise<Task> {
+  const { id } = await addRunning(place, given);
+  const content = readMedium("index-first.mp4");
+  const path = join(await place.files.openWorkFolder(id), "result");
+  await writeFile(path, content);
+  await place.files.saveResult(id, path);
+  const file = {
+    name: `${given.title}.mp4`,
+    mime_type: "video/mp4",
+    size: content.length,
+    sha256: createHash("sha256").update(content).digest("hex"),
+    duration: 6,
+    width: 160,
+    height: 90,
+    url: `/tasks/${id}/file`,
+    warnings: [],
+    ...fields,
+  };
+  return place.store.update(id, { state: "succeeded", file });
+}
+
+export const halfway: Progress = {
+  stage: "downloading",
+  downloaded_bytes: 3_300_000,
+  total_bytes: 15_300_000,
+  speed: 553_000,
+  eta: 22,
+};
+
+export const unreachable: TaskFailure = {
+  code: "upstream_unreachable",
+  message: "GET https://video.example.com/watch/: connecting to 192.0.2.7 took over 10000 ms",
+  retryable: true,
+};
+
+export const protectedByDrm: TaskFailure = {
+  code: "drm_protected",
+  message: "all matching formats are encrypted with keys from a licence server (DRM)",
+  retryable: false,
+};
+
+function addressOf(title: string): string {
+  const name = createHash("sha1").update(title).digest("hex").slice(0, 10);
+  return `https://video.example.com/watch/${name}`;
+}

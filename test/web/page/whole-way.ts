@@ -1,0 +1,127 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect, it, onTestFinished } from "vitest";
+import { type ServiceProcess, startService } from "../../process/service.ts";
+import type { OpenTab } from "../browser.ts";
+import { filmTitle, openFilmSite } from "./film-page.ts";
+
+export function wholeWay(openTab: OpenTab): void {
+  it("leads from a pasted address to a played, saved and deleted file, through a reload and a SIGKILL", async () => {
+    const film = await openFilmSite();
+    film.hold(3);
+    const service = await openService();
+    const tab = await openTab(service.url());
+    const { page } = tab;
+    await page.getByText("Nothing here yet.").waitFor();
+    await tab.paste(film.url);
+    const found = page.getByRole("dialog", { name: filmTitle });
+    await found.getByText("Film club").waitFor();
+    await found.getByRole("button", { name: /^Download 360p, about \d+ kB$/ }).click();
+    await found.waitFor({ state: "detached" });
+
+    const row = page.getByRole("article", { name: filmTitle });
+    const bar = row.getByRole("progressbar", { name: filmTitle });
+    await bar.waitFor();
+    const atLeast = await untilProgress(page, 20_000);
+
+    await page.reload();
+    expect(await untilProgress(page, atLeast)).toBeGreaterThanOrEqual(atLeast);
+
+    tab.expectFailures(/net::ERR_/);
+    await service.kill();
+    await page.getByText("The connection is lost. Trying again…").waitFor();
+    expect(await shownProgress(page)).toBeGreaterThanOrEqual(atLeast);
+    await service.start();
+    await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+    expect(await untilProgress(page, atLeast)).toBeGreaterThanOrEqual(atLeast);
+    film.release();
+
+    const part = page.waitForResponse(
+      (response) => response.url().endsWith("/file") && response.status() === 206,
+    );
+    await row.getByRole("button", { name: "Play" }).click();
+    await playFromTheMiddle(page);
+    expect((await part).headers()["content-range"]).toMatch(/^bytes \d+-\d+\/\d+$/);
+
+    const downloading = page.waitForEvent("download");
+    await row.getByRole("link", { name: "Save" }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toBe(`${filmTitle}.mp4`);
+    const saved = await readFile(await download.path());
+    const { tasks } = (await (await fetch(`${service.url()}/tasks/`)).json()) as {
+      tasks: { id: string; file: { height: number } }[];
+    };
+    const [task] = tasks;
+    const served = await fetch(`${service.url()}/tasks/${task?.id}/file`);
+    expect(saved.equals(Buffer.from(await served.arrayBuffer()))).toBe(true);
+    // The small rendition, which the playlist says is of 360 lines, has 54.
+    expect(task?.file.height).toBe(54);
+
+    await row.getByRole("button", { name: "Delete" }).click();
+    const question = page.getByRole("dialog", { name: `Delete “${filmTitle}” and its file?` });
+    await question.getByRole("button", { name: "Delete" }).click();
+    await row.waitFor({ state: "detached" });
+    await page.getByText("Nothing here yet.").or(page.getByText("There are none.")).waitFor();
+    expect((await fetch(`${service.url()}/tasks/${task?.id}/file`)).status).toBe(404);
+  }, 60_000);
+}
+
+interface Media {
+  duration: number;
+  currentTime: number;
+  muted: boolean;
+  play(): Promise<void>;
+}
+
+async function playFromTheMiddle(page: Page): Promise<void> {
+  const video = page.locator("video");
+  await expect.poll(() => video.evaluate((media: Media) => media.duration)).toBeCloseTo(6, 1);
+  await video.evaluate(async (media: Media) => {
+    media.muted = true;
+    media.currentTime = media.duration / 2;
+    await media.play();
+  });
+  await expect
+    .poll(() => video.evaluate((media: Media) => media.currentTime), { timeout: 10_000 })
+    .toBeGreaterThan(3.1);
+}
+
+/** Returns how many bytes the page says are there; 0: it does not say. */
+async function shownProgress(page: Page): Promise<number> {
+  const value = await page.getByRole("progressbar", { name: filmTitle }).getAttribute("value");
+  return Number(value ?? 0);
+}
+
+async function untilProgress(page: Page, bytes: number): Promise<number> {
+  await expect.poll(() => shownProgress(page), { timeout: 20_000 }).toBeGreaterThanOrEqual(bytes);
+  return shownProgress(page);
+}
+
+interface Restartable {
+  url(): string;
+  start(): Promise<void>;
+  /** As a power cut does. */
+  kill(): Promise<void>;
+}
+
+/** The real program, which keeps its port and its data when it is started again. */
+async function openService(): Promise<Restartable> {
+  const folder = await mkdtemp(join(tmpdir(), "unreel-page-"));
+  let service: ServiceProcess | undefined;
+  let port = "0";
+  const start = async (): Promise<void> => {
+    service = await startService({ PORT: port, DATA_DIR: folder, ALLOW_NETWORKS: "127.0.0.0/8" });
+    ({ port } = new URL(service.url));
+  };
+  const kill = async (): Promise<void> => {
+    await service?.end("SIGKILL");
+  };
+  onTestFinished(async () => {
+    await kill();
+    await rm(folder, { recursive: true });
+  });
+  await start();
+  return { url: () => service?.url ?? "", start, kill };
+}
