@@ -5,10 +5,11 @@ import { parseArgs } from "node:util";
 import { crashDownload, crashMedia, createRandom } from "../test/process/crash-download.ts";
 import { crashRepeatedly } from "../test/process/crash.ts";
 import { downloadMany } from "../test/process/download-many.ts";
+import { webhookCrash } from "../test/process/webhook-crash.ts";
 
 /**
- * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills during downloads, and 1,000
- * tasks: `node bench/crash.ts [--only posts|downloads|many]… [--seed 1]`. Exits with 1 if anything is
+ * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills during downloads, 1,000
+ * tasks, and 20 kills while 1,000 tasks end: `node bench/crash.ts [--only posts|downloads|many|webhooks]… [--seed 1]`. Exits with 1 if anything is
  * lost, done twice, wrong or left over.
  */
 async function main(): Promise<void> {
@@ -53,6 +54,13 @@ const parts: Readonly<Record<string, (random: () => number) => Promise<boolean>>
       console.log(JSON.stringify(report));
       const { tasks, succeeded, lost, runTwice, orphans, undeleted } = report;
       return succeeded === tasks * 0.9 && lost + runTwice + orphans + undeleted === 0;
+    }),
+
+  webhooks: () =>
+    inFolder(async (dataDir) => {
+      const report = await webhookCrash({ dataDir, kills: 20, tasks: 1_000 });
+      console.log(JSON.stringify(report));
+      return report.lost + report.disordered + report.forged === 0;
     }),
 };
 

@@ -1,6 +1,7 @@
 import { createHmac, hash, randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { time } from "./schema.ts";
+import { WebhookEndpoint } from "./webhook-endpoint.ts";
 
 /** What a key may use at most; a limit that is left out does not apply. */
 export const KeyLimits = Type.Object({
@@ -36,6 +37,7 @@ export const AccessKey = Type.Object({
   created_at: time("when it was added"),
   hash: hexHash("SHA-256 of the secret"),
   session_hash: hexHash("SHA-256 of the secret of its sessions"),
+  webhook: Type.Optional(WebhookEndpoint),
 });
 export type AccessKey = Static<typeof AccessKey>;
 
@@ -55,7 +57,7 @@ export function withoutSecrets(text: string): string {
 /** Returns the key to store for `secret`. */
 export function accessKeyOf(
   secret: string,
-  { name, admin, limits }: Pick<AccessKey, "name" | "admin" | "limits">,
+  { name, admin, limits, webhook }: Pick<AccessKey, "name" | "admin" | "limits" | "webhook">,
   now: Date,
 ): AccessKey {
   return {
@@ -65,6 +67,7 @@ export function accessKeyOf(
     created_at: now.toISOString(),
     hash: hashOf(secret),
     session_hash: hashOf(sessionSecretOf(secret)),
+    ...(webhook && { webhook }),
   };
 }
 

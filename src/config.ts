@@ -1,6 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "./schema.ts";
 import { Config } from "./settings.ts";
+import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "./webhook-endpoint.ts";
 
 /**
  * Reads the settings from `env`; an unset or empty variable has its default.
@@ -21,6 +22,7 @@ export function readConfig(
     throw new Error(`${path.slice(1)} must be ${rule}, got ${JSON.stringify(value)}`);
   }
   assertShared(config as Config);
+  assertWebhook(config as Config);
   return config as Config;
 }
 
@@ -39,6 +41,29 @@ export function searchPath(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string {
   return env["PATH"] ?? "";
+}
+
+/** Returns where the service's own webhook messages go; undefined: nowhere. */
+export function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {
+  return WEBHOOK_URL === "" ? undefined : { url: WEBHOOK_URL, secret: WEBHOOK_SECRET };
+}
+
+/** The messages leave out the values: both may be secret. */
+function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): void {
+  if ((url === "") !== (secret === "")) {
+    const [given, missing] =
+      url === "" ? ["WEBHOOK_SECRET", "WEBHOOK_URL"] : ["WEBHOOK_URL", "WEBHOOK_SECRET"];
+    throw new Error(`${missing} must be set if ${given} is`);
+  }
+  if (url === "") return;
+  if (!isWebhookUrl(url)) {
+    throw new Error(
+      "WEBHOOK_URL must be an http or https URL of at most 8192 characters, without user name and password",
+    );
+  }
+  if (!new RegExp(webhookSecretPattern).test(secret)) {
+    throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
+  }
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */

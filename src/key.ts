@@ -44,11 +44,15 @@ async function run(given: KeyCommand, { STORE_URL, DATA_DIR, HEARTBEAT_S }: Conf
   }
 }
 
-function show(given: KeyCommand, { secret, keys = [] }: KeyResult): void {
+function show(given: KeyCommand, { secret, webhook_secret, keys = [] }: KeyResult): void {
   if (given.command === "remove") process.stdout.write(`removed ${given.name}\n`);
   if (secret !== undefined) {
     process.stderr.write("the key, which is shown only now:\n");
     process.stdout.write(`${secret}\n`);
+  }
+  if (webhook_secret !== undefined) {
+    process.stderr.write("the secret that signs its webhook's messages, also shown only now:\n");
+    process.stdout.write(`${webhook_secret}\n`);
   }
   for (const { name, admin, limits, created_at } of keys) {
     const shown = Object.entries(limits).map(([limit, value]) => `${limit}=${value}`);

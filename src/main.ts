@@ -3,13 +3,20 @@ import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import type { FastifyListenOptions } from "fastify";
 import { type Logger, pino } from "pino";
-import { certificateVariables, isSharedStore, readConfig, searchPath } from "./config.ts";
+import {
+  certificateVariables,
+  isSharedStore,
+  readConfig,
+  searchPath,
+  webhookOf,
+} from "./config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/connections.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createHttpClient } from "./net/http-client.ts";
+import { createPostClient, everyNetwork } from "./net/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
 import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
@@ -17,6 +24,7 @@ import { openKeySocket } from "./keys/key-socket.ts";
 import type { Config } from "./settings.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
+import { createWebhooks, maxInFlight, type Webhooks, type WebhooksOptions } from "./webhooks.ts";
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -31,7 +39,12 @@ async function start(): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL });
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, metricsApp, runner } = await openServices(config, logger, drain.signal, opened);
+  const { app, metricsApp, runner, webhooks } = await openServices(
+    config,
+    logger,
+    drain.signal,
+    opened,
+  );
   const { HOST, PORT, METRICS_HOST, METRICS_PORT } = config;
   if (metricsApp) {
     await listen(metricsApp, "METRICS_HOST and METRICS_PORT", {
@@ -42,6 +55,7 @@ async function start(): Promise<void> {
   }
   await listen(app, "HOST and PORT", { host: HOST, port: PORT });
   runner?.start();
+  webhooks?.start();
   const services = opened.move();
   closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
     if (err) logger.fatal({ err }, "stopping after an unhandled error");
@@ -49,6 +63,7 @@ async function start(): Promise<void> {
     drain.abort();
     // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});
+    webhooks?.stop().catch(() => {});
     if (!err) await wait(config.DRAIN_MS);
     await services.disposeAsync();
   });
@@ -58,6 +73,7 @@ interface Services {
   app: App;
   metricsApp: App | undefined;
   runner: Runner | undefined;
+  webhooks: Webhooks | undefined;
 }
 
 /**
@@ -77,6 +93,7 @@ async function openServices(
     dataDir: config.DATA_DIR,
     maxQueued: config.MAX_QUEUED,
     heartbeatS: config.HEARTBEAT_S,
+    webhook: webhookOf(config) !== undefined,
     logger,
   });
   opened.defer(() => ownStore.close());
@@ -115,6 +132,8 @@ async function openServices(
     maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
     maxConnections: maxConnectionsOfProcess(),
   };
+  const webhooks =
+    config.ROLE === "api" ? undefined : openWebhooks(config, { store, logger }, opened);
   const runner =
     config.ROLE === "api" ? undefined : openRunner(config, { ...shared, metrics }, opened);
   const app = await (config.ROLE === "worker"
@@ -134,15 +153,24 @@ async function openServices(
   opened.defer(() => app.close());
   const metricsApp = metrics && (await buildMetricsApp({ metrics, ...server }));
   if (metricsApp !== undefined) opened.defer(() => metricsApp.close());
-  return { app, metricsApp, runner };
+  return { app, metricsApp, runner, webhooks };
 }
 
-type KeyDeps = Pick<RunnerOptions, "store" | "logger">;
+/** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
+function openWebhooks(config: Config, deps: StoreDeps, opened: AsyncDisposableStack): Webhooks {
+  const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
+  opened.defer(() => client.close());
+  const webhooks = createWebhooks({ ...deps, client, endpoint: webhookOf(config) });
+  opened.defer(() => webhooks.stop());
+  return webhooks;
+}
+
+type StoreDeps = Pick<WebhooksOptions, "store" | "logger">;
 
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
 async function openKeys(
   config: Config,
-  { store, logger }: KeyDeps,
+  { store, logger }: StoreDeps,
   opened: AsyncDisposableStack,
 ): Promise<KeyRing> {
   const keys = await openKeyRing({ keys: store.keys, logger });

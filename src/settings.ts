@@ -228,5 +228,15 @@ export const Config = Type.Object({
     maximum: 315_360_000,
     description: "how long a finished task and its file are kept, seconds; 0: until deleted",
   }),
+  WEBHOOK_URL: Type.String({
+    default: "",
+    description:
+      "URL that is called when a task has ended, in any network; must be the same for all processes",
+  }),
+  WEBHOOK_SECRET: Type.String({
+    default: "",
+    description:
+      "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks has it",
+  }),
 });
 export type Config = Static<typeof Config>;

@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../src/config.ts";
 import { Config } from "../src/settings.ts";
+import { newWebhookSecret } from "../src/webhook-endpoint.ts";
+
+const webhookSecret = newWebhookSecret();
 
 describe("the settings", () => {
   it("have a default each", () => {
@@ -25,6 +28,20 @@ describe("the settings", () => {
     [
       { ROLE: "worker", STORE_URL: "memory:" },
       'ROLE must be all unless STORE_URL begins with postgres:, got "worker"',
+    ],
+    [{ WEBHOOK_URL: "https://a.test/?key=1" }, "WEBHOOK_SECRET must be set if WEBHOOK_URL is"],
+    [{ WEBHOOK_SECRET: "hidden" }, "WEBHOOK_URL must be set if WEBHOOK_SECRET is"],
+    [
+      { WEBHOOK_URL: "ftp://hidden@a.test/", WEBHOOK_SECRET: webhookSecret },
+      "WEBHOOK_URL must be an http or https URL of at most 8192 characters, without user name and password",
+    ],
+    [
+      { WEBHOOK_URL: "http://a.test/", WEBHOOK_SECRET: "whsec_c2hvcnQ=" },
+      "WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes",
+    ],
+    [
+      { WEBHOOK_URL: "http://a.test/", WEBHOOK_SECRET: `${webhookSecret}!` },
+      "WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes",
     ],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
     [

@@ -2,9 +2,10 @@ import { parseArgs } from "node:util";
 import { Value } from "@sinclair/typebox/value";
 import { KeyLimits, keyNamePattern } from "../access-key.ts";
 import { ruleOf, withIntegers } from "../schema.ts";
+import { isWebhookUrl } from "../webhook-endpoint.ts";
 import type { KeyCommand } from "./commands.ts";
 
-export const usage = `usage: npm run -s key -- add NAME [--admin] [--rate N] [--max-running N] [--max-queued N] [--max-bytes N]
+export const usage = `usage: npm run -s key -- add NAME [--admin] [--rate N] [--max-running N] [--max-queued N] [--max-bytes N] [--webhook URL]
        npm run -s key -- list
        npm run -s key -- remove NAME [--last]`;
 
@@ -15,11 +16,12 @@ const options = {
   "max-running": { type: "string" },
   "max-queued": { type: "string" },
   "max-bytes": { type: "string" },
+  webhook: { type: "string" },
 } as const;
 
 /** The options that each command has. */
 const optionsOf: Readonly<Record<KeyCommand["command"], readonly string[]>> = {
-  add: ["admin", ...Object.keys(KeyLimits.properties).map(toOption)],
+  add: ["admin", "webhook", ...Object.keys(KeyLimits.properties).map(toOption)],
   list: [],
   remove: ["last"],
 };
@@ -44,7 +46,13 @@ export function parseKeyCommand(args: readonly string[]): KeyCommand {
     throw new Error(`NAME must be ${rule}, got ${JSON.stringify(name)}`);
   }
   if (command === "remove") return { command, name, last: values.last === true };
-  return { command, name, admin: values.admin === true, limits: parseLimits(values) };
+  const { admin = false, webhook } = values;
+  const limits = parseLimits(values);
+  if (webhook === undefined) return { command, name, admin, limits };
+  if (!isWebhookUrl(webhook)) {
+    throw new Error("--webhook must be an http or https URL without user name and password");
+  }
+  return { command, name, admin, limits, webhook };
 }
 
 function isCommand(text: string): text is KeyCommand["command"] {

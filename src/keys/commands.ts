@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AccessKey, accessKeyOf, KeyLimits, keyNamePattern, newSecret } from "../access-key.ts";
 import { ServiceError } from "../errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
+import { newWebhookSecret, WebhookEndpoint } from "../webhook-endpoint.ts";
 
 const name = Type.String({ pattern: keyNamePattern });
 
@@ -12,6 +13,7 @@ export const KeyCommand = Type.Union([
     name,
     admin: Type.Boolean(),
     limits: KeyLimits,
+    webhook: Type.Optional(WebhookEndpoint.properties.url),
   }),
   Type.Object({ command: Type.Literal("list") }),
   Type.Object({
@@ -25,9 +27,10 @@ export type KeyCommand = Static<typeof KeyCommand>;
 /** A key as it is shown. */
 const ShownKey = Type.Pick(AccessKey, ["name", "admin", "limits", "created_at"]);
 
-/** What a command returns: `secret` if a key was added, `keys` if they were listed. */
+/** What a command returns: `secret` if a key was added, `webhook_secret` if with a webhook, `keys` if they were listed. */
 export const KeyResult = Type.Object({
   secret: Type.Optional(Type.String()),
+  webhook_secret: Type.Optional(Type.String()),
   keys: Type.Optional(Type.Array(ShownKey)),
 });
 export type KeyResult = Static<typeof KeyResult>;
@@ -37,8 +40,10 @@ export async function runKeyCommand(keys: KeyStore, command: KeyCommand): Promis
   if (command.command === "list") return { keys: (await keys.list()).map(toShown) };
   if (command.command === "add") {
     const secret = newSecret();
-    await keys.add(accessKeyOf(secret, command, new Date()));
-    return { secret };
+    const { webhook: url, ...given } = command;
+    const webhook = url === undefined ? undefined : { url, secret: newWebhookSecret() };
+    await keys.add(accessKeyOf(secret, { ...given, ...(webhook && { webhook }) }, new Date()));
+    return { secret, ...(webhook && { webhook_secret: webhook.secret }) };
   }
   if (!command.last) await assertNotLast(keys, command.name);
   await keys.remove(command.name);

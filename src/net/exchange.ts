@@ -19,17 +19,24 @@ export interface ExchangeDeps {
   slots: HostSlots;
 }
 
-/** Sends GET `url` once its host has a free slot. Rejects with undici's errors. */
+/** What a request sends. */
+export interface RequestContent {
+  method: "POST";
+  body: string;
+}
+
+/** Sends GET `url`, or `content`, once its host has a free slot. Rejects with undici's errors. */
 export async function exchange(
   url: URL,
   fields: Record<string, string>,
   deadline: Deadline,
   { agent, slots }: ExchangeDeps,
+  content: RequestContent | { method: "GET" } = { method: "GET" },
 ): Promise<Exchange> {
   const release = await slots.acquire(url.host, deadline.signal);
   try {
     const sent = agent.request({
-      method: "GET",
+      ...content,
       origin: url.origin,
       path: url.pathname + url.search,
       headers: fields,
@@ -51,10 +58,10 @@ export async function exchange(
 
 /**
  * Reads and drops the rest of a body, so that the connection can be reused; closes the connection if
- * that is more than 64 KiB or takes over 250 ms. Never rejects.
+ * that is more than `limit` bytes, 64 KiB by default, or takes over 250 ms. Never rejects.
  */
-export async function discard(body: Exchange["body"]): Promise<void> {
-  await body.dump({ limit: 64 * 1024, signal: AbortSignal.timeout(250) }).catch(() => {});
+export async function discard(body: Exchange["body"], limit = 64 * 1024): Promise<void> {
+  await body.dump({ limit, signal: AbortSignal.timeout(250) }).catch(() => {});
   await immediate();
 }
 

@@ -3,7 +3,7 @@ import { rangeField } from "./byte-range.ts";
 import type { GetOptions } from "./client.ts";
 import { acceptEncoding } from "./content-coding.ts";
 
-const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
+export const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
 
 /** Returns the header fields of the request for one hop; undici adds those of the connection. */
 export function requestFields(

@@ -4,6 +4,7 @@ import { withNativeKinds } from "../schema.ts";
 import { type State, Task } from "../task.ts";
 import { changeEvent, type TaskEvent } from "../task-events.ts";
 import { changeTask, type TaskChange } from "../task-changes.ts";
+import { hasEnded, newMessage, type NewMessage } from "./outbox.ts";
 import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";
 
@@ -29,6 +30,8 @@ export interface ChangedTask {
   stored: Omit<StoredTask, "id" | "owner" | "lease">;
   /** What to publish: `info`, by far the longest member, only if the change has set it. */
   event: TaskEvent;
+  /** What to tell webhooks' receivers if the change has ended the task. */
+  message?: NewMessage;
 }
 
 /** A row of a list. */
@@ -83,7 +86,10 @@ export function updateDocument(
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
   const isReset = madeProgress || change.state !== undefined;
   const stalledCount = isReset ? 0 : stored.stalledCount;
-  return toChanged(changeTask(before, change, now), stalledCount, change.info !== undefined);
+  const task = changeTask(before, change, now);
+  const changed = toChanged(task, stalledCount, change.info !== undefined);
+  if (!hasEnded(change.state)) return changed;
+  return { ...changed, message: newMessage(task, changed.stored.document) };
 }
 
 /**

@@ -4,7 +4,10 @@ import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { parseKeys } from "./key-store.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
+import { createMemoryOutbox } from "./memory/outbox.ts";
+import { type NewMessage, serviceEndpoint } from "./outbox.ts";
 import { assertQuota, type Counted, type OwnerUse, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
@@ -34,7 +37,7 @@ interface OwnerTurn extends OwnerUse {
 
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
 export function createMemoryStore(options: StoreOptions = {}): TaskStore {
-  const { maxQueued = defaultMaxQueued, events = createTaskEvents() } = options;
+  const { maxQueued = defaultMaxQueued, events = createTaskEvents(), webhook = false } = options;
   const { now, steadyMs } = createClock(options);
   /** By id, oldest first. */
   const entries = new Map<string, Entry>();
@@ -42,7 +45,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
   /** By owner; `""`: nobody. */
   const turns = new Map<string, OwnerTurn>();
+  /** Names of access keys, and the keys as JSON. */
   const accessKeys = new Map<string, string>();
+  const outbox = createMemoryOutbox(() => {
+    opened();
+    return steadyMs();
+  });
   let lastSeq = 0;
   let lastClaim = 0;
   const counts = emptyCounts();
@@ -122,6 +130,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     return next && oldest.get(next[0]);
   }
 
+  function announce(message: NewMessage): void {
+    const key = parseKeys([accessKeys.get(message.owner ?? "") ?? []].flat())[0];
+    const own = key?.webhook === undefined ? [] : [key.name];
+    outbox.add(message, webhook ? [serviceEndpoint, ...own] : own);
+  }
+
   function claimableAt(state: State, runAfter?: Date): number {
     if (state !== "queued") return Infinity;
     return runAfter ? steadyMs() + delayOf(runAfter, now()) : 0;
@@ -131,6 +145,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     events,
 
     keys: createMemoryKeys(accessKeys, opened, createRequestCounter(steadyMs)),
+
+    outbox,
 
     async create(task, given) {
       opened();
@@ -171,7 +187,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async update(id, change, given = {}) {
       const entry = require(id);
-      const { stored, event } = updateDocument(entry, change, given, now());
+      const { stored, event, message } = updateDocument(entry, change, given, now());
+      if (message !== undefined) announce(message);
       if (change.state === undefined) return put({ ...entry, ...stored }, event);
       const claimableAtMs = claimableAt(change.state, given.runAfter);
       return put({ ...entry, ...stored, lease: null, claimableAtMs }, event);
@@ -217,6 +234,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       isClosed = true;
       entries.clear();
       keys.clear();
+      outbox.clear();
     },
   };
 }

@@ -12,6 +12,7 @@ import { connectionConfig } from "./postgres/connection.ts";
 import type { Sql } from "./postgres/database.ts";
 import { isConnectionLost, toStoreError } from "./postgres/database-errors.ts";
 import { createKeyRows } from "./postgres/key-rows.ts";
+import { createOutboxRows } from "./postgres/outbox-rows.ts";
 import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
@@ -48,6 +49,7 @@ export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<TaskStore> {
   const { url, maxQueued = defaultMaxQueued, heartbeatS = 10, clock, logger } = options;
+  const { webhook = false } = options;
   const { now, steadyMs } = createClock(options);
   const steadyNow = () => new Date(steadyMs());
   const damage = createDamageReport(logger);
@@ -63,6 +65,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { database, jobs, feed } = resources;
   const mutex = createKeyedMutex();
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  const outbox = createOutboxRows({
+    database,
+    nowMs: options.now === undefined ? () => null : steadyMs,
+    run: read,
+    webhook,
+  });
   let pinging: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -101,6 +109,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     keys: createKeyRows(database, steadyNow, read),
 
+    outbox,
+
     async create(task, idempotency) {
       const accepted = structuredClone(task);
       const { id } = accepted;
@@ -126,7 +136,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return write(id, async () => {
         const [task, number] = await database.transaction(async (sql) => {
           const row = await lockRow(sql, id);
-          const { task: changed, stored, event } = updateDocument(row, changes, given, now());
+          const {
+            task: changed,
+            stored,
+            event,
+            message,
+          } = updateDocument(row, changes, given, now());
+          if (message !== undefined) await outbox.add(sql, message);
           const held =
             changes.state === undefined
               ? row

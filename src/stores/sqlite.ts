@@ -19,11 +19,17 @@ import {
   ofOwner,
   storeClosedError,
 } from "./rules.ts";
-import { endImpossibleDelays, openDatabase, suspectRows } from "./sqlite/database.ts";
+import {
+  endImpossibleDelays,
+  endImpossiblePostponements,
+  openDatabase,
+  suspectRows,
+} from "./sqlite/database.ts";
 import { createFileCheck } from "./sqlite/file-check.ts";
 import { createGroupCommit, toStoreError } from "./sqlite/group-commit.ts";
 import { createIdempotencyTable } from "./sqlite/idempotency-table.ts";
 import { createKeyTable } from "./sqlite/key-table.ts";
+import { createOutboxTable } from "./sqlite/outbox-table.ts";
 import { createSpaceProbe } from "./sqlite/space-probe.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { type ClaimState, createTaskTable } from "./sqlite/task-table.ts";
@@ -53,11 +59,13 @@ interface Written<T> {
  * @throws ServiceError `unavailable` if the file cannot be used; the message says why.
  */
 export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
-  const { path, maxQueued = defaultMaxQueued, logger } = options;
+  const { path, maxQueued = defaultMaxQueued, webhook = false, logger } = options;
   const { events = createTaskEvents() } = options;
   const { now, steadyMs } = createClock(options);
   const db = openDatabase(path);
-  db.prepare(endImpossibleDelays).run(steadyMs() + maxDelayMs);
+  const latestMs = steadyMs() + maxDelayMs;
+  for (const sql of [endImpossibleDelays, endImpossiblePostponements])
+    db.prepare(sql).run(latestMs);
   const damage = createDamageReport(logger);
   const suspects = db.prepare(suspectRows).all() as unknown as ListedTask[];
   for (const row of suspects) damage.parse(row);
@@ -66,6 +74,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const uses = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
   const check = createFileCheck(db, path, logger);
+  const outbox = createOutboxTable({ sql: statements, steadyMs, write, webhook });
   const space = createSpaceProbe(path);
   const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
   let pinging: Promise<void> | undefined;
@@ -128,6 +137,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
 
     keys: createKeyTable({ sql: statements, read, write, steadyMs }),
 
+    outbox,
+
     async create({ ...task }, idempotency) {
       const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
@@ -159,7 +170,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       const given = structuredClone(updateOptions);
       return write(() => {
         const row = tasks.require(id);
-        const { task, stored, event } = updateDocument(row, changes, given, now());
+        const { task, stored, event, message } = updateDocument(row, changes, given, now());
+        if (message !== undefined) outbox.add(message);
         const isMoved = changes.state !== undefined;
         tasks.save(row, {
           ...row,

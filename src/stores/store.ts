@@ -3,6 +3,7 @@ import type { State, Task } from "../task.ts";
 import type { TaskChange } from "../task-changes.ts";
 import type { ClockOptions } from "./clock.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { Outbox } from "./outbox.ts";
 
 /**
  * Contract of a task store. It can be implemented from this text alone; the suite in
@@ -46,6 +47,9 @@ export interface TaskStore {
 
   /** The keys with which clients may use the service. */
   readonly keys: KeyStore;
+
+  /** The messages about ended tasks that webhooks' receivers have not had yet. */
+  readonly outbox: Outbox;
 
   /**
    * Stores a new task. With `idempotency`: if a `create` for the same owner in the last 24 hours used the key, nothing is
@@ -120,6 +124,8 @@ export interface StoreOptions extends ClockOptions {
   maxQueued?: number;
   /** Where the store publishes its changes; default: a new feed. */
   events?: TaskEventPublisher;
+  /** Whether `outbox` gets a message about each ended task for the service's own endpoint; default false. */
+  webhook?: boolean;
 }
 
 export interface Idempotency {

@@ -6,6 +6,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   invalid_request: "The service did not understand this request.",
   invalid_url: "This is not the address of a web page.",
   unauthorized: "This key is not valid.",
+  quota_exceeded: "Your key may not have more of this at the moment.",
   forbidden: "This needs the key of an admin.",
   cross_site: "The service refuses requests from other sites.",
   not_found: "This does not exist any more.",

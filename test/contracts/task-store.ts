@@ -9,6 +9,7 @@ import { describeEvents } from "./task-store/events.ts";
 import { describeStalled } from "./task-store/stalled.ts";
 import { describeKeys } from "./task-store/keys.ts";
 import { describeOwners } from "./task-store/owners.ts";
+import { describeOutbox } from "./task-store/outbox.ts";
 import { describeIdempotency } from "./task-store/idempotency.ts";
 import { describeLeases } from "./task-store/leases.ts";
 import { describeTransitions } from "./task-store/transitions.ts";
@@ -38,6 +39,7 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeTurns(open);
     describeQuotas(open);
     describeKeys(open);
+    describeOutbox(open);
     describeDamage(open);
     describeClosing(open);
   });

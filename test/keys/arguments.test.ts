@@ -13,6 +13,16 @@ test.each([
       limits: { rate: 60, max_running: 2, max_queued: 100, max_bytes: 999_999_999_999_999 },
     },
   ],
+  [
+    "add anna --webhook http://10.0.0.1/ended?a=b",
+    {
+      command: "add",
+      name: "anna",
+      admin: false,
+      limits: {},
+      webhook: "http://10.0.0.1/ended?a=b",
+    },
+  ],
   ["list", { command: "list" }],
   ["remove anna", { command: "remove", name: "anna", last: false }],
   ["remove anna --last", { command: "remove", name: "anna", last: true }],
@@ -36,6 +46,8 @@ test.each([
     "add anna --max-bytes 1e9",
     '--max-bytes must be an integer from 1 to 999999999999999, got "1e9"',
   ],
+  ["add anna --webhook ftp://a.test/", "--webhook must be an http or https URL"],
+  ["add anna --webhook http://user:hidden@a.test/", "without user name and password"],
   ["add anna --owner x", "--owner"],
 ])("%s is refused", (line, message) => {
   expect(() => parseKeyCommand(line.split(" "))).toThrow(message);

@@ -4,8 +4,8 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 
-describeTaskStore("a measured store", (now, maxQueued, elapsedMs) =>
-  measureStore(createMemoryStore({ now, maxQueued, elapsedMs }), () => {}),
+describeTaskStore("a measured store", (now, maxQueued, elapsedMs, webhook = false) =>
+  measureStore(createMemoryStore({ now, maxQueued, elapsedMs, webhook }), () => {}),
 );
 
 /** Returns a measured store, and its calls as `method`, or `method failed`. */

@@ -4,8 +4,8 @@ import { newTask } from "../../src/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { minuteMs, times } from "../contracts/task-store/harness.ts";
 
-describeTaskStore("the memory store", (now, maxQueued, elapsedMs) =>
-  createMemoryStore({ now, maxQueued, elapsedMs }),
+describeTaskStore("the memory store", (now, maxQueued, elapsedMs, webhook = false) =>
+  createMemoryStore({ now, maxQueued, elapsedMs, webhook }),
 );
 
 test("some thousands of tasks are created, claimed, ended and listed in seconds", async () => {

@@ -14,10 +14,10 @@ beforeAll(async () => {
 
 let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
 
-const open: OpenStore = async (now, maxQueued, elapsedMs) => {
+const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false) => {
   await query(url, emptyTables);
   clocks = { now, elapsedMs };
-  return openClockedStore({ url, maxQueued, ...clocks });
+  return openClockedStore({ url, maxQueued, webhook, ...clocks });
 };
 
 // The store looks for dead workers every three seconds.
@@ -39,7 +39,7 @@ const emptyTables = `
   DO $$ BEGIN
     IF to_regclass('unreel.tasks') IS NOT NULL THEN
       TRUNCATE unreel.tasks, unreel.idempotency_keys, unreel.task_events, unreel.keys,
-        unreel.owners, unreel.request_counts;
+        unreel.owners, unreel.request_counts, unreel.outbox_lines, unreel.outbox_messages;
       UPDATE unreel.counters SET seq = 0, events = 0, queued = 0;
       DELETE FROM unreel_jobs.job;
       DELETE FROM unreel_jobs.queue;

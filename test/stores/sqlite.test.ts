@@ -18,9 +18,9 @@ import { makeFolder } from "./folder.ts";
 import { createTestLog } from "./log.ts";
 
 let opened = "";
-const open: OpenStore = (now, maxQueued, elapsedMs) => {
+const open: OpenStore = (now, maxQueued, elapsedMs, webhook = false) => {
   opened = join(makeFolder(), "tasks.db");
-  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs });
+  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs, webhook });
 };
 
 open.replaceDocuments = async (store, documents) => {

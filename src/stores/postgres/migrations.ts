@@ -83,6 +83,28 @@ const migrations: readonly string[] = [
     ends_at timestamptz NOT NULL
   ) WITH (fillfactor = 50);
   `,
+  // A line has the messages about one task for one endpoint, to be sent one after the other; never none.
+  // due_at: when its first message may be sent or, under a lease, when that ends, in Unix milliseconds.
+  `
+  CREATE TABLE unreel.outbox_lines (
+    line bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    endpoint text COLLATE "C" NOT NULL,
+    task text NOT NULL,
+    due_at bigint NOT NULL,
+    refusals integer NOT NULL DEFAULT 0,
+    lease text,
+    UNIQUE (endpoint, task)
+  );
+  CREATE INDEX outbox_lines_by_due ON unreel.outbox_lines (endpoint, due_at);
+  CREATE TABLE unreel.outbox_messages (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    line bigint NOT NULL,
+    id text NOT NULL,
+    body text NOT NULL,
+    created_at bigint NOT NULL
+  );
+  CREATE INDEX outbox_messages_by_line ON unreel.outbox_messages (line, seq);
+  `,
 ];
 
 /** Processes of an earlier release may have written tasks without counting them. */

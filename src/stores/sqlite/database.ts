@@ -23,6 +23,7 @@ export function openDatabase(path: string): DatabaseSync {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     migrate(db, migrations);
     db.exec(endLeases);
+    db.exec(endOutboxLeases);
     db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
     return db;
   } catch (error) {
@@ -41,11 +42,16 @@ const checkpointPages = 8192;
 export const endLeases =
   "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
 
+const endOutboxLeases = "UPDATE outbox_lines SET due_at = 0, lease = NULL WHERE lease IS NOT NULL";
+
 /**
  * A delay is at most `maxDelayMs`: one that ends later than that from now was stored by a clock that was ahead.
  */
 export const endImpossibleDelays =
   "UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?";
+
+/** The same for the messages of the outbox. */
+export const endImpossiblePostponements = "UPDATE outbox_lines SET due_at = 0 WHERE due_at > ?";
 
 /** Rows among the newest 10,000 that are no JSON object with an id: 50 ms, where all of a million take 4 s. */
 export const suspectRows = `SELECT seq, id, document

@@ -87,6 +87,28 @@ export const migrations: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE owners ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
   `,
+  // A line has the messages about one task for one endpoint, to be sent one after the other; never none.
+  // due_at: when its first message may be sent or, under a lease, when that ends, in Unix milliseconds.
+  `
+  CREATE TABLE outbox_lines (
+    line INTEGER PRIMARY KEY AUTOINCREMENT,
+    endpoint TEXT NOT NULL,
+    task TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    refusals INTEGER NOT NULL DEFAULT 0,
+    lease TEXT,
+    UNIQUE (endpoint, task)
+  ) STRICT;
+  CREATE INDEX outbox_lines_by_due ON outbox_lines (endpoint, due_at);
+  CREATE TABLE outbox_messages (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    line INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX outbox_messages_by_line ON outbox_messages (line, seq);
+  `,
 ];
 
 /**

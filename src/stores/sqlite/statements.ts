@@ -66,6 +66,24 @@ export const statements = {
   allKeys: "SELECT document FROM keys",
   removeKey: "DELETE FROM keys WHERE name = ?",
 
+  webhookOfKey: "SELECT name FROM keys WHERE name = ? AND document -> '$.webhook' IS NOT NULL",
+  addLine: `INSERT INTO outbox_lines (endpoint, task, due_at) VALUES (?, ?, ?)
+    ON CONFLICT (endpoint, task) DO NOTHING`,
+  addMessage: `INSERT INTO outbox_messages (line, id, body, created_at)
+    VALUES ((SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ?), ?, ?, ?)`,
+  nextEndpoint: "SELECT min(endpoint) AS endpoint FROM outbox_lines WHERE endpoint > ?",
+  dueLine: `SELECT line, endpoint, task AS taskId, due_at AS dueAtMs, refusals FROM outbox_lines
+    WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT 1`,
+  leaseLine: "UPDATE outbox_lines SET due_at = ?, lease = ? WHERE line = ?",
+  leasedLine: "SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ? AND lease = ?",
+  releaseLine: "UPDATE outbox_lines SET due_at = ?, refusals = ?, lease = NULL WHERE line = ?",
+  removeEmptyLine: `DELETE FROM outbox_lines
+    WHERE line = ? AND NOT EXISTS (SELECT 1 FROM outbox_messages WHERE line = ?)`,
+  firstMessage: `SELECT id, body, created_at AS createdAtMs FROM outbox_messages
+    WHERE line = ? ORDER BY seq LIMIT 1`,
+  removeFirstMessage: `DELETE FROM outbox_messages
+    WHERE seq = (SELECT min(seq) FROM outbox_messages WHERE line = ?)`,
+
   /** Writes the present value, which fails if nothing can be written. */
   probe: `PRAGMA user_version = ${migrations.length}`,
 } as const;

@@ -8,6 +8,7 @@ export interface ClockedStoreOptions {
   now: () => Date;
   maxQueued?: number;
   elapsedMs?: () => number;
+  webhook?: boolean;
   logger?: NonNullable<PostgresStoreOptions["logger"]>;
 }
 
@@ -42,6 +43,11 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
   return {
     events: store.events,
     keys: store.keys,
+    outbox: {
+      claim: (query) => onTime(store.outbox.claim, query),
+      remove: (message) => onTime(store.outbox.remove, message),
+      postpone: (message, given) => onTime(store.outbox.postpone, message, given),
+    },
     create: (task, idempotency) => onTime(store.create, task, idempotency),
     get: (id) => onTime(store.get, id),
     list: (query) => onTime(store.list, query),

@@ -155,7 +155,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
     url,
     `ALTER TABLE unreel.tasks DROP COLUMN owner;
      ALTER TABLE unreel.task_events DROP COLUMN owner;
-     DROP TABLE unreel.keys, unreel.owners, unreel.request_counts;
+     DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
+       unreel.outbox_messages;
      ALTER TABLE unreel.tasks DROP COLUMN bytes;
      DELETE FROM unreel.migrations WHERE version > 1`,
   );

@@ -1,0 +1,78 @@
+import { randomUUID } from "node:crypto";
+import { type NewMessage, type Outbox, type OutboxMessage } from "../outbox.ts";
+
+/** The messages of one task for one endpoint. */
+interface Line {
+  /** Oldest first, never empty. */
+  messages: { id: string; body: string; createdMs: number }[];
+  dueMs: number;
+  refusals: number;
+  lease: string | undefined;
+}
+
+export interface MemoryOutbox extends Outbox {
+  add(message: NewMessage, endpoints: readonly string[]): void;
+  clear(): void;
+}
+
+/** @param steadyMs Throws if the store is closed. */
+export function createMemoryOutbox(steadyMs: () => number): MemoryOutbox {
+  /** By endpoint and task, the oldest first. */
+  const endpoints = new Map<string, Map<string, Line>>();
+
+  function find({ endpoint, taskId, lease }: OutboxMessage): Line | undefined {
+    const line = endpoints.get(endpoint)?.get(taskId);
+    return line?.lease === lease ? line : undefined;
+  }
+
+  return {
+    add({ id, taskId, body }, names) {
+      const createdMs = steadyMs();
+      for (const endpoint of names) {
+        const lines = endpoints.get(endpoint) ?? new Map<string, Line>();
+        endpoints.set(endpoint, lines);
+        const fresh = { messages: [], dueMs: createdMs, refusals: 0, lease: undefined };
+        const line: Line = lines.get(taskId) ?? fresh;
+        lines.set(taskId, line);
+        line.messages.push({ id, body, createdMs });
+      }
+    },
+
+    async claim({ leaseMs, exceptEndpoints = [] }) {
+      const nowMs = steadyMs();
+      for (const [endpoint, lines] of endpoints) {
+        if (exceptEndpoints.includes(endpoint)) continue;
+        for (const [taskId, line] of lines) {
+          const [first] = line.messages;
+          if (line.dueMs > nowMs || first === undefined) continue;
+          const { id, body, createdMs } = first;
+          line.lease = randomUUID();
+          line.dueMs = nowMs + leaseMs;
+          const { refusals, lease } = line;
+          return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdMs, lease };
+        }
+      }
+      return undefined;
+    },
+
+    async remove(message) {
+      const nowMs = steadyMs();
+      const line = find(message);
+      if (line === undefined) return;
+      line.messages.shift();
+      Object.assign(line, { dueMs: nowMs, refusals: 0, lease: undefined });
+      if (line.messages.length > 0) return;
+      const lines = endpoints.get(message.endpoint);
+      lines?.delete(message.taskId);
+      if (lines?.size === 0) endpoints.delete(message.endpoint);
+    },
+
+    async postpone(message, { delayMs, refusals }) {
+      const nowMs = steadyMs();
+      const line = find(message);
+      if (line) Object.assign(line, { dueMs: nowMs + delayMs, refusals, lease: undefined });
+    },
+
+    clear: () => endpoints.clear(),
+  };
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import type { State, Task } from "../task.ts";
+
+/**
+ * The messages that tell webhooks' receivers of ended tasks, until they are delivered or given up. A store
+ * writes them together with the change itself: when a task becomes `succeeded`, `failed` or `canceled`, one for
+ * the service's endpoint if the store was opened with `webhook`, and one for the endpoint of the task's owner if
+ * its key has a `webhook` then.
+ *
+ * The messages of one task for one endpoint form a line: only the oldest can be claimed, the next one once that
+ * is removed. As with tasks, a change is durable when its promise resolves, and a store that is unreachable or
+ * closed rejects with `unavailable`.
+ */
+export interface Outbox {
+  /**
+   * Claims a message that may be sent now: the oldest of its line, not postponed, under no other lease. Returns
+   * undefined if there is none. A store that one process has to itself expires all leases when it is opened.
+   */
+  claim(query: OutboxQuery): Promise<OutboxMessage | undefined>;
+  /** Removes a claimed message; does nothing if its lease is lost. */
+  remove(message: OutboxMessage): Promise<void>;
+  /**
+   * Ends the lease; the message may be claimed again `delayMs` from now, at most `maxDelayMs`, and then has
+   * these `refusals`. Does nothing if its lease is lost.
+   */
+  postpone(message: OutboxMessage, given: Postponement): Promise<void>;
+}
+
+export interface OutboxQuery {
+  leaseMs: number;
+  /** Endpoints whose messages are not wanted now; those of the others cost the same however many these are. */
+  exceptEndpoints?: readonly string[];
+}
+
+export interface Postponement {
+  /** An integer. */
+  delayMs: number;
+  refusals: number;
+}
+
+export interface OutboxMessage {
+  /** Names the event, whichever the endpoint and the attempt: letters, digits, dash, underscore. */
+  id: string;
+  /** `serviceEndpoint`, or the name of a key. */
+  endpoint: string;
+  taskId: string;
+  /** What to send, as JSON: `type`, `timestamp` and, as `data`, the task as it was after the change. */
+  body: string;
+  /** How often the endpoint has refused it, as the last `postpone` said. */
+  refusals: number;
+  /** How long ago the task has ended. */
+  ageMs: number;
+  /** Proves to the other methods that the message is still held. */
+  lease: string;
+}
+
+/** Stands for the endpoint that the service's settings name; no key can have this name. */
+export const serviceEndpoint = "*";
+
+/** A message before it is known who gets it. */
+export type NewMessage = Pick<OutboxMessage, "id" | "taskId" | "body"> & { owner: string | null };
+
+const endStates: ReadonlySet<State> = new Set(["succeeded", "failed", "canceled"]);
+
+/** Whether a task in this state has ended, unless somebody retries it. */
+export function hasEnded(state: State | undefined): boolean {
+  return state !== undefined && endStates.has(state);
+}
+
+/** Returns the message about a task that has just ended; `document` is the task as JSON. */
+export function newMessage(task: Task, document: string): NewMessage {
+  const { id: taskId, state, updated_at, owner } = task;
+  const head = `{"type":"task.${state}","timestamp":${JSON.stringify(updated_at)}`;
+  return {
+    id: `msg_${randomUUID()}`,
+    taskId,
+    owner: owner ?? null,
+    body: `${head},"data":${document}}`,
+  };
+}

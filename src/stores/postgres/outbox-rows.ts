@@ -1,0 +1,139 @@
+import { randomUUID } from "node:crypto";
+import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
+import type { Database, Sql } from "./database.ts";
+
+export interface OutboxRowsOptions {
+  database: Database;
+  /** Returns Unix milliseconds; null: the database's clock, which all processes share. */
+  nowMs: () => number | null;
+  /** Runs a job on the database. */
+  run: <T>(job: () => Promise<T>) => Promise<T>;
+  /** Whether the service's own endpoint gets messages. */
+  webhook: boolean;
+}
+
+export interface OutboxRows extends Outbox {
+  /** Adds a message for every endpoint that gets it, in the transaction of the change. */
+  add(sql: Sql, message: NewMessage): Promise<void>;
+}
+
+/** `bigint`s come as text. */
+interface ClaimedRow extends Omit<OutboxMessage, "ageMs" | "lease"> {
+  ageMs: string;
+}
+
+/**
+ * The tables `unreel.outbox_lines` and `unreel.outbox_messages`. Whoever adds messages to a line or takes them
+ * from it locks its row first, so that no message is added to a line that is just being removed.
+ */
+export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
+  const { database, nowMs, run, webhook } = options;
+
+  async function claimFrom(endpoint: string, leaseMs: number): Promise<OutboxMessage | undefined> {
+    const lease = randomUUID();
+    const values = [nowMs(), endpoint, lease, leaseMs];
+    const [row] = await database.query<ClaimedRow>(claimLine, values);
+    return row && { ...row, ageMs: Number(row.ageMs), lease };
+  }
+
+  /** Calls `work` with the number of the message's line, which is locked, unless the lease is lost. */
+  function withLine(
+    { endpoint, taskId, lease }: OutboxMessage,
+    work: (sql: Sql, line: string) => Promise<void>,
+  ): Promise<void> {
+    return run(() =>
+      database.transaction(async (sql) => {
+        const [row] = await sql.query<{ line: string }>(lockLine, [endpoint, taskId, lease]);
+        if (row !== undefined) await work(sql, row.line);
+      }),
+    );
+  }
+
+  return {
+    async add(sql, { id, taskId, owner, body }) {
+      if (!webhook && owner === null) return;
+      const own = webhook ? [serviceEndpoint] : [];
+      await sql.query(addMessages, [nowMs(), own, owner, taskId, id, body]);
+    },
+
+    claim: ({ leaseMs, exceptEndpoints = [] }) => {
+      const except = [...exceptEndpoints];
+      return run(async () => {
+        const due = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs(), except]);
+        for (const { endpoint } of due) {
+          const claimed = await claimFrom(endpoint, leaseMs);
+          if (claimed !== undefined) return claimed;
+        }
+        return undefined;
+      });
+    },
+
+    remove: (message) =>
+      withLine(message, async (sql, line) => {
+        await sql.query(removeFirstMessage, [line]);
+        const removed = await sql.query(removeEmptyLine, [line]);
+        if (removed.length === 0) await sql.query(releaseLine, [nowMs(), line, 0, 0]);
+      }),
+
+    postpone: (message, { delayMs, refusals }) =>
+      withLine(message, async (sql, line) => {
+        await sql.query(releaseLine, [nowMs(), line, delayMs, refusals]);
+      }),
+  };
+}
+
+/** Of every statement $1 is the time. */
+const now = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+
+const addMessages = `
+  WITH endpoints AS (
+    SELECT unnest($2::text[]) AS endpoint
+    UNION ALL SELECT name FROM unreel.keys WHERE name = $3 AND document::jsonb ? 'webhook'
+  ), lines AS (
+    INSERT INTO unreel.outbox_lines AS line (endpoint, task, due_at)
+    SELECT endpoint, $4, ${now} FROM endpoints ORDER BY endpoint
+    ON CONFLICT (endpoint, task) DO UPDATE SET due_at = line.due_at RETURNING line
+  )
+  INSERT INTO unreel.outbox_messages (line, id, body, created_at)
+  SELECT line, $5, $6, ${now} FROM lines`;
+
+/** Passes from one endpoint to the next through the index; those whose messages have waited longest come first. */
+const dueEndpoints = `
+  WITH RECURSIVE endpoints (endpoint) AS (
+    SELECT min(endpoint) FROM unreel.outbox_lines
+    UNION ALL SELECT (SELECT min(endpoint) FROM unreel.outbox_lines AS line
+      WHERE line.endpoint > endpoints.endpoint)
+    FROM endpoints WHERE endpoint IS NOT NULL
+  )
+  SELECT endpoints.endpoint FROM endpoints, LATERAL (
+    SELECT due_at FROM unreel.outbox_lines AS line
+    WHERE line.endpoint = endpoints.endpoint AND due_at <= ${now} ORDER BY due_at LIMIT 1
+  ) AS first
+  WHERE endpoints.endpoint <> ALL($2::text[]) ORDER BY due_at`;
+
+const claimLine = `
+  WITH claimed AS (
+    UPDATE unreel.outbox_lines SET lease = $3, due_at = ${now} + $4
+    WHERE line = (
+      SELECT line FROM unreel.outbox_lines WHERE endpoint = $2 AND due_at <= ${now}
+      ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING line, endpoint, task, refusals
+  )
+  SELECT id, endpoint, task AS "taskId", body, refusals, ${now} - created_at AS "ageMs"
+  FROM claimed, LATERAL (
+    SELECT id, body, created_at FROM unreel.outbox_messages AS message
+    WHERE message.line = claimed.line ORDER BY seq LIMIT 1
+  ) AS first`;
+
+const lockLine = `SELECT line FROM unreel.outbox_lines
+  WHERE endpoint = $1 AND task = $2 AND lease = $3 FOR UPDATE`;
+
+const removeFirstMessage = `DELETE FROM unreel.outbox_messages
+  WHERE seq = (SELECT min(seq) FROM unreel.outbox_messages WHERE line = $1)`;
+
+/** A statement of its own: it sees the messages that were added before the line was locked. */
+const removeEmptyLine = `DELETE FROM unreel.outbox_lines WHERE line = $1
+  AND NOT EXISTS (SELECT 1 FROM unreel.outbox_messages WHERE line = $1) RETURNING 1`;
+
+const releaseLine = `UPDATE unreel.outbox_lines
+  SET due_at = ${now} + $3, refusals = $4, lease = NULL WHERE line = $2`;

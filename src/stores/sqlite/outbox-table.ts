@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
+import type { Statements } from "./statements.ts";
+
+export interface OutboxTableOptions {
+  sql: Statements;
+  steadyMs: () => number;
+  /** Runs a job in a transaction, of its own or with others. */
+  write<T>(job: () => { result: T }): Promise<T>;
+  /** Whether the service's own endpoint gets messages. */
+  webhook: boolean;
+}
+
+export interface OutboxTable extends Outbox {
+  /** Adds a message for every endpoint that gets it; call it in the transaction of the change. */
+  add(message: NewMessage): void;
+}
+
+interface DueRow extends Pick<OutboxMessage, "endpoint" | "taskId" | "refusals"> {
+  line: number;
+  dueAtMs: number;
+}
+
+interface MessageRow extends Pick<OutboxMessage, "id" | "body"> {
+  createdAtMs: number;
+}
+
+/** The tables `outbox_lines` and `outbox_messages`. */
+export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
+  const { sql, steadyMs, write, webhook } = options;
+
+  function endpointsOf(owner: string | null): string[] {
+    const keys = owner === null ? [] : (sql.webhookOfKey.all(owner) as { name: string }[]);
+    return [...(webhook ? [serviceEndpoint] : []), ...keys.map(({ name }) => name)];
+  }
+
+  /** Returns the line that has been due for longest. Passes over an endpoint in one step. */
+  function findDue(nowMs: number, except: readonly string[]): DueRow | undefined {
+    let oldest: DueRow | undefined;
+    let endpoint: string | null = "";
+    while (endpoint !== null) {
+      ({ endpoint } = sql.nextEndpoint.get(endpoint) as { endpoint: string | null });
+      if (endpoint === null || except.includes(endpoint)) continue;
+      const row = sql.dueLine.get(endpoint, nowMs) as DueRow | undefined;
+      if (row && row.dueAtMs < (oldest?.dueAtMs ?? Infinity)) oldest = row;
+    }
+    return oldest;
+  }
+
+  return {
+    add({ id, taskId, owner, body }) {
+      const nowMs = steadyMs();
+      for (const endpoint of endpointsOf(owner)) {
+        sql.addLine.run(endpoint, taskId, nowMs);
+        sql.addMessage.run(endpoint, taskId, id, body, nowMs);
+      }
+    },
+
+    claim: ({ leaseMs, exceptEndpoints = [] }) =>
+      write(() => {
+        const nowMs = steadyMs();
+        const due = findDue(nowMs, exceptEndpoints);
+        if (due === undefined) return { result: undefined };
+        const { line, endpoint, taskId, refusals } = due;
+        const lease = randomUUID();
+        sql.leaseLine.run(nowMs + leaseMs, lease, line);
+        const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
+        const ageMs = nowMs - createdAtMs;
+        return { result: { id, endpoint, taskId, body, refusals, ageMs, lease } };
+      }),
+
+    remove: ({ endpoint, taskId, lease }) =>
+      write(() => {
+        const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
+        if (line === undefined) return { result: undefined };
+        sql.removeFirstMessage.run(line);
+        if (sql.removeEmptyLine.run(line, line).changes === 0) {
+          sql.releaseLine.run(steadyMs(), 0, line);
+        }
+        return { result: undefined };
+      }),
+
+    postpone: ({ endpoint, taskId, lease }, { delayMs, refusals }) =>
+      write(() => {
+        const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
+        if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
+        return { result: undefined };
+      }),
+  };
+}

@@ -1,0 +1,28 @@
+import { randomBytes } from "node:crypto";
+import { type Static, Type } from "@sinclair/typebox";
+
+/**
+ * What Standard Webhooks demands of a secret: `whsec_` and the base64 of 24 to 64 bytes.
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
+export const webhookSecretPattern =
+  "^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+
+/** Where messages about ended tasks are sent, and the secret that signs them. */
+export const WebhookEndpoint = Type.Object({
+  url: Type.String({ pattern: "^https?://", maxLength: 8192, description: "called as it stands" }),
+  secret: Type.String({ pattern: webhookSecretPattern, description: "signs the messages" }),
+});
+export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
+
+/** Returns a new secret of 256 random bits. */
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString("base64")}`;
+}
+
+/** Whether messages can be sent to `url`: http or https, without user name and password. */
+export function isWebhookUrl(url: string): boolean {
+  const { protocol, username, password } = URL.parse(url) ?? {};
+  const isHttp = protocol === "http:" || protocol === "https:";
+  return isHttp && username === "" && password === "" && url.length <= 8192;
+}

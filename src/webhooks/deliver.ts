@@ -1,0 +1,127 @@
+import type { BaseLogger } from "pino";
+import { Webhook } from "standardwebhooks";
+import { ServiceError } from "../errors.ts";
+import type { PostClient, PostResponse } from "../net/post-client.ts";
+import { parseRetryAfter } from "../net/retry-after.ts";
+import type { Outbox, OutboxMessage } from "../stores/outbox.ts";
+import { type EndpointState, type Outcome, withJitter } from "./endpoint-state.ts";
+
+export interface DeliverDeps {
+  outbox: Outbox;
+  client: PostClient;
+  logger: Pick<BaseLogger, "debug" | "warn" | "error">;
+  now: () => Date;
+  random: () => number;
+  /** Aborted when requests must end at once. */
+  signal: AbortSignal;
+}
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/** Delays after each refusal of a message, as the specification suggests them. */
+const refusalDelaysMs = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour];
+
+/** How long after its task's end a message is still sent. */
+const maxAgeMs = 24 * hour;
+
+/** Statuses of a receiver, or of what is in front of it, that takes no message now. */
+const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+/**
+ * Sends a claimed message to its endpoint, or gives it up, and tells the outbox. Rejects only with the store's
+ * error: then its lease expires and the message is sent again.
+ */
+export async function deliver(
+  message: OutboxMessage,
+  state: EndpointState | undefined,
+  deps: DeliverDeps,
+): Promise<void> {
+  const { outbox, logger } = deps;
+  const about = { task: message.taskId, message: message.id, host: state?.host };
+  if (state === undefined || state.isDisabled) {
+    logger.debug(about, "webhook message dropped: its endpoint is gone");
+    await outbox.remove(message);
+  } else if (message.ageMs > maxAgeMs) {
+    logger.error({ ...about, ageMs: message.ageMs }, "webhook message given up after 24 hours");
+    await outbox.remove(message);
+  } else {
+    const settle = state.begin();
+    const attempt = await send(message, state, deps);
+    settle(attempt.outcome);
+    await follow(message, state, attempt, deps);
+  }
+}
+
+interface Attempt {
+  outcome: Outcome;
+  /** Why it has failed, for the log. */
+  failure?: object;
+}
+
+async function send(
+  { id, body }: OutboxMessage,
+  { endpoint }: EndpointState,
+  { client, now, signal }: DeliverDeps,
+): Promise<Attempt> {
+  const at = now();
+  const headers = {
+    "content-type": "application/json",
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1_000)),
+    "webhook-signature": new Webhook(endpoint.secret).sign(id, at, body),
+  };
+  try {
+    return attemptOf(await client.post(new URL(endpoint.url), { headers, body, signal }), now());
+  } catch (error) {
+    if (signal.aborted) return { outcome: { kind: "aborted" } };
+    const code = error instanceof ServiceError ? error.code : "internal";
+    return { outcome: { kind: "unavailable", retryAfterS: undefined }, failure: { code } };
+  }
+}
+
+function attemptOf({ status, headers }: PostResponse, at: Date): Attempt {
+  if (status >= 200 && status <= 299) return { outcome: { kind: "delivered" } };
+  const failure = { status };
+  if (status === 410) return { outcome: { kind: "gone" }, failure };
+  if (!unavailableStatuses.has(status)) return { outcome: { kind: "refused" }, failure };
+  const retryAfterS = parseRetryAfter(headers.get("retry-after"), at);
+  return { outcome: { kind: "unavailable", retryAfterS }, failure };
+}
+
+/** Tells the outbox and the log what has become of the message. */
+async function follow(
+  message: OutboxMessage,
+  state: EndpointState,
+  { outcome, failure }: Attempt,
+  { outbox, logger, random }: DeliverDeps,
+): Promise<void> {
+  const { taskId, id, refusals, ageMs } = message;
+  const about = { task: taskId, message: id, host: state.host, ...failure };
+  switch (outcome.kind) {
+    case "delivered":
+      logger.debug(about, "webhook message delivered");
+      return outbox.remove(message);
+    case "gone":
+      logger.error(
+        about,
+        "webhook disabled: its receiver is gone (410); a restart or another webhook enables it",
+      );
+      return outbox.remove(message);
+    case "aborted":
+      return outbox.postpone(message, { delayMs: 0, refusals });
+    case "unavailable": {
+      const delayMs = Math.max(state.pauseMs(), second);
+      logger.warn({ ...about, delayMs }, "webhook receiver unavailable; will retry");
+      return outbox.postpone(message, { delayMs, refusals });
+    }
+    case "refused": {
+      const longMs = refusalDelaysMs[refusals] ?? 10 * hour;
+      // Once more right before it is given up.
+      const delayMs = Math.max(Math.min(withJitter(longMs, random), maxAgeMs - ageMs), second);
+      logger.warn({ ...about, delayMs }, "webhook message refused; will retry");
+      return outbox.postpone(message, { delayMs, refusals: refusals + 1 });
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import type { WebhookEndpoint } from "../webhook-endpoint.ts";
+
+/** An endpoint, and how its receiver has been doing since this process knows it. */
+export interface EndpointState {
+  readonly endpoint: WebhookEndpoint;
+  /** Host of its URL, for logs. */
+  readonly host: string;
+  /** Its receiver wants no more messages. */
+  readonly isDisabled: boolean;
+  /** Whether another message may be sent now; one at a time while the receiver is unavailable. */
+  isFree(): boolean;
+  /** Call it before a message is sent; returns the function to call with how that went. */
+  begin(): (outcome: Outcome) => void;
+  /** How long its receiver is left alone now, whole milliseconds. */
+  pauseMs(): number;
+}
+
+/** `unavailable`: the receiver takes no message at all now; `aborted`: nothing is known. */
+export type Outcome =
+  | { kind: "delivered" | "refused" | "aborted" | "gone" }
+  | { kind: "unavailable"; retryAfterS: number | undefined };
+
+/** Messages that are sent to one endpoint at a time. */
+const maxConcurrent = 4;
+
+const firstPauseMs = 5_000;
+const longestPauseMs = 5 * 60_000;
+
+/** @param random Returns 0 ≤ n < 1. */
+export function createEndpointState(
+  endpoint: WebhookEndpoint,
+  nowMs: () => number,
+  random: () => number,
+): EndpointState {
+  let inFlight = 0;
+  let isDisabled = false;
+  /** In a row. */
+  let failures = 0;
+  let failedMs = -Infinity;
+  let pauseEndsMs = -Infinity;
+
+  function settle(outcome: Outcome, startedMs: number): void {
+    inFlight -= 1;
+    if (outcome.kind === "delivered" || outcome.kind === "refused") failures = 0;
+    if (outcome.kind === "gone") isDisabled = true;
+    if (outcome.kind !== "unavailable") return;
+    // Requests that were sent together fail together, and count once.
+    if (startedMs > failedMs) failures += 1;
+    failedMs = nowMs();
+    const longMs = Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
+    const pauseMs = Math.max(withJitter(longMs, random), 1_000 * (outcome.retryAfterS ?? 0));
+    pauseEndsMs = Math.max(pauseEndsMs, failedMs + pauseMs);
+  }
+
+  return {
+    endpoint,
+    host: URL.parse(endpoint.url)?.host ?? "",
+    get isDisabled() {
+      return isDisabled;
+    },
+    isFree: () => nowMs() >= pauseEndsMs && inFlight < (failures > 0 ? 1 : maxConcurrent),
+    begin() {
+      inFlight += 1;
+      const startedMs = nowMs();
+      return (outcome) => settle(outcome, startedMs);
+    },
+    pauseMs: () => Math.max(Math.ceil(pauseEndsMs - nowMs()), 0),
+  };
+}
+
+/** Returns `ms` plus a random part of up to a fifth, so that what failed together is not repeated together. */
+export function withJitter(ms: number, random: () => number): number {
+  return Math.round(ms * (1 + random() / 5));
+}

@@ -1,0 +1,172 @@
+import { describe, expect, test } from "vitest";
+import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
+import type { OutboxMessage } from "../../../src/stores/outbox.ts";
+import { newWebhookSecret } from "../../../src/webhook-endpoint.ts";
+import { minuteMs, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
+
+const page = "https://video.example.com/watch";
+
+export function describeOutbox(open: OpenStore): void {
+  const openHarness = async (webhook = true) => {
+    const harness = await openStoreHarness(open, 10_000, webhook);
+    return { ...harness, ...outboxOf(harness) };
+  };
+
+  describe("keeps messages about ended tasks in an outbox:", () => {
+    test("a task that ends leaves one, with the task as it is then", async () => {
+      const { store, claim, add, take } = await openHarness();
+      const created = await Promise.all(times(3, () => add()));
+      const states = ["succeeded", "failed", "canceled"] as const;
+      for (const state of states) await store.update((await claim()).task.id, { state });
+      for (const [n, state] of states.entries()) {
+        const message = await take();
+        const { type, timestamp, data } = JSON.parse(message?.body ?? "");
+        const task = await store.get(created[n]?.id ?? "");
+        expect([type, data]).toEqual([`task.${state}`, JSON.parse(JSON.stringify(task))]);
+        expect(timestamp).toBe(task?.updated_at);
+        expect(message).toMatchObject({ endpoint: "*", taskId: task?.id, refusals: 0, ageMs: 0 });
+        expect(message?.id).toMatch(/^msg_[0-9a-f-]{36}$/);
+      }
+      expect(await take()).toBeUndefined();
+    });
+
+    test("nothing else leaves one: creation, a run, progress, a retry, a refused change, deletion", async () => {
+      const { store, add, claim, take } = await openHarness();
+      const { id } = await add();
+      await claim();
+      await store.update(id, { progress: null });
+      await store.update(id, { state: "queued" });
+      await expect(store.update(id, { state: "succeeded" })).rejects.toMatchObject({
+        code: "conflict",
+      });
+      await store.delete(id);
+      expect(await take()).toBeUndefined();
+    });
+
+    test("a store without a webhook keeps none, a key with one gets those of its own tasks", async () => {
+      const { store, add, take } = await openHarness(false);
+      await addKey(store, "anna", true);
+      await addKey(store, "bert", false);
+      const [hers, ...others] = await Promise.all(
+        ["anna", "bert", undefined].map((owner) => add(page, {}, owner)),
+      );
+      for (const { id } of [...others, hers!]) await store.update(id, { state: "canceled" });
+      expect(await take()).toMatchObject({ endpoint: "anna", taskId: hers?.id });
+      expect(await take()).toBeUndefined();
+    });
+
+    test("the service's endpoint and that of the owner's key get the same message each", async () => {
+      const { store, add, take } = await openHarness();
+      await addKey(store, "anna", true);
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      const both = [await take(), await take()];
+      expect(new Set(both.map((message) => message?.endpoint))).toEqual(new Set(["*", "anna"]));
+      expect(new Set(both.map((message) => message?.id)).size).toBe(1);
+      await store.keys.remove("anna");
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      expect([(await take())?.endpoint, await take()]).toEqual(["*", undefined]);
+    });
+
+    test("of one task only the oldest can be claimed, until it is removed", async () => {
+      const { store, end, take } = await openHarness();
+      const id = await end();
+      await store.update(id, { state: "queued" });
+      await store.update(id, { state: "canceled" });
+      const first = await take();
+      expect(await take()).toBeUndefined();
+      await store.outbox.postpone(first!, { delayMs: 0, refusals: 3 });
+      const again = await take();
+      expect(again).toMatchObject({ id: first?.id, body: first?.body, refusals: 3 });
+      await store.outbox.remove(again!);
+      const second = await take();
+      expect(second).toMatchObject({ taskId: id, refusals: 0 });
+      expect(second?.id).not.toBe(first?.id);
+      await store.outbox.remove(second!);
+      expect(await take()).toBeUndefined();
+    });
+
+    test("a claim keeps others off until its lease expires, and can do nothing after that", async () => {
+      const { store, clock, end, take } = await openHarness();
+      await end();
+      const lost = await take();
+      clock.advance(minuteMs - 1);
+      expect(await take()).toBeUndefined();
+      clock.advance(1);
+      const held = await take();
+      expect(held).toMatchObject({ id: lost?.id, ageMs: minuteMs });
+      await store.outbox.remove(lost!);
+      await store.outbox.postpone(lost!, { delayMs: 0, refusals: 9 });
+      expect(await take()).toBeUndefined();
+      await store.outbox.remove(held!);
+      clock.advance(minuteMs);
+      expect(await take()).toBeUndefined();
+    });
+
+    test("one that is postponed waits for as long, and holds up no other task's", async () => {
+      const { store, clock, end, take } = await openHarness();
+      await end();
+      const waiting = await take();
+      await store.outbox.postpone(waiting!, { delayMs: 5_000, refusals: 1 });
+      const other = await end();
+      expect(await take()).toMatchObject({ taskId: other });
+      clock.advance(4_999);
+      expect(await take()).toBeUndefined();
+      clock.advance(1);
+      expect(await take()).toMatchObject({ id: waiting?.id, refusals: 1, ageMs: 5_000 });
+    });
+
+    test("endpoints that are excepted are passed over", async () => {
+      const { store, add, take } = await openHarness();
+      await addKey(store, "anna", true);
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      expect(await take(["*", "anna"])).toBeUndefined();
+      expect(await take(["*"])).toMatchObject({ endpoint: "anna" });
+      expect(await take(["anna"])).toMatchObject({ endpoint: "*" });
+    });
+
+    test("50 claims at the same time get 20 messages once each", async () => {
+      const { end, take } = await openHarness();
+      const ended = await Promise.all(times(20, () => end()));
+      const claimed = await Promise.all(times(50, () => take()));
+      const found: string[] = claimed.flatMap((message) => message?.taskId ?? []);
+      // A claim may pass over a message that another one is just claiming.
+      for (let next = await take(); next; next = await take()) found.push(next.taskId);
+      expect(found.toSorted()).toEqual(ended.toSorted());
+    });
+
+    test("messages that are added while others of their task are removed are not lost", async () => {
+      const { store, end, take } = await openHarness();
+      const id = await end();
+      let removed = 0;
+      for (let message = await take(); message; message = await take()) {
+        const change = async () => {
+          if (removed >= 20) return;
+          await store.update(id, { state: "queued" });
+          await store.update(id, { state: "canceled" });
+        };
+        await Promise.all([change(), store.outbox.remove(message)]);
+        removed += 1;
+      }
+      expect(removed).toBe(21);
+    });
+  });
+}
+
+function outboxOf({ store, add }: StoreHarness) {
+  return {
+    /** Ends a new task and returns its id. */
+    async end(): Promise<string> {
+      const { id } = await add();
+      await store.update(id, { state: "canceled" });
+      return id;
+    },
+    take: (exceptEndpoints: string[] = []): Promise<OutboxMessage | undefined> =>
+      store.outbox.claim({ leaseMs: minuteMs, exceptEndpoints }),
+  };
+}
+
+function addKey({ keys }: StoreHarness["store"], name: string, hasWebhook: boolean) {
+  const webhook = { url: "http://receiver.test/", secret: newWebhookSecret() };
+  const given = { name, admin: false, limits: {}, ...(hasWebhook && { webhook }) };
+  return keys.add(accessKeyOf(newSecret(), given, new Date()));
+}

@@ -1,0 +1,81 @@
+import { onTestFinished } from "vitest";
+import { createPostClient, everyNetwork } from "../../src/net/post-client.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import type { State } from "../../src/task.ts";
+import { newTask } from "../../src/task-changes.ts";
+import { createWebhooks, type WebhooksOptions } from "../../src/webhooks.ts";
+import { createClock } from "../contracts/task-store/harness.ts";
+import { openReceiver, type Receiver } from "./receiver.ts";
+
+const levels = ["debug", "info", "warn", "error"] as const;
+
+export type LogLine = Record<string, unknown>;
+
+/** Opens a receiver, a store that has it as the service's endpoint, and what sends; closed after the test. */
+export async function openWebhooks(options: { totalTimeoutMs?: number } = {}) {
+  const receiver = await startReceiver();
+  // Verifiers compare the time of a signature with the system's.
+  const clock = createClock(Date.now());
+  const store = createMemoryStore({ now: clock.now, elapsedMs: clock.elapsedMs, webhook: true });
+  const client = createPostClient({ allowNetworks: everyNetwork, perHost: 64, ...options });
+  const log: LogLine[] = [];
+  const watchers = new Set<() => void>();
+  const write = (level: string) => (fields: object, msg: string) => {
+    log.push({ level, msg, ...fields });
+    for (const watcher of watchers) watcher();
+  };
+  const webhooks = createWebhooks({
+    store,
+    client,
+    endpoint: receiver.endpoint,
+    elapsedMs: clock.elapsedMs,
+    random: () => 0,
+    pollMs: 5,
+    logger: Object.fromEntries(
+      levels.map((level) => [level, write(level)]),
+    ) as unknown as WebhooksOptions["logger"],
+  });
+  onTestFinished(async () => {
+    await webhooks.stop();
+    await client.close();
+    await store.close();
+  });
+  webhooks.start();
+
+  return {
+    receiver,
+    store,
+    clock,
+    webhooks,
+    log,
+    /** Resolves once `count` lines of the log have this message. */
+    async logged(msg: string, count = 1): Promise<LogLine[]> {
+      for (;;) {
+        const lines = log.filter((line) => line["msg"] === msg);
+        if (lines.length >= count) return lines;
+        await new Promise<void>((resolve) => watchers.add(resolve));
+      }
+    },
+    /** Ends a new task; returns its id. */
+    async end(state: "succeeded" | "failed" | "canceled" = "canceled", owner?: string) {
+      const task = newTask("https://video.example.com/watch", {}, clock.now(), owner);
+      await store.create(task);
+      const way: State[] = state === "canceled" ? [state] : ["running", state];
+      for (const each of way) await store.update(task.id, { state: each });
+      return task.id;
+    },
+  };
+}
+
+/** Opens a receiver, closed after the test. */
+export async function startReceiver(secret?: string): Promise<Receiver> {
+  const receiver = await openReceiver(secret);
+  onTestFinished(() => receiver[Symbol.asyncDispose]());
+  return receiver;
+}
+
+export const delivered = "webhook message delivered";
+export const refused = "webhook message refused; will retry";
+export const unavailable = "webhook receiver unavailable; will retry";
+export const disabled =
+  "webhook disabled: its receiver is gone (410); a restart or another webhook enables it";

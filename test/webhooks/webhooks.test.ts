@@ -1,0 +1,212 @@
+import { describe, expect, test } from "vitest";
+import { accessKeyOf, newSecret } from "../../src/access-key.ts";
+import {
+  delivered,
+  disabled,
+  openWebhooks,
+  refused,
+  startReceiver,
+  unavailable,
+} from "./harness.ts";
+import { accept, answer } from "./receiver.ts";
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+describe("a webhook", () => {
+  test.each(["succeeded", "failed", "canceled"] as const)(
+    "is told that a task has %s, with the task as it is, signed",
+    async (state) => {
+      const { receiver, store, end } = await openWebhooks();
+      const id = await end(state);
+      const [message] = await receiver.until(1);
+      const task = await store.get(id);
+      expect(message).toMatchObject({ type: `task.${state}`, timestamp: task?.updated_at });
+      expect(message?.data).toEqual(JSON.parse(JSON.stringify(task)));
+      expect(message?.request).toMatchObject({
+        method: "POST",
+        url: "/ended?token=hidden",
+        headers: { "content-type": "application/json", "webhook-id": message?.id },
+      });
+      expect(receiver.forged).toBe(0);
+    },
+  );
+
+  test("of a key gets the messages of its own tasks, signed with its own secret", async () => {
+    const { receiver, store, end, logged } = await openWebhooks();
+    const own = await startReceiver();
+    const given = { name: "anna", admin: false, limits: {}, webhook: own.endpoint };
+    await store.keys.add(accessKeyOf(newSecret(), given, new Date()));
+    await end("canceled", "bert");
+    const hers = await end("canceled", "anna");
+    const [message] = await own.until(1);
+    expect(message?.data).toMatchObject({ id: hers, owner: "anna" });
+    await receiver.until(2);
+    await logged(delivered, 3);
+    expect(own.messages).toHaveLength(1);
+  });
+
+  test("gets at most four messages at a time", async () => {
+    const { receiver, end, logged } = await openWebhooks();
+    receiver.respond = (response) => setTimeout(() => accept(response, receiver.messages[0]!), 20);
+    await Promise.all(Array.from({ length: 40 }, () => end()));
+    await logged(delivered, 40);
+    expect(receiver.mostAtOnce).toBe(4);
+  });
+
+  test("gets the messages of one task in their order, also if the first is refused", async () => {
+    const { receiver, store, clock, end, logged } = await openWebhooks();
+    receiver.respond = answer(500);
+    const id = await end("failed");
+    await logged(refused);
+    for (const state of ["queued", "running", "succeeded"] as const) {
+      await store.update(id, { state });
+    }
+    receiver.respond = accept;
+    await end();
+    await logged(delivered);
+    clock.advance(5_000);
+    await logged(delivered, 3);
+    const types = receiver.messages.filter(({ data }) => data.id === id).map(({ type }) => type);
+    expect(types).toEqual(["task.failed", "task.failed", "task.succeeded"]);
+  });
+});
+
+describe("a message that is not accepted", () => {
+  test.each([302, 307, 400, 500])(
+    "with %i is sent again after longer and longer delays, the same each time",
+    async (status) => {
+      const { receiver, clock, end, log, logged } = await openWebhooks();
+      const elsewhere = await startReceiver();
+      receiver.respond = answer(status, { location: elsewhere.endpoint.url });
+      await end();
+      const delays = [5_000, 300_000, 30 * 60_000, 2 * hourMs, 5 * hourMs, 10 * hourMs];
+      for (const [n, delayMs] of delays.entries()) {
+        const lines = await logged(refused, n + 1);
+        expect(lines.at(-1)).toMatchObject({ level: "warn", status, delayMs });
+        clock.advance(delayMs);
+      }
+      const last = await logged(refused, 7);
+      expect(Number(last.at(-1)?.["delayMs"])).toBe(dayMs - 63_305_000);
+      clock.advance(dayMs);
+      await logged("webhook message given up after 24 hours");
+      expect(new Set(receiver.messages.map(({ id }) => id)).size).toBe(1);
+      expect(receiver.messages).toHaveLength(7);
+      expect(elsewhere.messages).toEqual([]);
+      expect(log.at(-1)?.["level"]).toBe("error");
+    },
+  );
+
+  test("leaves no secret in the log", async () => {
+    const { receiver, end, log, logged } = await openWebhooks();
+    receiver.respond = answer(500);
+    await end();
+    await logged(refused);
+    const text = JSON.stringify(log);
+    expect(text).toContain(new URL(receiver.endpoint.url).host);
+    expect(text).not.toMatch(/hidden|whsec_|ended/);
+  });
+});
+
+describe("a receiver", () => {
+  test("that is gone (410) gets nothing more, until its key has another webhook", async () => {
+    const { receiver, store, clock, end, logged } = await openWebhooks();
+    const own = await startReceiver();
+    const given = { name: "anna", admin: false, limits: {}, webhook: own.endpoint };
+    await store.keys.add(accessKeyOf(newSecret(), given, new Date()));
+    own.respond = answer(410);
+    await end("canceled", "anna");
+    const dropped = "webhook message dropped: its endpoint is gone";
+    const [line] = await logged(disabled);
+    expect(line).toMatchObject({ level: "error", status: 410 });
+    await end("canceled", "anna");
+    await logged(dropped);
+    expect(own.messages).toHaveLength(1);
+    const other = await startReceiver();
+    await store.keys.remove("anna");
+    await store.keys.add(
+      accessKeyOf(newSecret(), { ...given, webhook: other.endpoint }, new Date()),
+    );
+    clock.advance(1_000);
+    await end("canceled", "anna");
+    await other.until(1);
+    await receiver.until(3);
+  });
+
+  test.each([429, 503])("with %i is left alone for as long as it asks for", async (status) => {
+    const { receiver, clock, end, logged } = await openWebhooks();
+    receiver.respond = answer(status, { "retry-after": "120" });
+    await end();
+    const [line] = await logged(unavailable);
+    expect(line).toMatchObject({ level: "warn", status, delayMs: 120_000 });
+    receiver.respond = accept;
+    await end();
+    clock.advance(119_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(receiver.messages).toHaveLength(1);
+    clock.advance(1_000);
+    await logged(delivered, 2);
+  });
+
+  test("that hangs is given up after the time limit, and tried with one message at a time", async () => {
+    const { receiver, clock, end, logged } = await openWebhooks({ totalTimeoutMs: 200 });
+    receiver.respond = () => {};
+    await Promise.all(Array.from({ length: 20 }, () => end()));
+    const first = await logged(unavailable, 4);
+    expect(first[0]).toMatchObject({ code: "upstream_timeout" });
+    clock.advance(5_000);
+    const [, , , , second] = await logged(unavailable, 5);
+    expect(second).toMatchObject({ delayMs: 10_000 });
+    expect(receiver.messages).toHaveLength(5);
+    receiver.respond = accept;
+    clock.advance(10_000);
+    await logged(delivered, 20);
+  });
+
+  test("that breaks off all connections gets all messages once it is back", async () => {
+    const { receiver, clock, end, logged } = await openWebhooks();
+    receiver.respond = (response) => void response.destroy();
+    const ended = await Promise.all(Array.from({ length: 50 }, () => end()));
+    await logged(unavailable, 4);
+    receiver.respond = accept;
+    clock.advance(3 * hourMs);
+    await logged(delivered, 50);
+    const arrived = new Set(receiver.messages.map(({ data }) => data.id));
+    expect([...arrived].toSorted()).toEqual(ended.toSorted());
+  });
+
+  test("whose response never ends has accepted the message", async () => {
+    const { receiver, end, logged } = await openWebhooks();
+    receiver.respond = (response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(64 * 1024);
+      const write = () => {
+        while (!response.destroyed && response.write(chunk));
+        response.once("drain", write);
+      };
+      write();
+    };
+    await end();
+    await logged(delivered);
+  });
+});
+
+describe("stopping", () => {
+  test("lets a request in flight finish, and leaves the other messages in the outbox", async () => {
+    const { receiver, store, webhooks, end } = await openWebhooks();
+    const held: (() => void)[] = [];
+    receiver.respond = (response, message) => void held.push(() => accept(response, message));
+    await Promise.all(Array.from({ length: 6 }, () => end()));
+    await receiver.until(4);
+    const stopped = webhooks.stop();
+    for (const respond of held) respond();
+    await stopped;
+    expect(receiver.messages).toHaveLength(4);
+    const left = [1, 2, 3].map(() => store.outbox.claim({ leaseMs: 1_000 }));
+    expect((await Promise.all(left)).map((message) => message !== undefined)).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+});
