@@ -4,7 +4,6 @@ import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
-import { parseKeys } from "./key-store.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
@@ -105,9 +104,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     return turn;
   }
 
-  function limitsOf(owner: string | null): KeyLimits {
+  function keyOf(owner: string | null): AccessKey | undefined {
     const document = accessKeys.get(owner ?? "");
-    return document === undefined ? {} : (JSON.parse(document) as AccessKey).limits;
+    return document === undefined ? undefined : (JSON.parse(document) as AccessKey);
+  }
+
+  function limitsOf(owner: string | null): KeyLimits {
+    return keyOf(owner)?.limits ?? {};
   }
 
   /** Returns the task that the owner whose turn it is gets. */
@@ -131,7 +134,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   function announce(message: NewMessage): void {
-    const key = parseKeys([accessKeys.get(message.owner ?? "") ?? []].flat())[0];
+    const key = keyOf(message.owner);
     const own = key?.webhook === undefined ? [] : [key.name];
     outbox.add(message, webhook ? [serviceEndpoint, ...own] : own);
   }
@@ -188,10 +191,11 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async update(id, change, given = {}) {
       const entry = require(id);
       const { stored, event, message } = updateDocument(entry, change, given, now());
+      const { state } = change;
+      const moved = state && { lease: null, claimableAtMs: claimableAt(state, given.runAfter) };
+      const updated = put({ ...entry, ...stored, ...moved }, event);
       if (message !== undefined) announce(message);
-      if (change.state === undefined) return put({ ...entry, ...stored }, event);
-      const claimableAtMs = claimableAt(change.state, given.runAfter);
-      return put({ ...entry, ...stored, lease: null, claimableAtMs }, event);
+      return updated;
     },
 
     async delete(id) {

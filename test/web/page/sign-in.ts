@@ -27,6 +27,6 @@ export function signingIn(openTab: OpenTab): void {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Nothing here yet.").waitFor();
     expect(await page.context().cookies()).toMatchObject([{ httpOnly: true, sameSite: "Strict" }]);
-    await keys.close();
+    keys.close();
   });
 }
