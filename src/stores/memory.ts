@@ -6,8 +6,9 @@ import { createClock } from "./clock.ts";
 import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
+import { byTurn, type OwnerTurn } from "./memory/turns.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
-import { assertQuota, type Counted, type OwnerUse, useChange } from "./quotas.ts";
+import { assertQuota, type Counted, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
@@ -27,11 +28,6 @@ interface Entry extends StoredTask {
   host: string;
   /** When a claim may take the task, by the steady clock; Infinity: never. */
   claimableAtMs: number;
-}
-
-interface OwnerTurn extends OwnerUse {
-  /** Number of its last claim; 0: it had none. */
-  claimed: number;
 }
 
 /** Creates a store in memory for some thousands of tasks: each list and claim looks at all of them. */
@@ -241,14 +237,6 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       outbox.clear();
     },
   };
-}
-
-type Turn = readonly [owner: string, turn: OwnerTurn];
-
-function byTurn([oneName, one]: Turn, [otherName, other]: Turn): number {
-  return (
-    one.running - other.running || one.claimed - other.claimed || (oneName < otherName ? -1 : 1)
-  );
 }
 
 /** Needs no check: only this process has written the document. */
