@@ -1,5 +1,5 @@
 import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 import { countWindowMs } from "../stores/request-counter.ts";
@@ -36,22 +36,40 @@ export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<
     timeWindow: countWindowMs,
     keyGenerator: ({ caller }) => caller?.name ?? "",
     max: rateOf,
-    allowList: (request) => rateOf(request) === Infinity,
   });
-  app.addHook("onRequest", async (request, reply) => {
+
+  /** Returns the error of a request that is one too many. */
+  async function refusalOf(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Error | undefined> {
     const result = await check(request);
-    if (result.isAllowed) return;
+    if (result.isAllowed) return undefined;
     const { max, remaining, ttlInSeconds } = result;
     reply.headers({
       "ratelimit-policy": `"key";q=${max};w=${countWindowMs / 1_000}`,
       ratelimit: `"key";r=${remaining};t=${ttlInSeconds}`,
     });
-    if (!result.isExceeded) return;
+    if (!result.isExceeded) return undefined;
     const rule = `this key may send ${max} requests per minute`;
-    throw new ServiceError("too_many_requests", rule, { retryAfterS: ttlInSeconds });
+    return new ServiceError("too_many_requests", rule, { retryAfterS: ttlInSeconds });
+  }
+
+  async function limit(request: FastifyRequest, reply: FastifyReply, next: Next): Promise<void> {
+    const refusal = refusalOf(request, reply).catch((error: unknown) =>
+      error instanceof Error ? error : new Error(String(error)),
+    );
+    next(await refusal);
+  }
+
+  // Without a promise for the requests that have no limit, which are most of them.
+  app.addHook("onRequest", (request, reply, done) => {
+    if (rateOf(request) === Infinity) done();
+    else void limit(request, reply, done);
   });
 }
 
+type Next = (error?: Error) => void;
 type Done = Parameters<FastifyRateLimitStore["incr"]>[1];
 
 function rateOf({ caller }: FastifyRequest): number {
