@@ -4,7 +4,8 @@ import type { TaskEvent } from "./task-events.ts";
 import { startTaskLease } from "./runner/task-lease.ts";
 import { Interruption } from "./runner/interruption.ts";
 import { createFileCleanup } from "./runner/file-cleanup.ts";
-import { logOutages } from "./runner/outage.ts";
+import { createClaimLoop } from "./claim-loop.ts";
+import { logOutages } from "./outages.ts";
 import { deleteExpired } from "./runner/retention.ts";
 import { isSuspect, type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
@@ -66,27 +67,11 @@ export function createRunner(options: RunnerOptions): Runner {
   let finish = async () => {};
   let isStarted = false;
   let stopped: Promise<void> | undefined;
-  let isRequested = false;
-  let isFilling = false;
-  let filling: Promise<void> | undefined;
-
-  /** Claims tasks for all free slots; if it is claiming already, claims again afterwards. */
-  function wake(): void {
-    isRequested = true;
-    if (isFilling) return;
-    isFilling = true;
-    filling = fill();
-  }
-
-  async function fill(): Promise<void> {
-    while (isRequested && !stopping.signal.aborted) {
-      isRequested = false;
-      while (runs.size < concurrency && exclusive.size === 0 && !stopping.signal.aborted) {
-        if (!(await launchNext())) break;
-      }
-    }
-    isFilling = false;
-  }
+  const { wake, onIdle } = createClaimLoop({
+    hasFreeSlot: () => runs.size < concurrency && exclusive.size === 0,
+    claimNext: launchNext,
+    signal: stopping.signal,
+  });
 
   /** Returns false if there is no task to run. */
   async function launchNext(): Promise<boolean> {
@@ -166,7 +151,7 @@ export function createRunner(options: RunnerOptions): Runner {
   async function halt(): Promise<void> {
     stopping.abort();
     for (const { controller } of runs.keys()) controller.abort(new Interruption("shutdown"));
-    await filling;
+    await onIdle();
     await finish();
     await mutex.onIdle();
   }

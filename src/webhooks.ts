@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { createClaimLoop } from "./claim-loop.ts";
 import type { PostClient } from "./net/post-client.ts";
-import { logOutages } from "./runner/outage.ts";
+import { logOutages } from "./outages.ts";
 import { hasEnded } from "./stores/outbox.ts";
 import type { TaskStore } from "./stores/store.ts";
 import type { TaskEvent } from "./task-events.ts";
@@ -68,27 +69,11 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   let finish = () => {};
   let isStarted = false;
   let stopped: Promise<void> | undefined;
-  let isRequested = false;
-  let isFilling = false;
-  let filling: Promise<void> | undefined;
-
-  /** Claims messages until none may be sent; if it is claiming already, claims again afterwards. */
-  function wake(): void {
-    isRequested = true;
-    if (isFilling) return;
-    isFilling = true;
-    filling = fill();
-  }
-
-  async function fill(): Promise<void> {
-    while (isRequested && !stopping.signal.aborted) {
-      isRequested = false;
-      while (inFlight.size < maxInFlight && !stopping.signal.aborted) {
-        if (!(await attempt(launchNext))) break;
-      }
-    }
-    isFilling = false;
-  }
+  const { wake, onIdle } = createClaimLoop({
+    hasFreeSlot: () => inFlight.size < maxInFlight,
+    claimNext: async () => (await attempt(launchNext)) ?? false,
+    signal: stopping.signal,
+  });
 
   /** Returns false if there is nothing to send. */
   async function launchNext(): Promise<boolean> {
@@ -114,7 +99,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   async function halt(): Promise<void> {
     stopping.abort();
     finish();
-    await filling;
+    await onIdle();
     const idle = new AbortController();
     const all = Promise.all(inFlight).finally(() => idle.abort());
     await sleep(inFlight.size === 0 ? 0 : drainMs, undefined, { signal: idle.signal }).catch(

@@ -22,7 +22,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^net\//, /^parsers\//],
   [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
   [/^(stores|resolvers|engines)\//],
-  [/^single-flight\.ts$/],
+  [/^(claim-loop|outages|single-flight)\.ts$/],
   [/^info-cache\.ts$/, /^keys\//, /^thumbnails(\.ts|\/)/],
   [/^runner(\.ts|\/)/],
   [/^webhooks(\.ts|\/)/],

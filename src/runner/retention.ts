@@ -5,7 +5,7 @@ import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { Task } from "../task.ts";
-import { logOutages } from "./outage.ts";
+import { logOutages } from "../outages.ts";
 
 /** Records read at a time: a record may be large, and parsing it blocks the thread. */
 const batchSize = 50;

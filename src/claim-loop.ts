@@ -1,0 +1,42 @@
+/** Claims from a store for as long as there is something to claim and a slot for it. */
+export interface ClaimLoop {
+  /** Begins to claim; if it is claiming already, it looks once more when that ends. */
+  wake(): void;
+  /** Resolves once the claim in progress has ended. */
+  onIdle(): Promise<void>;
+}
+
+export interface ClaimLoopOptions {
+  hasFreeSlot(): boolean;
+  /** Claims and starts the next one; false if there is none. Never rejects. */
+  claimNext(): Promise<boolean>;
+  /** Nothing more is claimed once it is aborted. */
+  signal: AbortSignal;
+}
+
+export function createClaimLoop({ hasFreeSlot, claimNext, signal }: ClaimLoopOptions): ClaimLoop {
+  let isRequested = false;
+  // Apart from the promise: without a free slot, claiming ends before there is one.
+  let isClaiming = false;
+  let claiming: Promise<void> | undefined;
+
+  async function claimAll(): Promise<void> {
+    while (isRequested && !signal.aborted) {
+      isRequested = false;
+      while (hasFreeSlot() && !signal.aborted) {
+        if (!(await claimNext())) break;
+      }
+    }
+    isClaiming = false;
+  }
+
+  return {
+    wake() {
+      isRequested = true;
+      if (isClaiming) return;
+      isClaiming = true;
+      claiming = claimAll();
+    },
+    onIdle: async () => claiming,
+  };
+}
