@@ -82,7 +82,7 @@ export async function openServices(
     maxConnections: maxConnectionsOfProcess(),
   };
   const webhooks =
-    config.ROLE === "api" ? undefined : openWebhooks(config, { store, logger }, opened);
+    config.ROLE === "api" ? undefined : openWebhooks(config, { store, logger, metrics }, opened);
   const runner =
     config.ROLE === "api" ? undefined : openRunner(config, { ...shared, metrics }, opened);
   const app = await (config.ROLE === "worker"
@@ -108,10 +108,19 @@ export async function openServices(
 }
 
 /** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
-function openWebhooks(config: Config, deps: StoreDeps, opened: AsyncDisposableStack): Webhooks {
+function openWebhooks(
+  config: Config,
+  { metrics, ...deps }: StoreDeps & { metrics: Metrics },
+  opened: AsyncDisposableStack,
+): Webhooks {
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
   opened.defer(() => client.close());
-  const webhooks = createWebhooks({ ...deps, client, endpoint: webhookOf(config) });
+  const webhooks = createWebhooks({
+    ...deps,
+    client,
+    endpoint: webhookOf(config),
+    observer: metrics.webhooks,
+  });
   opened.defer(() => webhooks.stop());
   return webhooks;
 }

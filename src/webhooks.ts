@@ -7,7 +7,7 @@ import { hasEnded } from "./stores/outbox.ts";
 import type { TaskStore } from "./stores/store.ts";
 import type { TaskEvent } from "./task-events.ts";
 import type { WebhookEndpoint } from "./webhook-endpoint.ts";
-import { deliver } from "./webhooks/deliver.ts";
+import { deliver, type DeliveryObserver } from "./webhooks/deliver.ts";
 import { createEndpoints } from "./webhooks/endpoints.ts";
 
 export interface WebhooksOptions {
@@ -16,6 +16,8 @@ export interface WebhooksOptions {
   logger: Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
   /** The service's own endpoint; the store must have been opened with `webhook` then. */
   endpoint?: WebhookEndpoint | undefined;
+  /** Default: nobody observes. */
+  observer?: DeliveryObserver | undefined;
   /** Default: the system's clock. */
   now?: () => Date;
   /** Milliseconds since any moment, never set; default `performance.now()`. */

@@ -164,11 +164,12 @@ describe("the dashboard, the alert rules and README's table of series", () => {
     expect(panels.every(({ title, targets }) => title !== "" && targets.length > 0)).toBe(true);
   });
 
-  it("have four rules, each with a time, a severity and a text", () => {
+  it("have five rules, each with a time, a severity and a text", () => {
     expect(rules.map(({ alert }) => alert)).toEqual([
       "UnreelDown",
       "UnreelTasksWait",
       "UnreelTasksFail",
+      "UnreelWebhooksWait",
       "UnreelStorage",
     ]);
     for (const { for: time, labels, annotations } of rules) {

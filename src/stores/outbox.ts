@@ -24,6 +24,14 @@ export interface Outbox {
    * these `refusals`. Does nothing if its lease is lost.
    */
   postpone(message: OutboxMessage, given: Postponement): Promise<void>;
+  /** Counts the messages for all endpoints, those that are claimed or postponed included. */
+  count(): Promise<OutboxCounts>;
+}
+
+export interface OutboxCounts {
+  messages: number;
+  /** `ageMs` of the oldest message; 0 if there is none. */
+  oldestAgeMs: number;
 }
 
 export interface OutboxQuery {

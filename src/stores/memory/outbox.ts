@@ -73,6 +73,18 @@ export function createMemoryOutbox(steadyMs: () => number): MemoryOutbox {
       if (line) Object.assign(line, { dueMs: nowMs + delayMs, refusals, lease: undefined });
     },
 
+    async count() {
+      const nowMs = steadyMs();
+      const lines = endpoints.values().flatMap((each) => each.values());
+      const created = lines.flatMap(({ messages }) => messages.map(({ createdMs }) => createdMs));
+      let [messages, oldestMs] = [0, nowMs];
+      for (const createdMs of created) {
+        messages += 1;
+        oldestMs = Math.min(oldestMs, createdMs);
+      }
+      return { messages, oldestAgeMs: nowMs - oldestMs };
+    },
+
     clear: () => endpoints.clear(),
   };
 }

@@ -22,6 +22,12 @@ interface ClaimedRow extends Omit<OutboxMessage, "ageMs" | "lease"> {
   ageMs: string;
 }
 
+/** The same. */
+interface Counts {
+  messages: string;
+  oldestAgeMs: string | null;
+}
+
 /**
  * The tables `unreel.outbox_lines` and `unreel.outbox_messages`. Whoever adds messages to a line or takes them
  * from it locks its row first, so that no message is added to a line that is just being removed.
@@ -79,6 +85,12 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
       withLine(message, async (sql, line) => {
         await sql.query(releaseLine, [nowMs(), line, delayMs, refusals]);
       }),
+
+    count: () =>
+      run(async () => {
+        const [row] = await database.query<Counts>(countMessages, [nowMs()]);
+        return { messages: Number(row?.messages), oldestAgeMs: Number(row?.oldestAgeMs ?? 0) };
+      }),
   };
 }
 
@@ -134,6 +146,11 @@ const removeFirstMessage = `DELETE FROM unreel.outbox_messages
 /** A statement of its own: it sees the messages that were added before the line was locked. */
 const removeEmptyLine = `DELETE FROM unreel.outbox_lines WHERE line = $1
   AND NOT EXISTS (SELECT 1 FROM unreel.outbox_messages WHERE line = $1) RETURNING 1`;
+
+const countMessages = `
+  SELECT count(*) AS messages, ${now} - (
+    SELECT created_at FROM unreel.outbox_messages ORDER BY seq LIMIT 1
+  ) AS "oldestAgeMs" FROM unreel.outbox_messages`;
 
 const releaseLine = `UPDATE unreel.outbox_lines
   SET due_at = ${now} + $3, refusals = $4, lease = NULL WHERE line = $2`;

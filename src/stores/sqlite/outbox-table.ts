@@ -5,6 +5,7 @@ import type { Statements } from "./statements.ts";
 export interface OutboxTableOptions {
   sql: Statements;
   steadyMs: () => number;
+  read<T>(job: () => T): Promise<T>;
   /** Runs a job in a transaction, of its own or with others. */
   write<T>(job: () => { result: T }): Promise<T>;
   /** Whether the service's own endpoint gets messages. */
@@ -25,9 +26,14 @@ interface MessageRow extends Pick<OutboxMessage, "id" | "body"> {
   createdAtMs: number;
 }
 
+interface CountRow {
+  messages: number;
+  createdAtMs: number | null;
+}
+
 /** The tables `outbox_lines` and `outbox_messages`. */
 export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
-  const { sql, steadyMs, write, webhook } = options;
+  const { sql, steadyMs, read, write, webhook } = options;
 
   function endpointsOf(owner: string | null): string[] {
     const keys = owner === null ? [] : (sql.webhookOfKey.all(owner) as { name: string }[]);
@@ -85,6 +91,12 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
         const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
         return { result: undefined };
+      }),
+
+    count: () =>
+      read(() => {
+        const { messages, createdAtMs } = sql.countMessages.get() as unknown as CountRow;
+        return { messages, oldestAgeMs: createdAtMs === null ? 0 : steadyMs() - createdAtMs };
       }),
   };
 }

@@ -83,6 +83,8 @@ export const statements = {
     WHERE line = ? ORDER BY seq LIMIT 1`,
   removeFirstMessage: `DELETE FROM outbox_messages
     WHERE seq = (SELECT min(seq) FROM outbox_messages WHERE line = ?)`,
+  countMessages: `SELECT count(*) AS messages,
+    (SELECT created_at FROM outbox_messages ORDER BY seq LIMIT 1) AS createdAtMs FROM outbox_messages`,
 
   /** Writes the present value, which fails if nothing can be written. */
   probe: `PRAGMA user_version = ${migrations.length}`,

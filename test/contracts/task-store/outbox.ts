@@ -115,6 +115,25 @@ export function describeOutbox(open: OpenStore): void {
       expect(await take()).toMatchObject({ id: waiting?.id, refusals: 1, ageMs: 5_000 });
     });
 
+    test("all are counted until they are removed, and the oldest is known", async () => {
+      const { store, clock, end, take } = await openHarness();
+      expect(await store.outbox.count()).toEqual({ messages: 0, oldestAgeMs: 0 });
+      const id = await end();
+      clock.advance(3_000);
+      await store.update(id, { state: "queued" });
+      await store.update(id, { state: "canceled" });
+      await end();
+      clock.advance(2_000);
+      expect(await store.outbox.count()).toEqual({ messages: 3, oldestAgeMs: 5_000 });
+      const oldest = await take();
+      await store.outbox.postpone(oldest!, { delayMs: 60_000, refusals: 1 });
+      await take();
+      expect(await store.outbox.count()).toEqual({ messages: 3, oldestAgeMs: 5_000 });
+      clock.advance(60_000);
+      await store.outbox.remove((await take())!);
+      expect(await store.outbox.count()).toEqual({ messages: 2, oldestAgeMs: 62_000 });
+    });
+
     test("endpoints that are excepted are passed over", async () => {
       const { store, add, take } = await openHarness();
       await addKey(store, "anna", true);
