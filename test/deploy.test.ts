@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { readConfig } from "../src/config.ts";
 import { Config } from "../src/settings.ts";
 import { parseExposition } from "./metrics/exposition.ts";
 import { findFreePort } from "./process/free-port.ts";
@@ -113,6 +114,14 @@ describe("the compose file", () => {
     expect(names).toEqual(expect.arrayContaining(["STORE_URL", "ROLE", "POSTGRES_PASSWORD"]));
     const settings = names.filter((name) => !name.startsWith("POSTGRES_"));
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
+  });
+
+  it("takes the webhook from deploy/.env; without one it is empty, which is none", () => {
+    const [, settings = ""] = /^x-settings: &settings\n((?: .*\n)*)/m.exec(compose) ?? [];
+    for (const name of ["WEBHOOK_URL", "WEBHOOK_SECRET"]) {
+      expect(settings).toContain(`  ${name}: \${${name}:-}`);
+    }
+    expect(readConfig({ WEBHOOK_URL: "", WEBHOOK_SECRET: "" }).WEBHOOK_URL).toBe("");
   });
 
   it("publishes a port of its own for each api process, on loopback only", () => {
