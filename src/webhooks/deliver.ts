@@ -12,6 +12,8 @@ export interface DeliverDeps {
   logger: Pick<BaseLogger, "debug" | "warn" | "error">;
   now: () => Date;
   random: () => number;
+  /** Called when the endpoint has had its request, before the outbox is told. */
+  onResponse: () => void;
   /** Aborted when requests must end at once. */
   signal: AbortSignal;
   observer?: DeliveryObserver | undefined;
@@ -63,6 +65,7 @@ export async function deliver(
     const attempt = await send(message, state, deps);
     observer?.onRequest(attempt.outcome.kind, (performance.now() - startMs) / 1_000);
     settle(attempt.outcome);
+    deps.onResponse();
     await follow(message, state, attempt, deps);
   }
 }

@@ -18,7 +18,7 @@ export interface OutboxRows extends Outbox {
 }
 
 /** `bigint`s come as text. */
-interface ClaimedRow extends Omit<OutboxMessage, "ageMs" | "lease"> {
+interface ClaimedRow extends Omit<OutboxMessage, "ageMs"> {
   ageMs: string;
 }
 
@@ -34,13 +34,6 @@ interface Counts {
  */
 export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   const { database, nowMs, run, webhook } = options;
-
-  async function claimFrom(endpoint: string, leaseMs: number): Promise<OutboxMessage | undefined> {
-    const lease = randomUUID();
-    const values = [nowMs(), endpoint, lease, leaseMs];
-    const [row] = await database.query<ClaimedRow>(claimLine, values);
-    return row && { ...row, ageMs: Number(row.ageMs), lease };
-  }
 
   /** Calls `work` with the number of the message's line, which is locked, unless the lease is lost. */
   function withLine(
@@ -62,17 +55,18 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
       await sql.query(addMessages, [nowMs(), own, owner, taskId, id, body]);
     },
 
-    claim: ({ leaseMs, exceptEndpoints = [] }) => {
-      const except = [...exceptEndpoints];
-      return run(async () => {
-        const due = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs(), except]);
-        for (const { endpoint } of due) {
-          const claimed = await claimFrom(endpoint, leaseMs);
-          if (claimed !== undefined) return claimed;
-        }
-        return undefined;
-      });
-    },
+    due: () =>
+      run(async () => {
+        const rows = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs()]);
+        return rows.map(({ endpoint }) => endpoint);
+      }),
+
+    claim: ({ endpoint, limit, leaseMs }) =>
+      run(async () => {
+        const values = [nowMs(), endpoint, randomUUID(), leaseMs, limit];
+        const rows = await database.query<ClaimedRow>(claimLines, values);
+        return rows.map((row) => ({ ...row, ageMs: Number(row.ageMs) }));
+      }),
 
     remove: (message) =>
       withLine(message, async (sql, line) => {
@@ -121,17 +115,18 @@ const dueEndpoints = `
     SELECT due_at FROM unreel.outbox_lines AS line
     WHERE line.endpoint = endpoints.endpoint AND due_at <= ${now} ORDER BY due_at LIMIT 1
   ) AS first
-  WHERE endpoints.endpoint <> ALL($2::text[]) ORDER BY due_at`;
+  ORDER BY due_at`;
 
-const claimLine = `
+/** The lines of one call have the same lease: it is compared together with the task. */
+const claimLines = `
   WITH claimed AS (
     UPDATE unreel.outbox_lines SET lease = $3, due_at = ${now} + $4
-    WHERE line = (
+    WHERE line = ANY(ARRAY(
       SELECT line FROM unreel.outbox_lines WHERE endpoint = $2 AND due_at <= ${now}
-      ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) RETURNING line, endpoint, task, refusals
+      ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOCKED
+    )) RETURNING line, endpoint, task, refusals, lease
   )
-  SELECT id, endpoint, task AS "taskId", body, refusals, ${now} - created_at AS "ageMs"
+  SELECT id, endpoint, task AS "taskId", body, refusals, lease, ${now} - created_at AS "ageMs"
   FROM claimed, LATERAL (
     SELECT id, body, created_at FROM unreel.outbox_messages AS message
     WHERE message.line = claimed.line ORDER BY seq LIMIT 1

@@ -72,8 +72,8 @@ export const statements = {
   addMessage: `INSERT INTO outbox_messages (line, id, body, created_at)
     VALUES ((SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ?), ?, ?, ?)`,
   nextEndpoint: "SELECT min(endpoint) AS endpoint FROM outbox_lines WHERE endpoint > ?",
-  dueLine: `SELECT line, endpoint, task AS taskId, due_at AS dueAtMs, refusals FROM outbox_lines
-    WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT 1`,
+  dueLines: `SELECT line, endpoint, task AS taskId, due_at AS dueAtMs, refusals FROM outbox_lines
+    WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   leaseLine: "UPDATE outbox_lines SET due_at = ?, lease = ? WHERE line = ?",
   leasedLine: "SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ? AND lease = ?",
   releaseLine: "UPDATE outbox_lines SET due_at = ?, refusals = ?, lease = NULL WHERE line = ?",

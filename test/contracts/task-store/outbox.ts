@@ -143,6 +143,43 @@ export function describeOutbox(open: OpenStore): void {
       expect(await take(["anna"])).toMatchObject({ endpoint: "*" });
     });
 
+    test("endpoints are due while one of their messages is, the longest waiting first", async () => {
+      const { store, clock, add, take } = await openHarness();
+      expect(await store.outbox.due()).toEqual([]);
+      await store.update((await add()).id, { state: "canceled" });
+      clock.advance(1_000);
+      await addKey(store, "anna", true);
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      expect(await store.outbox.due()).toEqual(["*", "anna"]);
+      const first = await take();
+      clock.advance(1_000);
+      await store.outbox.postpone(first!, { delayMs: 0, refusals: 1 });
+      await take(["anna"]);
+      expect(new Set(await store.outbox.due())).toEqual(new Set(["*", "anna"]));
+      await take(["anna"]);
+      expect(await store.outbox.due()).toEqual(["anna"]);
+    });
+
+    test("a claim gets those of several tasks, one of each, as many as are wanted", async () => {
+      const { store, end } = await openHarness();
+      const ended = [await end(), await end(), await end()];
+      await store.update(ended[0]!, { state: "queued" });
+      await store.update(ended[0]!, { state: "canceled" });
+      const claim = (limit: number) =>
+        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      expect(await store.outbox.claim({ endpoint: "anna", limit: 9, leaseMs: 1 })).toEqual([]);
+      const claimed = [await claim(2), await claim(9), await claim(9)];
+      expect(claimed.map((messages) => messages.length)).toEqual([2, 1, 0]);
+      expect(
+        claimed
+          .flat()
+          .map(({ taskId }) => taskId)
+          .toSorted(),
+      ).toEqual(ended.toSorted());
+      await Promise.all(claimed.flat().map((message) => store.outbox.remove(message)));
+      expect((await claim(9)).map(({ taskId }) => taskId)).toEqual([ended[0]]);
+    });
+
     test("50 claims at the same time get 20 messages once each", async () => {
       const { end, take } = await openHarness();
       const ended = await Promise.all(times(20, () => end()));
@@ -179,8 +216,15 @@ function outboxOf({ store, add }: StoreHarness) {
       await store.update(id, { state: "canceled" });
       return id;
     },
-    take: (exceptEndpoints: string[] = []): Promise<OutboxMessage | undefined> =>
-      store.outbox.claim({ leaseMs: minuteMs, exceptEndpoints }),
+    /** Claims a message for the endpoint that has waited longest, of those that are not excepted. */
+    async take(except: readonly string[] = []): Promise<OutboxMessage | undefined> {
+      const due = (await store.outbox.due()).filter((endpoint) => !except.includes(endpoint));
+      for (const endpoint of due) {
+        const [message] = await store.outbox.claim({ endpoint, limit: 1, leaseMs: minuteMs });
+        if (message !== undefined) return message;
+      }
+      return undefined;
+    },
   };
 }
 

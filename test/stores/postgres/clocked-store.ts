@@ -44,6 +44,7 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
     events: store.events,
     keys: store.keys,
     outbox: {
+      due: () => onTime(store.outbox.due),
       claim: (query) => onTime(store.outbox.claim, query),
       remove: (message) => onTime(store.outbox.remove, message),
       postpone: (message, given) => onTime(store.outbox.postpone, message, given),
