@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
+import { createOutboxRemovals } from "./outbox-removals.ts";
 
 export interface OutboxRowsOptions {
   database: Database;
@@ -35,18 +36,7 @@ interface Counts {
 export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   const { database, nowMs, run, webhook } = options;
 
-  /** Calls `work` with the number of the message's line, which is locked, unless the lease is lost. */
-  function withLine(
-    { endpoint, taskId, lease }: OutboxMessage,
-    work: (sql: Sql, line: string) => Promise<void>,
-  ): Promise<void> {
-    return run(() =>
-      database.transaction(async (sql) => {
-        const [row] = await sql.query<{ line: string }>(lockLine, [endpoint, taskId, lease]);
-        if (row !== undefined) await work(sql, row.line);
-      }),
-    );
-  }
+  const remove = createOutboxRemovals(database, nowMs);
 
   return {
     async add(sql, { id, taskId, owner, body }) {
@@ -68,16 +58,11 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
         return rows.map((row) => ({ ...row, ageMs: Number(row.ageMs) }));
       }),
 
-    remove: (message) =>
-      withLine(message, async (sql, line) => {
-        await sql.query(removeFirstMessage, [line]);
-        const removed = await sql.query(removeEmptyLine, [line]);
-        if (removed.length === 0) await sql.query(releaseLine, [nowMs(), line, 0, 0]);
-      }),
+    remove: (message) => run(() => remove(message)),
 
-    postpone: (message, { delayMs, refusals }) =>
-      withLine(message, async (sql, line) => {
-        await sql.query(releaseLine, [nowMs(), line, delayMs, refusals]);
+    postpone: ({ endpoint, taskId, lease }, { delayMs, refusals }) =>
+      run(async () => {
+        await database.query(releaseLine, [nowMs(), endpoint, taskId, lease, delayMs, refusals]);
       }),
 
     count: () =>
@@ -132,20 +117,10 @@ const claimLines = `
     WHERE message.line = claimed.line ORDER BY seq LIMIT 1
   ) AS first`;
 
-const lockLine = `SELECT line FROM unreel.outbox_lines
-  WHERE endpoint = $1 AND task = $2 AND lease = $3 FOR UPDATE`;
-
-const removeFirstMessage = `DELETE FROM unreel.outbox_messages
-  WHERE seq = (SELECT min(seq) FROM unreel.outbox_messages WHERE line = $1)`;
-
-/** A statement of its own: it sees the messages that were added before the line was locked. */
-const removeEmptyLine = `DELETE FROM unreel.outbox_lines WHERE line = $1
-  AND NOT EXISTS (SELECT 1 FROM unreel.outbox_messages WHERE line = $1) RETURNING 1`;
-
 const countMessages = `
   SELECT count(*) AS messages, ${now} - (
     SELECT created_at FROM unreel.outbox_messages ORDER BY seq LIMIT 1
   ) AS "oldestAgeMs" FROM unreel.outbox_messages`;
 
 const releaseLine = `UPDATE unreel.outbox_lines
-  SET due_at = ${now} + $3, refusals = $4, lease = NULL WHERE line = $2`;
+  SET due_at = ${now} + $5, refusals = $6, lease = NULL WHERE endpoint = $2 AND task = $3 AND lease = $4`;

@@ -180,6 +180,26 @@ export function describeOutbox(open: OpenStore): void {
       expect((await claim(9)).map(({ taskId }) => taskId)).toEqual([ended[0]]);
     });
 
+    test("of many that are removed at once, those stay whose lease is lost", async () => {
+      const { store, clock, end } = await openHarness();
+      const ended = await Promise.all(times(10, () => end()));
+      const claim = (limit: number) =>
+        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      const lost = await claim(4);
+      clock.advance(minuteMs);
+      const held = await claim(10);
+      await store.update(ended[0]!, { state: "queued" });
+      await store.update(ended[0]!, { state: "canceled" });
+      const stay = new Set(lost.map(({ taskId }) => taskId));
+      const removed = held.filter(({ taskId }) => !stay.has(taskId));
+      await Promise.all([...lost, ...removed].map((message) => store.outbox.remove(message)));
+      const again = stay.has(ended[0]!) ? [] : [ended[0]];
+      expect((await claim(10)).map(({ taskId }) => taskId)).toEqual(again);
+      clock.advance(minuteMs);
+      const left = (await claim(10)).map(({ taskId }) => taskId);
+      expect(left.toSorted()).toEqual([...stay, ...again].toSorted());
+    });
+
     test("50 claims at the same time get 20 messages once each", async () => {
       const { end, take } = await openHarness();
       const ended = await Promise.all(times(20, () => end()));
