@@ -1,3 +1,4 @@
+import { Client } from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
@@ -68,6 +69,27 @@ describe("two processes with one database", () => {
       expect(claimed).toHaveLength(3);
       await Promise.all(claimed.map(({ task }) => first.update(task.id, { state: "succeeded" })));
     }
+  });
+
+  test("claim from no other owner while the only task of the one whose turn it is is being claimed", async () => {
+    const { url, first, second } = await openTwo();
+    await Promise.all(times(3, () => add(first, undefined, "anna")));
+    await first.claim({ leaseMs: minuteMs });
+    const his = await add(first, undefined, "bert");
+    const client = new Client({ connectionString: url });
+    onTestFinished(() => client.end());
+    await client.connect();
+    // As a claim begins; this one will fail.
+    await client.query("BEGIN");
+    await client.query(
+      "SELECT FROM unreel_jobs.job WHERE id = (SELECT job FROM unreel.tasks WHERE id = $1) FOR UPDATE",
+      [his.id],
+    );
+    const claims = [first, second].map((store) => store.claim({ leaseMs: minuteMs }));
+    await haveLockWaiters(url, 2);
+    await client.query("ROLLBACK");
+    const owners = (await Promise.all(claims)).map((claim) => claim?.task.owner);
+    expect(new Set(owners)).toEqual(new Set(["anna", "bert"]));
   });
 
   test("let exactly as many tasks of an owner wait as its key allows", async () => {
@@ -213,6 +235,13 @@ async function openStore(url: string, options: Omit<PostgresStoreOptions, "url">
   const store = await openPostgresStore({ ...options, url });
   onTestFinished(() => store.close());
   return store;
+}
+
+/** Resolves once so many statements of stores wait for a lock. */
+async function haveLockWaiters(url: string, count: number): Promise<void> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+    AND application_name = 'unreel' AND wait_event_type = 'Lock'`;
+  await expect.poll(() => query(url, waiting), { timeout: 10_000 }).toHaveLength(count);
 }
 
 function add(
