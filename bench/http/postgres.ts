@@ -48,7 +48,8 @@ export async function fillPostgres(storeUrl: string, count: number): Promise<voi
   await client.connect();
   try {
     await client.query(fill, [count, task.id.slice(0, -12), task.id, JSON.stringify(document)]);
-    await client.query("UPDATE unreel.counters SET seq = $1", [count]);
+    // As many events as were not counted: the next process that opens the store counts the tasks.
+    await client.query("UPDATE unreel.counters SET seq = $1, events = events + $1", [count]);
     await client.query("VACUUM ANALYZE unreel.tasks");
   } finally {
     await client.end();

@@ -109,7 +109,7 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
-  /** Counts all tasks. A store in this process keeps the counts; a database counts the rows anew. */
+  /** Counts all tasks, at the same cost however many there are. */
   count(): Promise<TaskCounts>;
 
   /** Resolves if the store can take a task now, else rejects with `unavailable`. */
