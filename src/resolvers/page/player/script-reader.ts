@@ -2,7 +2,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
-import { isPercentEncoded, unescapeString } from "./strings.ts";
+import { isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
 import {
   endOfSlash,
   endOfString,
@@ -118,14 +118,15 @@ export class ScriptReader {
   }
 
   #add(key: string, raw: string): void {
-    const isNested = /^\s*(?:[[{]|%7b|%5b)/i.test(raw.slice(0, 20));
     const isEscaped = raw.includes("\\");
-    if (!isNested && raw.length <= maxTextLength) {
+    const start = startOfData(raw);
+    if (start < 0 && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
-    if (!isNested || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
+    if (start < 0 || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
     const data = createData("block", key, this.#data);
-    this.nested.push({ source: raw, isEscaped: isEscaped || isPercentEncoded(raw), data });
+    const source = raw.slice(start);
+    this.nested.push({ source, isEscaped: isEscaped || isPercentEncoded(source), data });
     mark(this.#data);
   }
 
