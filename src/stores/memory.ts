@@ -4,6 +4,7 @@ import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
 import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import { createKeyParser } from "./key-store.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
 import { byTurn, type OwnerTurn } from "./memory/turns.ts";
@@ -42,6 +43,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const turns = new Map<string, OwnerTurn>();
   /** Names of access keys, and the keys as JSON. */
   const accessKeys = new Map<string, string>();
+  const parseKey = createKeyParser();
   const outbox = createMemoryOutbox(() => {
     opened();
     return steadyMs();
@@ -102,7 +104,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
   function keyOf(owner: string | null): AccessKey | undefined {
     const document = accessKeys.get(owner ?? "");
-    return document === undefined ? undefined : (JSON.parse(document) as AccessKey);
+    return document === undefined ? undefined : parseKey(owner ?? "", document);
   }
 
   function limitsOf(owner: string | null): KeyLimits {

@@ -144,7 +144,14 @@ const statement = `
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $13::text[],
       $14::bigint[]) WITH ORDINALITY AS task (id, state, host, document, job, owner, bytes, ordinal)
   ), counted AS (
-    UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7
+    UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7,
+      counted_events = counted_events + $6, (running, succeeded, failed, canceled) = (
+        SELECT running + count(*) FILTER (WHERE state = 'running'),
+          succeeded + count(*) FILTER (WHERE state = 'succeeded'),
+          failed + count(*) FILTER (WHERE state = 'failed'),
+          canceled + count(*) FILTER (WHERE state = 'canceled')
+        FROM inserts
+      )
     RETURNING seq - $6 AS seq, events - $6 AS events, queued
   ), inserted AS (
     INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job, owner, bytes)

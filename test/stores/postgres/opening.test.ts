@@ -158,6 +158,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
      DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
        unreel.outbox_messages;
      ALTER TABLE unreel.tasks DROP COLUMN bytes;
+     ALTER TABLE unreel.counters DROP COLUMN running, DROP COLUMN succeeded, DROP COLUMN failed,
+       DROP COLUMN canceled, DROP COLUMN counted_events;
      DELETE FROM unreel.migrations WHERE version > 1`,
   );
   const store = await openPostgresStore({ url });
@@ -166,6 +168,7 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   expect((await store.list({ limit: 9 })).tasks).toEqual([hers, task]);
   expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
   expect(await store.keys.list()).toEqual([]);
+  expect((await store.count()).byState).toMatchObject({ queued: 2, running: 0 });
   const claims = [await store.claim({ leaseMs: 1 }), await store.claim({ leaseMs: 1 })];
   expect(claims.map((claim) => claim?.task.id)).toEqual([task.id, hers.id]);
 });
