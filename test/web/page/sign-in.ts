@@ -4,7 +4,7 @@ import { createMemoryStore } from "../../../src/stores/memory.ts";
 import { createTaskEvents } from "../../../src/task-events.ts";
 import { addKey } from "../../http/keys.ts";
 import type { OpenTab } from "../browser.ts";
-import { inspect, openScreenshots } from "./inspect.ts";
+import { inspect } from "./inspect.ts";
 import { openApp } from "./open-app.ts";
 import { addDone } from "./stored-tasks.ts";
 
@@ -22,7 +22,7 @@ export function signingIn(openTab: OpenTab): void {
     await field.fill("unreel_wrong");
     await field.press("Enter");
     await page.getByText("This key is not valid.").waitFor();
-    await inspect(page, await openScreenshots(), "sign-in");
+    await inspect(page, "sign-in");
     await field.fill(secret);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Nothing here yet.").waitFor();
