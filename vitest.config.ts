@@ -3,7 +3,17 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders below `test/` whose files take longest, in the order in which they start. */
-const slowFolders = ["web", "process", "engines", "stores", "remux"];
+const slowFolders = [
+  "web",
+  "process",
+  "engines",
+  "sites",
+  "resolvers",
+  "stores",
+  "metrics",
+  "remux",
+  "http",
+];
 
 /** Starts long files first, so that none runs alone at the end. */
 class SlowFirst extends BaseSequencer {
