@@ -2,15 +2,18 @@ import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../package.json" with { type: "json" };
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifySchema, RouteOptions } from "fastify";
 import { sessionCookie } from "./access.ts";
+import { problemMediaType } from "./problem.ts";
 
 /**
  * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
  * of the routes; `/docs` shows it.
  */
 export async function registerDocs(app: FastifyInstance): Promise<void> {
+  const documented = documentWithoutProblems(app);
   await app.register(swagger, {
+    transform: ({ schema, url, route }) => ({ schema: documented.get(route) ?? schema, url }),
     openapi: {
       openapi: "3.1.0",
       info: {
@@ -55,4 +58,28 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
     });
     await docs.register(swaggerUi, { routePrefix: "/docs", staticCSP: false });
   });
+}
+
+/**
+ * Takes the problems out of the schemas of all routes that are registered after it, and returns the whole schemas, for
+ * the document: Fastify would compile a serializer for each of the 130 problems, two thirds of the time of `buildApp`.
+ */
+function documentWithoutProblems(app: FastifyInstance): WeakMap<RouteOptions, FastifySchema> {
+  const documented = new WeakMap<RouteOptions, FastifySchema>();
+  app.addHook("onRoute", (route) => {
+    const { schema } = route;
+    if (schema?.response === undefined) return;
+    documented.set(route, schema);
+    const responses = Object.entries(schema.response as Record<string, DocumentedResponse>);
+    const others = responses.filter(
+      ([, { content = {} }]) => !Object.hasOwn(content, problemMediaType),
+    );
+    route.schema = { ...schema, response: Object.fromEntries(others) };
+  });
+  return documented;
+}
+
+interface DocumentedResponse {
+  /** By media type. */
+  content?: object;
 }

@@ -30,6 +30,9 @@ export interface RequestOptions {
   signal?: AbortSignal;
 }
 
+/** Gets the event `unauthorized` when the service refuses a request because it has no valid key. */
+export const refusals = new EventTarget();
+
 /**
  * Sends a request to the service and returns the response once its status is 2xx. `path` is relative to the page,
  * without a leading slash, so that the service may be below any path of a host.
@@ -52,6 +55,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     throw new ApiError(0, { code: "connection_lost", message, retryable: true });
   }
   if (response.ok) return response;
+  if (response.status === 401) refusals.dispatchEvent(new Event("unauthorized"));
   throw new ApiError(response.status, await failureOf(response), retryAfterMs(response));
 }
 
@@ -80,6 +84,21 @@ export function createTask(url: string, options: TaskOptions): Promise<Task> {
 /** Exchanges a key for the cookie of a session. */
 export async function startSession(key: string): Promise<void> {
   await requestJson("session", { method: "POST", body: { key } });
+}
+
+/** Returns the name of the session's key; "" if the service has no keys any more. */
+export async function readSessionName(): Promise<string> {
+  try {
+    return (await requestJson<{ name: string }>("session")).name;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return "";
+    throw error;
+  }
+}
+
+/** Makes this browser drop the cookie of the session. */
+export async function endSession(): Promise<void> {
+  await request("session", { method: "DELETE" });
 }
 
 const json = { "content-type": "application/json" };

@@ -1,5 +1,6 @@
 import { h, type ComponentChild } from "preact";
 import { Find } from "./find.ts";
+import { hasSession, Session } from "./session.ts";
 import { SignIn } from "./sign-in.ts";
 import { TaskList } from "./task-list.ts";
 import type { Tasks } from "./tasks.ts";
@@ -11,7 +12,13 @@ export function App({ tasks }: { tasks: Tasks }): ComponentChild {
   return h(
     "div",
     { class: "page stack" },
-    h("header", { class: "row top" }, h("h1", {}, "Unreel"), h(WaysHere, {})),
+    h(
+      "header",
+      { class: "row top" },
+      h("h1", {}, "Unreel"),
+      !isLocked && hasSession() && h(Session, {}),
+      h(WaysHere, {}),
+    ),
     h(
       "main",
       { class: "stack" },

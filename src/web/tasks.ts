@@ -2,7 +2,7 @@ import { batch, computed, signal, type ReadonlySignal, type Signal } from "@prea
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed-client.ts";
 import type { State, Task } from "../task.ts";
-import { ApiError, request, requestJson } from "./api.ts";
+import { ApiError, refusals, request, requestJson } from "./api.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
 export interface Tasks {
@@ -183,6 +183,8 @@ export function createTasks(url: URL): Tasks {
     connection,
     hasOlder: computed(() => older.value !== undefined),
     async follow(ending) {
+      const lock = () => void (connection.value = "locked");
+      refusals.addEventListener("unauthorized", lock, { signal: ending });
       for await (const changes of feed.follow(ending)) batch(() => changes.forEach(apply));
     },
     async setFilter(state) {

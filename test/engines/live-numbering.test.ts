@@ -55,7 +55,7 @@ async function record(harness: EngineHarness) {
 const anew =
   "gap: the playlist was numbered anew after 3.0 s, and media before that may be missing";
 
-describe.concurrent("a live stream whose playlist", { timeout: 30_000 }, () => {
+describe.concurrent("a live stream whose playlist", () => {
   it("is numbered from 0 after a restart is recorded on", async () => {
     await using harness = await openLists([
       { sequence: 57, names: range("a", 0, 3) },

@@ -1,8 +1,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished, test } from "vitest";
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  test,
+} from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
+import type { FileStore } from "../../src/files/files.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
@@ -10,6 +20,7 @@ import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { noMetrics } from "./failing-app.ts";
+import { makeFolder } from "../stores/folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { recording } from "./recording.ts";
@@ -18,31 +29,23 @@ import { pageUrl, postTask } from "./requests.ts";
 interface Setting {
   app: App;
   store: TaskStore;
-  /** Anna's: a task that has succeeded. */
-  id: string;
+  files: FileStore;
   /** Headers of each caller. */
   callers: Record<Caller, Record<string, string>>;
 }
 
-const kinds = ["nobody", "wrong", "removed", "other", "own", "admin"] as const;
-type Caller = (typeof kinds)[number];
+type Caller = "nobody" | "wrong" | "removed" | "other" | "own" | "admin";
 
 /** An app whose keys are anna's, bert's and an admin's. */
-async function openSetting(): Promise<Setting> {
+async function createSetting(folder: string): Promise<Setting> {
   const store = createMemoryStore();
-  const folder = mkdtempSync(join(tmpdir(), "unreel-access-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
   const files = openDiskFiles({ folder });
-  const { id } = await addFinishedTask({ store, files }, Buffer.from("film"), {}, "anna");
-  const thumbnails = [{ url: "http://127.0.0.1:1/a.jpg", width: null, height: null }];
-  await store.update(id, { info: { ...samplePageInfo(), thumbnails } });
   const anna = await addKey(store, "anna");
   const bert = await addKey(store, "bert");
   const admin = await addKey(store, "root", { admin: true });
   const removed = await addKey(store, "gone");
   await store.keys.remove("gone");
   const app = await buildApp({ store, files, metrics: noMetrics, web: true });
-  onTestFinished(() => app.close());
   const callers = {
     nobody: {},
     wrong: { authorization: "Bearer unreel_wrong" },
@@ -51,7 +54,22 @@ async function openSetting(): Promise<Setting> {
     own: anna.headers,
     admin: admin.headers,
   };
-  return { app, store, id, callers };
+  return { app, store, files, callers };
+}
+
+/** A setting of one test, with a task of anna's. */
+async function openSetting(): Promise<Setting & { id: string }> {
+  const setting = await createSetting(makeFolder());
+  onTestFinished(() => setting.app.close());
+  return { ...setting, id: await addAnnasTask(setting) };
+}
+
+/** Adds a task of anna's that has succeeded; returns its id. */
+async function addAnnasTask({ store, files }: Setting): Promise<string> {
+  const { id } = await addFinishedTask({ store, files }, Buffer.from("film"), {}, "anna");
+  const thumbnails = [{ url: "http://127.0.0.1:1/a.jpg", width: null, height: null }];
+  await store.update(id, { info: { ...samplePageInfo(), thumbnails } });
+  return id;
 }
 
 /** The operations of the OpenAPI document, and what it leaves out. */
@@ -96,14 +114,17 @@ type Operation = Awaited<ReturnType<typeof readOperations>>[number];
 
 const operations = await readOperations();
 
-async function call({ app, id, callers }: Setting, operation: Operation, caller: Caller) {
+let count = 0;
+
+/** Calls an operation, on the task `id` if it is one on a task. */
+async function call({ app, callers }: Setting, operation: Operation, caller: Caller, id: string) {
   const { method, path } = operation;
   const isPost = path === "/tasks/" && method === "POST";
   const response = await app.inject({
     method,
     url: path.replace("{id}", id) + (path === "/info" ? `?url=${pageUrl}` : ""),
     // From an address of its own, so that no limit plays a part.
-    remoteAddress: `192.0.2.${kinds.indexOf(caller)}`,
+    remoteAddress: `198.51.${count >> 8}.${count++ & 255}`,
     headers: { ...callers[caller], ...(isPost && { "content-type": "application/json" }) },
     ...(isPost && { payload: JSON.stringify({ url: pageUrl }) }),
     payloadAsStream: true,
@@ -113,6 +134,20 @@ async function call({ app, id, callers }: Setting, operation: Operation, caller:
 }
 
 describe("every route of a service that has keys", () => {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-access-"));
+  let setting: Setting;
+  let id: string;
+  beforeAll(async () => {
+    setting = await createSetting(folder);
+  });
+  beforeEach(async () => {
+    id = await addAnnasTask(setting);
+  });
+  afterAll(async () => {
+    await setting.app.close();
+    rmSync(folder, { recursive: true });
+  });
+
   it("is known here: only these are open", () => {
     const open = operations.filter(({ isOpen }) => isOpen).map(({ name }) => name);
     expect(open.toSorted()).toEqual([
@@ -133,28 +168,26 @@ describe("every route of a service that has keys", () => {
     it.each(["nobody", "wrong", "removed"] as const)(
       "lets them in if it is open: %s",
       async (caller) => {
-        const setting = await openSetting();
-        const { statusCode, headers } = await call(setting, operation, caller);
+        const { statusCode, headers } = await call(setting, operation, caller, id);
         if (isOpen) {
           expect([200, 204, 400]).toContain(statusCode);
           return;
         }
         expect(statusCode).toBe(401);
         expect(headers["www-authenticate"]).toBe("Bearer");
-        expect(await setting.store.get(setting.id)).toMatchObject({ state: "succeeded" });
+        expect(await setting.store.get(id)).toMatchObject({ state: "succeeded" });
       },
     );
 
     it.each(["other", "own", "admin"] as const)("lets keys in: %s", async (caller) => {
-      const setting = await openSetting();
-      const { statusCode } = await call(setting, operation, caller);
+      const { statusCode } = await call(setting, operation, caller, id);
       const isHidden =
         path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
       if (isHidden || path === "/nothing") expect(statusCode).toBe(404);
       else if (path === "/metrics") expect(statusCode).toBe(caller === "admin" ? 200 : 403);
       // 422: thumbnails on private networks are not fetched.
       else expect([200, 201, 204, 308, 400, 405, 409, 422]).toContain(statusCode);
-      const kept = await setting.store.get(setting.id);
+      const kept = await setting.store.get(id);
       expect(kept === undefined).toBe(operation.name === "DELETE /tasks/{id}" && !isHidden);
     });
   });

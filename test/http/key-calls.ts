@@ -43,6 +43,10 @@ const otherCalls: Record<string, Call> = {
   "get /metrics 200": () =>
     withKeys((app, headers) => app.inject({ url: "/metrics", headers }), { admin: true }),
   "get /metrics 403": () => withKeys((app, headers) => app.inject({ url: "/metrics", headers })),
+  "get /session 200": () => withKeys((app, headers) => app.inject({ url: "/session", headers })),
+  "get /session 404": () => withApp({}, (app) => app.inject("/session")),
+  "get /session 406": () =>
+    withApp({}, (app) => app.inject({ url: "/session", headers: { accept } })),
   "post /session 200": () =>
     withKeys((app, { authorization }) => startSession(app, { key: authorization.slice(7) })),
   "post /session 400": () => withKeys((app) => startSession(app, {})),

@@ -9,6 +9,11 @@ import { makeFolder } from "../stores/folder.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
+/** Returns the cookies that a response sets: the session's, and the one that scripts can read. */
+function cookiesOf({ headers }: Awaited<ReturnType<App["inject"]>>): string[] {
+  return [headers["set-cookie"] ?? []].flat();
+}
+
 async function start(app: App, secret: string, headers: Record<string, string> = {}) {
   const response = await app.inject({
     method: "POST",
@@ -16,7 +21,7 @@ async function start(app: App, secret: string, headers: Record<string, string> =
     headers: { "content-type": "application/json", ...headers },
     payload: JSON.stringify({ key: secret }),
   });
-  const [cookie = ""] = String(response.headers["set-cookie"]).split(";");
+  const [cookie = ""] = cookiesOf(response)[0]?.split(";") ?? [];
   return { response, cookie: { cookie } };
 }
 
@@ -49,9 +54,26 @@ describe("a session", () => {
   test("has a cookie for this path alone that scripts and other sites cannot use", async () => {
     const { app, secret } = await openApp();
     const { response } = await start(app, secret);
-    const [, ...attributes] = String(response.headers["set-cookie"]).split("; ");
+    const [session = "", signedIn] = cookiesOf(response);
+    const [, ...attributes] = session.split("; ");
     expect(attributes).toEqual(["Max-Age=2592000", "HttpOnly", "SameSite=Strict"]);
-    expect(String(response.headers["set-cookie"])).not.toContain(secret);
+    expect(session).not.toContain(secret);
+    expect(signedIn).toBe("unreel_signed_in=1; Max-Age=2592000; SameSite=Strict");
+  });
+
+  test("says whose it is, as a key does; without keys there is none", async () => {
+    const { app, secret, headers } = await openApp();
+    const { cookie } = await start(app, secret);
+    for (const proof of [cookie, headers]) {
+      const response = await app.inject({ url: "/session", headers: proof });
+      expect(response.json()).toEqual({ name: "anna", admin: false });
+      expect(response.headers["cache-control"]).toBe("no-store");
+    }
+    await using open = await buildApp();
+    expect((await open.inject({ url: "/session", headers: cookie })).json()).toMatchObject({
+      code: "not_found",
+      detail: "this service has no keys",
+    });
   });
 
   test.each([
@@ -61,7 +83,8 @@ describe("a session", () => {
   ])("is only sent over HTTPS if it began there: %j", async (headers) => {
     const { app, secret } = await openApp();
     const { response } = await start(app, secret, { host: "localhost", ...headers });
-    expect(String(response.headers["set-cookie"])).toContain("; Secure");
+    const cookies = cookiesOf(response);
+    expect(cookies.filter((cookie) => cookie.includes("; Secure"))).toHaveLength(2);
   });
 
   test("does not begin with a wrong key", async () => {
@@ -97,13 +120,14 @@ describe("a session", () => {
     expect((await postTask(app, { url: pageUrl }, { ...cookie, ...own })).statusCode).toBe(201);
   });
 
-  test("ends in the browser with DELETE: the cookie is dropped", async () => {
+  test("ends in the browser with DELETE: the cookies are dropped", async () => {
     const { app } = await openApp();
     const ended = await app.inject({ method: "DELETE", url: "/session" });
     expect(ended.statusCode).toBe(204);
-    expect(ended.headers["set-cookie"]).toBe(
+    expect(cookiesOf(ended)).toEqual([
       "unreel_session=; Max-Age=0; HttpOnly; SameSite=Strict",
-    );
+      "unreel_signed_in=; Max-Age=0; SameSite=Strict",
+    ]);
   });
 
   test("ends with its key, also if a new key gets the name", async () => {

@@ -23,7 +23,7 @@ it("a recording ends with what there is when another process is asked to finish 
   expect(performance.now() - startMs).toBeLessThan(3_000);
   expect(await framesOf(client, id)).toBe(75);
   expect(await client.request("POST", id, "/finish")).toBe(409);
-}, 30_000);
+});
 
 it("a recording that is to finish is not lost if its worker is killed before it has", async () => {
   const live = await openLiveSite();
@@ -39,7 +39,7 @@ it("a recording that is to finish is not lost if its worker is killed before it 
   await cluster.start("worker");
   expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   expect(await framesOf(client, id)).toBe(75);
-}, 60_000);
+});
 
 /** Whether a live stream is recorded, and so much of it on the disk. */
 function hasBytes(bytes: number): (task: Task) => boolean {

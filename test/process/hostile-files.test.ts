@@ -66,4 +66,4 @@ it("hostile files fail for good, one by one, while the same process completes go
   const next = await client.ended((await client.post(site.url("film.mp4"))).id);
   expect(next).toMatchObject({ state: "succeeded" });
   expect(service.process.exitCode).toBeNull();
-}, 60_000);
+});

@@ -113,7 +113,7 @@ it("a task runs in one worker at a time when a worker loses its connection to th
   await expect.poll(messages, { timeout: 20_000 }).toContain(restored);
   expect(messages().filter((message) => message === failed)).toHaveLength(1);
   expect(await client.request("POST", id, "/cancel")).toBe(200);
-}, 90_000);
+});
 
 /** Returns the task ids that have a folder of parts, or a result, in the data folder. */
 function namesIn(dataDir: string, kind: "parts" | "files"): string[] {

@@ -37,7 +37,7 @@ it("four processes run the one task of an owner next, though another has 10,000 
   }
   const left = (await store.list({ limit: 1, owner: "anna", state: "queued" })).tasks;
   expect(left).toHaveLength(1);
-}, 120_000);
+});
 
 /** Counts the claims from now on, in the order in which they took effect. */
 function countClaims({ events }: TaskStore) {

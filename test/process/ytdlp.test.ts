@@ -89,7 +89,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     log = collectLog(service);
     client = await openTaskClient(service.url);
     opened.defer(() => client.close());
-  }, 60_000);
+  });
   afterAll(() => opened.disposeAsync());
 
   const readInfo = async (path: string) =>

@@ -29,7 +29,7 @@ describe.skipIf(!hasCorpus || !hasPython)(
       writeFileSync(results, await resolveAll());
       const graded = execFileSync("python3", [join(directory, "grade.py"), results, "--json"]);
       ({ summary } = JSON.parse(graded.toString()) as { summary: Summary });
-    }, 120_000);
+    });
 
     afterAll(() => rmSync(scratch, { recursive: true }));
 

@@ -94,4 +94,4 @@ it("68 hostile pages at once block the event loop for no longer than 100 ms", as
   if ("error" in outcome) throw outcome.error;
   expect(outcome.value.map(({ statusCode }) => statusCode)).toEqual(Array(68).fill(200));
   expect(stallMs).toBeLessThan(100);
-}, 90_000);
+});

@@ -28,7 +28,7 @@ describe.skipIf(installed === undefined)(`the yt-dlp resolver with yt-dlp${missi
   beforeAll(async () => {
     proxy = await openGuardedProxy({ allowNetworks: "127.0.0.1/32" });
     ytDlp = await openYtDlp({ ...ytDlpOptions, proxy });
-  }, 60_000);
+  });
   afterAll(async () => {
     await ytDlp?.close();
     await proxy.close();

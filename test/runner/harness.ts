@@ -42,11 +42,15 @@ export function createRunnerHarness({
   const files = createTestFiles();
   const engine = options.engine ?? createTestEngine(downloads);
   const changes: Task[] = [];
+  const latest = new Map<string, Task>();
   const waiters = new Set<() => void>();
   store.events.subscribe(({ type, taskId, json }) => {
-    // Events leave `info` out while it is the same.
-    const before = changes.findLast(({ id }) => id === taskId);
-    if (type === "task") changes.push({ info: before?.info, ...JSON.parse(json) });
+    if (type === "task") {
+      // Events leave `info` out while it is the same.
+      const task: Task = { info: latest.get(taskId)?.info, ...JSON.parse(json) };
+      latest.set(taskId, task);
+      changes.push(task);
+    }
     for (const waiter of waiters) waiter();
   });
   const log: Record<string, unknown>[] = [];

@@ -163,7 +163,7 @@ test("heartbeats hold a task longer than its lease", async () => {
   const { id } = await add();
   runner.start();
   await untilLoading(id);
-  await vi.waitUntil(() => beats.length >= 6);
+  await vi.waitUntil(() => beats.length >= 6, 10_000);
   expect(beats).not.toContain(false);
   expect(await inner.claim({ leaseMs: 1 })).toBeUndefined();
   expect(states(id)).toEqual(["queued", "running"]);
@@ -185,7 +185,7 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
   clock.advance(60);
   const claim = await inner.claim({ leaseMs: 600_000 });
   await aborted.promise;
-  await vi.waitUntil(() => log.length === 2);
+  await vi.waitUntil(() => log.length === 2, 10_000);
   expect(log[1]).toMatchObject({ task: id, msg: expect.stringContaining("run ended") });
   expect(await inner.get(id)).toEqual(claim?.task);
   expect(files.parts()).toEqual([id]);

@@ -108,7 +108,7 @@ describe("a task that another process cancels or deletes", () => {
     await untilLoading(id);
     await unheard(() => end(store, id));
     await aborted.promise;
-    await vi.waitUntil(() => log.length === 2);
+    await vi.waitUntil(() => log.length === 2, 10_000);
     expect(log[1]).toMatchObject({ msg: expect.stringContaining("canceled, deleted or claimed") });
   });
 
@@ -131,7 +131,7 @@ describe("a task that another process cancels or deletes", () => {
     });
     await harness.add();
     harness.runner.start();
-    await vi.waitUntil(() => harness.log.length === 2);
+    await vi.waitUntil(() => harness.log.length === 2, 10_000);
     await harness.runner.stop();
     expect([harness.log[1]?.["msg"], harness.files.parts()]).toEqual([
       "run ended: the task was canceled, deleted or claimed elsewhere",
@@ -159,7 +159,7 @@ test("a run that fails after another claim took its task leaves the files to tha
   });
   const { id } = await add();
   runner.start();
-  await vi.waitUntil(() => log.length === 2);
+  await vi.waitUntil(() => log.length === 2, 10_000);
   await runner.stop();
   expect(await store.get(id)).toMatchObject({ state: "running", error: null });
   expect(files.parts()).toEqual([id]);

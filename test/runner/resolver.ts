@@ -1,4 +1,5 @@
 import { formatOf } from "../formats.ts";
+import { pageInfo } from "../page-info.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 
@@ -17,31 +18,9 @@ export function createTestResolver(
   };
 }
 
-export function pageOf(url: URL, changes: Partial<PageInfo> = {}): PageInfo {
-  return {
-    url: url.href,
-    webpage_url: url.href,
-    site_name: null,
-    media_type: "video",
-    title: "A film",
-    description: null,
-    language: null,
-    duration: null,
-    uploaded_at: null,
-    uploader: null,
-    uploader_url: null,
-    thumbnails: [],
-    embed: null,
-    view_count: null,
-    like_count: null,
-    live_status: null,
-    age_limit: null,
-    tags: [],
-    formats: [formatOf("only", { url: url.href })],
-    subtitles: {},
-    sources: {},
-    resolver: "test",
-    fetched_at: "2030-01-01T00:00:00.000Z",
-    ...changes,
-  };
+/** What is known of a page that has one format. */
+export function pageOf(url: URL, fields: Partial<PageInfo> = {}): PageInfo {
+  const { href } = url;
+  const formats = [formatOf("only", { url: href })];
+  return pageInfo({ url: href, webpage_url: href, title: "A film", formats, ...fields });
 }

@@ -30,8 +30,8 @@ test("finished tasks older than the retention are deleted, with their files", as
   const folder = await files.openWorkFolder(ended[0]?.id ?? "");
   await files.saveResult(ended[0]?.id ?? "", await write(folder));
   runner.start();
-  await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2);
-  await vi.waitUntil(() => files.results().length === 0);
+  await vi.waitUntil(async () => (await store.list({ limit: 200 })).tasks.length === 2, 10_000);
+  await vi.waitUntil(() => files.results().length === 0, 10_000);
   const { tasks } = await store.list({ limit: 200 });
   expect(tasks.map(({ id }) => id)).toEqual([young.id, unfinished.id]);
 });
@@ -47,8 +47,8 @@ test("a task is deleted when its time has come, while the service runs", async (
   await until(id, "succeeded");
   expect(files.results()).toEqual([id]);
   clock.advance(1001);
-  await vi.waitUntil(async () => (await store.get(id)) === undefined);
-  await vi.waitUntil(() => files.results().length === 0);
+  await vi.waitUntil(async () => (await store.get(id)) === undefined, 10_000);
+  await vi.waitUntil(() => files.results().length === 0, 10_000);
 });
 
 test.each([
@@ -75,7 +75,7 @@ test.each([
   clock.advance(999);
   // Two whole passes through three states.
   const seen = lists;
-  await vi.waitUntil(() => lists > seen + 6);
+  await vi.waitUntil(() => lists > seen + 6, 10_000);
   expect(await store.get(early.id)).toBeDefined();
   expect(await store.get(late.id)).toBeDefined();
 });
@@ -114,11 +114,14 @@ test("a task whose file cannot be removed stays until it can, and does not block
   runner.start();
   for (const { id } of [bad, good]) await until(id, "succeeded");
   clock.advance(1001);
-  await vi.waitUntil(async () => (await store.get(good.id)) === undefined);
-  await vi.waitUntil(() => log.some(({ task, err }) => task === bad.id && err !== undefined));
+  await vi.waitUntil(async () => (await store.get(good.id)) === undefined, 10_000);
+  await vi.waitUntil(
+    () => log.some(({ task, err }) => task === bad.id && err !== undefined),
+    10_000,
+  );
   expect(inner.results()).toEqual([bad.id]);
   failing.clear();
-  await vi.waitUntil(async () => (await store.get(bad.id)) === undefined);
+  await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 10_000);
   expect(inner.results()).toEqual([]);
   inner.destroy();
 });
@@ -134,7 +137,7 @@ test("several services may delete expired tasks at the same time", async () => {
     createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }),
   );
   for (const { runner } of harnesses) runner.start();
-  await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0);
+  await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0, 10_000);
   for (const { runner } of harnesses) await runner.stop();
   expect(harnesses.flatMap(({ log }) => log)).toEqual([]);
 });
@@ -160,8 +163,8 @@ test("a list that cannot be read is logged and read again", async () => {
   await store.update(id, { state: "canceled" });
   clock.advance(2000);
   runner.start();
-  await vi.waitUntil(async () => (await store.get(id)) === undefined);
-  await vi.waitUntil(() => log.length > 1);
+  await vi.waitUntil(async () => (await store.get(id)) === undefined, 10_000);
+  await vi.waitUntil(() => log.length > 1, 10_000);
   expect(log).toMatchObject([
     { err: { code: "unavailable" }, msg: "tasks past their retention cannot be deleted" },
     { msg: "tasks past their retention can be deleted again" },

@@ -194,7 +194,7 @@ test("start and end of a run are one log line each, with task, host, attempt, by
   runner.start();
   const good = await add("https://a.test:8443/good");
   await until(good.id, "succeeded");
-  await vi.waitUntil(() => log.length === 2);
+  await vi.waitUntil(() => log.length === 2, 10_000);
   const bad = await add("https://b.test/bad");
   await until(bad.id, "failed");
   await runner.stop();

@@ -16,7 +16,7 @@ test("failed claims are retried; the log has a line when they start to fail and 
   const { id } = await add();
   runner.start();
   for (const left of [2, 1]) {
-    await vi.waitUntil(() => failures === left);
+    await vi.waitUntil(() => failures === left, 10_000);
     await add();
   }
   await until(id, "succeeded");
@@ -58,8 +58,9 @@ test("a task whose outcome cannot be stored during the lease is claimed again", 
   });
   const { id } = await add();
   runner.start();
-  await vi.waitUntil(() =>
-    log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))),
+  await vi.waitUntil(
+    () => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))),
+    10_000,
   );
   expect(files.results()).toEqual([id]);
   isDown = false;
@@ -108,7 +109,7 @@ test("files that cannot be removed are logged, and nothing else happens", async 
   runner.start();
   await until(id, "succeeded");
   await store.delete(id);
-  await vi.waitUntil(() => log.length === 3);
+  await vi.waitUntil(() => log.length === 3, 10_000);
   expect(log[2]).toMatchObject({ task: id, err: broken });
   await until((await add()).id, "succeeded");
 });

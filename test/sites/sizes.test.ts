@@ -29,7 +29,7 @@ describe.skipIf(!hasFfmpeg)(
         MIN_FREE_BYTES: "0",
       });
       client = await openTaskClient(service.url);
-    }, 120_000);
+    });
     afterAll(async () => {
       client?.close();
       await service?.end("SIGKILL");

@@ -4,14 +4,12 @@ import { isChromiumMissing, launchChromium } from "./chromium.ts";
 
 if (isChromiumMissing) console.log("no Chromium (CHROMIUM): the tests of the page are skipped");
 
-const launchTimeoutMs = 60_000;
-
 /** Opens one Chromium for all tests of the `describe` that this is called in. Returns what opens tabs in it. */
 export function useBrowser(): OpenTab {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchChromium();
-  }, launchTimeoutMs);
+  });
   afterAll(() => browser?.close());
   return (service, options) => openTab(browser, service, options);
 }
@@ -61,7 +59,7 @@ async function openTab(
     expect(problems).toEqual([]);
   });
   await context.addInitScript({ content: observer });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   await page.goto(new URL(path, service).href);
   return {

@@ -9,7 +9,7 @@ import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { createTaskEvents } from "../../src/task-events.ts";
 import { createTasks, type Tasks } from "../../src/web/tasks.ts";
-import { pageInfo } from "./page-info.ts";
+import { pageInfo } from "../page-info.ts";
 import { halfway } from "../watch/task.ts";
 
 interface Service {

@@ -1,14 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { sessionSecretOf } from "../../access-key.ts";
+import { ServiceError } from "../../errors.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { type AccessCheck, sessionCookie } from "../access.ts";
+import { type AccessCheck, sessionCookie, signedInCookie } from "../access.ts";
 import { readJsonBodies } from "../json.ts";
 import { problems } from "../problem.ts";
 
 /** How long a browser keeps the cookie. */
 const maxAgeS = 30 * 86_400;
+
+const KeyOwner = Type.Object(
+  { name: Type.String(), admin: Type.Boolean() },
+  { description: "whose key it is" },
+);
 
 /** Lets a browser exchange a key for a cookie that scripts cannot read. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> = async (
@@ -18,6 +24,26 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
   const config = { access: "open" } as const;
+
+  app.get(
+    "/session",
+    {
+      schema: {
+        operationId: "getSession",
+        summary: "Whose key the request has",
+        tags: ["session"],
+        response: {
+          200: KeyOwner,
+          ...problems("not_found", "not_acceptable"),
+        },
+      },
+    },
+    async ({ caller }, reply) => {
+      if (caller === null) throw new ServiceError("not_found", "this service has no keys");
+      reply.header("cache-control", "no-store");
+      return { name: caller.name, admin: caller.admin };
+    },
+  );
 
   app.post(
     "/session",
@@ -31,10 +57,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
         tags: ["session"],
         body: Type.Object({ key: Type.String({ description: "the key" }) }),
         response: {
-          200: Type.Object(
-            { name: Type.String(), admin: Type.Boolean() },
-            { description: "whose key it is" },
-          ),
+          200: KeyOwner,
           ...problems(
             "unauthorized",
             "cross_site",
@@ -49,10 +72,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
     async (request, reply) => {
       const { key: secret } = request.body;
       const { name, admin } = access.findKey(request, secret);
-      reply.setCookie(sessionCookie, sessionSecretOf(secret), {
-        ...cookieOptions(request),
-        maxAge: maxAgeS,
-      });
+      setCookies(request, reply, { session: sessionSecretOf(secret), signedIn: "1" }, maxAgeS);
       reply.header("cache-control", "no-store");
       return { name, admin };
     },
@@ -74,7 +94,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
       },
     },
     async (request, reply) => {
-      reply.setCookie(sessionCookie, "", { ...cookieOptions(request), maxAge: 0 });
+      setCookies(request, reply, { session: "", signedIn: "" }, 0);
       return reply.code(204).send(null);
     },
   );
@@ -82,11 +102,18 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
 
 /**
  * Without `path`, which makes it the folder of `session` (RFC 6265 §5.1.4): the service cannot know below which path
- * a proxy has it. What says that the browser uses HTTPS is believed from anybody, as it only protects the cookie.
+ * a proxy has it. What says that the browser uses HTTPS is believed from anybody, as it only protects the cookies.
  */
-function cookieOptions({ headers }: FastifyRequest) {
+function setCookies(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { session, signedIn }: { session: string; signedIn: string },
+  maxAge: number,
+): void {
   const { origin = "", "x-forwarded-proto": proto = "" } = headers;
   // The first of several proxies is the one that the browser knows.
   const secure = origin.startsWith("https:") || /^https\b/.test(String(proto));
-  return { httpOnly: true, sameSite: "strict", secure } as const;
+  const options = { sameSite: "strict", secure, maxAge } as const;
+  reply.setCookie(sessionCookie, session, { ...options, httpOnly: true });
+  reply.setCookie(signedInCookie, signedIn, options);
 }

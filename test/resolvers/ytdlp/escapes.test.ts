@@ -126,7 +126,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
               ]
             : [{ address: "127.0.0.2", family: 4 }],
       });
-    }, 60_000);
+    });
 
     afterAll(async () => {
       delete process.env["no_proxy"];

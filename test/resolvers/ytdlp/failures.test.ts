@@ -143,7 +143,7 @@ describe.skipIf(installed === undefined)(`a failure of yt-dlp${missing}`, () => 
       lookup: async () => [],
     });
     await harness.ytDlp.findExtractor(new URL(site.origin), never);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await harness[Symbol.asyncDispose]();

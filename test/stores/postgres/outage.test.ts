@@ -100,7 +100,7 @@ test("tasks that wait for a stalled insert are refused with it", async () => {
   proxy.restore();
   expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]));
   // Seven batches with a timeout each would take longer.
-}, 20_000);
+});
 
 test("a task's lease lasts as long as the heartbeat interval was when it was queued", async () => {
   const url = await openDatabase();

@@ -1,5 +1,5 @@
 import type { Format, PageInfo } from "../../../src/page-info.ts";
-import { pageInfo } from "../page-info.ts";
+import { pageInfo } from "../../page-info.ts";
 
 export function format(id: string, fields: Partial<Format> = {}): Format {
   return {

@@ -16,7 +16,7 @@ const hostileTexts = {
   "emoji and combining characters": `👩‍👩‍👧‍👦🏴‍☠️ Z${"\u0300".repeat(60)} 🎬`,
 };
 
-export function hostileTextsAreText(openTab: OpenTab, folder: () => string): void {
+export function hostileTextsAreText(openTab: OpenTab): void {
   it.each(Object.entries(hostileTexts))(
     "%s in a title, an uploader, a file's name, an error and formats is text, and the layout holds",
     async (name, text) => {
@@ -45,7 +45,7 @@ export function hostileTextsAreText(openTab: OpenTab, folder: () => string): voi
       expect(await rows.last().getByRole("link").first().textContent()).toBe(text);
       await rows.first().getByText("Details").click();
       expect(await rows.first().locator("details").textContent()).toContain(text);
-      await inspect(page, folder(), `tasks with ${name}`, ["light"]);
+      await inspect(page, `tasks with ${name}`, ["light"]);
       await rows.last().getByRole("button", { name: "Delete" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "No" }).click();
       await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -53,7 +53,7 @@ export function hostileTextsAreText(openTab: OpenTab, folder: () => string): voi
       const dialog = page.getByRole("dialog");
       await dialog.getByText("Subtitles (1)").click();
       expect(await dialog.getByRole("heading").first().textContent()).toBe(text);
-      await inspect(page, folder(), `found with ${name}`, ["light"]);
+      await inspect(page, `found with ${name}`, ["light"]);
       expect(await page.title()).toBe("Unreel");
       expect(
         await page.locator("script:not([src]), img[src=x], a[href^='javascript:']").count(),

@@ -6,17 +6,20 @@ import { expect, it, onTestFinished } from "vitest";
 import { resource } from "../../media/resources.ts";
 import { startSite } from "../../media/site.ts";
 import type { OpenTab } from "../browser.ts";
+import { makeFolder } from "../../stores/folder.ts";
 import { filmPage, format } from "./found-pages.ts";
+import { screenshots } from "./inspect.ts";
 import { landscape } from "./landscape.ts";
 import { openApp } from "./open-app.ts";
 import { addDone, addRunning } from "./stored-tasks.ts";
 
 const names = ["readme-found.webp", "readme-downloads.webp"];
 
-/** Takes README's pictures anew, into the folder of the screenshots: SCREENSHOTS=test/web/pictures replaces them. */
-export function readmePictures(openTab: OpenTab, folder: () => string): void {
+/** Takes README's pictures anew, into the folder SCREENSHOTS or one that is removed: SCREENSHOTS=test/web/pictures replaces them. */
+export function readmePictures(openTab: OpenTab): void {
   it("can be photographed for README, which shows it in two pictures of 60 kB together", async () => {
     const app = await openApp();
+    const folder = screenshots ?? makeFolder();
     const pictures = await openPictures();
     await addDone(
       app,
@@ -38,11 +41,11 @@ export function readmePictures(openTab: OpenTab, folder: () => string): void {
     const viewport = { width: 840, height: 940 };
     const tab = await openTab(app.url, { viewport, timezoneId: "UTC", locale: "en-GB" });
     await expect.poll(() => loadedImages(tab.page)).toBe(3);
-    await take(tab.page, join(folder(), "readme-downloads.webp"));
+    await take(tab.page, join(folder, "readme-downloads.webp"));
     await tab.paste(address);
     await tab.page.getByRole("button", { name: "Download 360p" }).waitFor();
     await expect.poll(() => loadedImages(tab.page)).toBe(4);
-    await take(tab.page, join(folder(), "readme-found.webp"));
+    await take(tab.page, join(folder, "readme-found.webp"));
 
     const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
     const sizes = names.map((name) => {

@@ -5,7 +5,7 @@ import type { PageInfo } from "../../../src/page-info.ts";
 import type { Progress, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/task.ts";
 import { newTask, type TaskChange } from "../../../src/task-changes.ts";
 import { readMedium } from "../../media/rendition.ts";
-import { pageInfo } from "../page-info.ts";
+import { pageInfo } from "../../page-info.ts";
 import type { PageApp } from "./open-app.ts";
 
 type Place = Pick<PageApp, "store" | "files">;

@@ -65,7 +65,7 @@ export function wholeWay(openTab: OpenTab): void {
     await row.waitFor({ state: "detached" });
     await page.getByText("Nothing here yet.").or(page.getByText("There are none.")).waitFor();
     expect((await fetch(`${service.url()}/tasks/${task?.id}/file`)).status).toBe(404);
-  }, 60_000);
+  });
 }
 
 interface Media {
