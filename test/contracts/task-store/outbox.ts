@@ -197,7 +197,7 @@ export function describeOutbox(open: OpenStore): void {
       expect((await claim(10)).map(({ taskId }) => taskId)).toEqual(again);
       clock.advance(minuteMs);
       const left = (await claim(10)).map(({ taskId }) => taskId);
-      expect(left.toSorted()).toEqual([...stay, ...again].toSorted());
+      expect(new Set(left)).toEqual(new Set([...stay, ...again]));
     });
 
     test("50 claims at the same time get 20 messages once each", async () => {
