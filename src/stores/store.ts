@@ -74,8 +74,8 @@ export interface TaskStore {
    * makes the task claimable from `options.runAfter` on (default: at once; at most `maxDelayMs` from now).
    *
    * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
-   * the task now, or if `options.from` is given and does not contain the task's state, which the message
-   * then names.
+   * the task now, if `options.from` is given and does not contain the task's state, which the message
+   * then names, or if `options.hasFile` is true and the task has no file.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
@@ -163,6 +163,8 @@ export interface UpdateOptions {
   lease?: string;
   /** The states one of which the task must be in; default: any that the transition allows. */
   from?: readonly State[];
+  /** Whether the task must have a file; default false. */
+  hasFile?: boolean;
   /** When a task that becomes queued may be claimed. */
   runAfter?: Date | undefined;
   /** The run is further than the earlier ones: resets `stalledCount` to 0. */
