@@ -22,6 +22,8 @@ export interface StoredTask {
   stalledCount: number;
   /** Size of its file; 0: it has none. */
   bytes: number;
+  /** When it has finished; null: it has no file. */
+  finishedAt: string | null;
 }
 
 export interface ChangedTask {
@@ -116,15 +118,15 @@ export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
   return toChanged(task, stored.stalledCount + 1);
 }
 
-/** Returns the size of the task's file; 0 if it has none. */
-export function bytesOf({ file }: Task): number {
-  return file?.size ?? 0;
+/** Returns by what a task's file is counted and found. */
+export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
+  return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
 }
 
 function toChanged(task: Task, stalledCount: number, hasNewInfo = false): ChangedTask {
   const document = JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
-  const stored = { state: task.state, document, stalledCount, bytes: bytesOf(task) };
+  const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };
   return { task, stored, event: changeEvent(task, json) };
 }
 

@@ -75,7 +75,9 @@ export interface TaskStore {
    *
    * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
    * the task now, if `options.from` is given and does not contain the task's state, which the message
-   * then names, or if `options.hasFile` is true and the task has no file.
+   * then names, or if `options.hasFile` is true and the task has no file; `StorageFullError` if, however many
+   * calls come at once, the files of all tasks would have more than `options.maxStoredBytes` together;
+   * `quota_exceeded`, which comes before that.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
@@ -107,6 +109,12 @@ export interface TaskStore {
    * extended too, unless another claim has taken the task or the store has noticed the expiry.
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
+
+  /**
+   * Returns how many bytes the files of all tasks have together, and a page of these files, those first that
+   * finished first. Costs the same however many tasks there are.
+   */
+  storedFiles(query: StoredFilesQuery): Promise<StoredFiles>;
 
   /** Counts all tasks. A store in this process keeps the counts; a database counts the rows anew. */
   count(): Promise<TaskCounts>;
@@ -152,6 +160,30 @@ export interface TaskPage {
   next?: number;
 }
 
+export interface StoredFilesQuery {
+  /** 1–200 */
+  limit: number;
+  /** Only files that come after this one of an earlier page. */
+  after?: StoredFile | undefined;
+}
+
+export interface StoredFiles {
+  /** Of the files of all tasks together. */
+  bytes: number;
+  oldest: StoredFile[];
+}
+
+/** The file of a task that has succeeded; its record may be damaged. */
+export interface StoredFile {
+  /** Of the task. */
+  id: string;
+  seq: number;
+  /** At least 1: empty files are not listed. */
+  bytes: number;
+  /** `finished_at` of the task. */
+  finishedAt: string;
+}
+
 export interface TaskCounts {
   byState: Record<State, number>;
   /** `created_at` of the oldest queued task, those that wait for a retry included; null: none is queued. */
@@ -165,6 +197,8 @@ export interface UpdateOptions {
   from?: readonly State[];
   /** Whether the task must have a file; default false. */
   hasFile?: boolean;
+  /** How many bytes the files of all tasks may have together after the change; default: any number. */
+  maxStoredBytes?: number;
   /** When a task that becomes queued may be claimed. */
   runAfter?: Date | undefined;
   /** The run is further than the earlier ones: resets `stalledCount` to 0. */

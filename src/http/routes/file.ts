@@ -79,7 +79,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
       const file = await findFile(store, request);
       assertIfMatch(request.headers["if-match"], etagOf(file));
       if (isUnmodified(request, file)) return sendNotModified(reply, file);
-      const { handle, size } = await openFile(files, id, file);
+      const { handle, size, markInUse } = await openFile(files, id, file);
       const range = rangeOf(request, file, size);
       if (range === "unsatisfiable") {
         await handle.close();
@@ -91,7 +91,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
         reply.code(206).header("content-length", range.end - range.start + 1);
         reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
       }
-      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }));
+      const keep = () =>
+        markInUse().catch((err: unknown) => {
+          request.log.warn({ task: id, err }, "the file may be removed while it is sent");
+        });
+      await keep();
+      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
     },
   );
 

@@ -105,7 +105,29 @@ const migrations: readonly string[] = [
   );
   CREATE INDEX outbox_messages_by_line ON unreel.outbox_messages (line, seq);
   `,
+  // finished_at: when a task with a file has finished, as in its document. Files of before there were keys were not
+  // counted in bytes. A damaged document is no JSON, or has other types.
+  `
+  CREATE FUNCTION unreel.try_json(document text) RETURNS jsonb LANGUAGE plpgsql AS $$
+    BEGIN RETURN document::jsonb; EXCEPTION WHEN others THEN RETURN NULL; END
+  $$;
+  ALTER TABLE unreel.tasks ADD COLUMN finished_at text COLLATE "C";
+  UPDATE unreel.tasks SET bytes = (task #>> '{file,size}')::bigint, finished_at = task ->> 'finished_at'
+    FROM (SELECT seq AS known, unreel.try_json(document) AS task FROM unreel.tasks
+      WHERE state = 'succeeded' OFFSET 0) AS found
+    WHERE seq = known AND task #>> '{file,size}' ~ '^[0-9]{1,15}$' AND task ->> 'finished_at' IS NOT NULL;
+  DROP FUNCTION unreel.try_json;
+  CREATE INDEX tasks_with_files ON unreel.tasks (finished_at, seq) WHERE bytes > 0;
+  INSERT INTO unreel.owners AS known (owner, bytes)
+    SELECT coalesce(owner, ''), sum(bytes) FROM unreel.tasks WHERE bytes > 0 GROUP BY coalesce(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET bytes = excluded.bytes;
+  `,
 ];
+
+/** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
+const setMissingTimes = `
+  UPDATE unreel.tasks SET finished_at = to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+  WHERE bytes > 0 AND finished_at IS NULL`;
 
 /** Processes of an earlier release may have written tasks without counting them. */
 const countAgain = `
@@ -135,6 +157,7 @@ export async function migrate(database: Database): Promise<void> {
       await sql.query(statements);
       await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
     }
+    await sql.query(setMissingTimes);
     await sql.query("SELECT 1 FROM unreel.counters FOR UPDATE");
     await sql.query(countAgain);
   });
