@@ -279,3 +279,12 @@ async function checkHealth(port: string): Promise<number | null> {
   const [code] = await once(check, "exit");
   return code as number | null;
 }
+
+describe("the README", () => {
+  it("says of each dependency what it is for", () => {
+    const { dependencies } = JSON.parse(readFileSync(new URL("package.json", top), "utf8"));
+    const table = readme.slice(readme.indexOf("| Dependency"));
+    const missing = Object.keys(dependencies).filter((name) => !table.includes(`\`${name}\``));
+    expect(missing).toEqual([]);
+  });
+});

@@ -13,7 +13,7 @@ import { NameShapes } from "./name-shapes.ts";
 /** Longer tags are ignored; UTF-16 code units. */
 const maxTagLength = 256 * 1024;
 /** Shorter chunks are joined first: scanning many tiny ones would be slow. UTF-16 code units. */
-const minScanLength = 64 * 1024;
+const minScanLength = 16 * 1024;
 /** How much is scanned between two pauses, in whole constructs; UTF-16 code units. */
 const stepLength = 8 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
