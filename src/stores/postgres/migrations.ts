@@ -149,12 +149,12 @@ const countAgain = `
 export async function migrate(database: Database): Promise<void> {
   await database.transaction(async (sql) => {
     await requireServer(sql);
-    await sql.query("SELECT pg_advisory_xact_lock($1)", [lock]);
+    await sql.runLong(`SELECT pg_advisory_xact_lock(${lock})`);
     const version = await readVersion(sql);
     assertKnownVersion(version, migrations.length);
     for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
-      await sql.query(statements);
+      await sql.runLong(statements);
       await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
     }
     await sql.query(setMissingTimes);

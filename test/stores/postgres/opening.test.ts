@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
@@ -170,6 +172,20 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   expect(await store.keys.list()).toEqual([]);
   const claims = [await store.claim({ leaseMs: 1 }), await store.claim({ leaseMs: 1 })];
   expect(claims.map((claim) => claim?.task.id)).toEqual([task.id, hers.id]);
+});
+
+test("a process that starts while another one migrates waits, longer than any other statement may", async () => {
+  const url = await openDatabase();
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  await other.query("SELECT pg_advisory_lock(7261983450)");
+  const opening = openPostgresStore({ url });
+  const first = await Promise.race([opening, sleep(9_000, "waits")]);
+  await other.end();
+  const store = await opening;
+  onTestFinished(() => store.close());
+  expect(first).toBe("waits");
+  await store.ping();
 });
 
 test("tables from before files were counted are migrated; damaged records are left alone", async () => {
