@@ -24,6 +24,33 @@ describe("HTML", () => {
     expect(info.subtitles["en"]).toHaveLength(1);
   });
 
+  it("reads the sources of an element that plays and is none of HTML's, of the first one", async () => {
+    const info = await resolvePage(`<amp-video poster="/1.jpg"><source src="/1-480.mp4" size="480">
+      <source src="/1-1080.mp4" size="1080"><track src="/1.vtt" srclang="en"></amp-video>
+      <picture><source srcset="/1.webp"></picture><video-js><source src="/2.m3u8"></video-js>`);
+    expect(info.formats.map(({ url, height }) => [url, height])).toEqual([
+      ["https://video.example.com/1-1080.mp4", 1080],
+      ["https://video.example.com/1-480.mp4", 480],
+    ]);
+    expect(Object.keys(info.subtitles)).toEqual(["en"]);
+  });
+
+  it.each(["res=720", "size=720", "label=720p", 'title="HD 720p"', "data-quality=720p"])(
+    "reads the height of a source from %s",
+    async (attribute) => {
+      const info = await resolvePage(`<video><source src="/1.mp4" ${attribute}></video>`);
+      expect(info.formats).toMatchObject([{ height: 720 }]);
+    },
+  );
+
+  it("reads a manifest that is preloaded for the player, if no player states its source", async () => {
+    const preload = `<link rel="preload" as="fetch" href="/1.m3u8"><link rel="preload" as="image" href="/1.jpg">`;
+    const stated = await resolvePage(`${preload}<video src="/2.mp4"></video>`);
+    expect(stated.formats.map(({ url }) => url)).toEqual(["https://video.example.com/2.mp4"]);
+    const info = await resolvePage(`${preload}<video src="blob:1"></video>`);
+    expect(info.formats).toMatchObject([{ protocol: "m3u8" }]);
+  });
+
   it("returns unique ids for formats with the same values", async () => {
     const info = await resolvePage(`<audio><source src="/a.mp3"><source src="/b.mp3"></audio>`);
     expect(info.media_type).toBe("audio");

@@ -137,6 +137,49 @@ describe("the data of a player", () => {
       `<title>Otters</title><script>${" ".repeat(65_480)}setup({file: "/${"1".repeat(25)}.mp4"})</script>`,
       `${site}/${"1".repeat(25)}.mp4`,
     ],
+    "rows of React's server components": [
+      script(
+        `self.__next_f.push([1,"5:[\\"$\\",{\\"video\\":{\\"title\\":\\"Otters\\",\\"videoUrl\\":\\"/1.mp4\\"}}]\\n"])`,
+      ),
+      `${site}/1.mp4`,
+    ],
+    "such rows, cut anywhere": [
+      script(`self.__next_f.push([1,"le\\":\\"Otters\\",\\"videoUrl\\":\\"/1.mp4\\"}}]\\n"])`),
+      `${site}/1.mp4`,
+    ],
+    "a list of addresses with labels": [
+      script(`new Playerjs({file: "[360p]https://cdn.example.com/1.mp4,[HD 720p]/2.mp4"})`),
+      "https://cdn.example.com/1.mp4",
+      `${site}/2.mp4`,
+    ],
+    "a file whose address ends with a slash": [
+      script(`var flashvars = {video_url: '/get_file/1.mp4/', preview_url: '/1.jpg'};`),
+      `${site}/get_file/1.mp4/`,
+    ],
+    "an address without an extension, in an attribute": [
+      `<div data-hls-url="/playlist/1"></div>`,
+      `${site}/playlist/1`,
+    ],
+    "addresses without extensions, beside the types of their files": [
+      script(
+        `setup({sources: [{file: "/stream/1", type: "mp4"}, {file: "/stream/2", type: "video/mp4"}]})`,
+      ),
+      `${site}/stream/1`,
+      `${site}/stream/2`,
+    ],
+    "x-data": [`<div x-data="{ open: false, src: '/1.m3u8' }"></div>`, `${site}/1.m3u8`],
+    "an embedded file": [`<embed src="/1.mp4" type="video/mp4">`, `${site}/1.mp4`],
+    "an object with its parameters": [
+      `<object data="/1.mp4"><param name="src" value="/1.mp4"><param name="play" value="true"></object>`,
+      `${site}/1.mp4`,
+    ],
+    "links to download that differ in quality": [
+      `<a class=download href="/otters-720p.mp4">720p</a> <a class=download href="/otters-1080p.mp4">1080p</a>
+       <a class=download href="/otters-hd.webm">WebM</a> <a class=download href="/foxes-720p.mp4">Foxes</a>`,
+      `${site}/otters-1080p.mp4`,
+      `${site}/otters-720p.mp4`,
+      `${site}/otters-hd.webm`,
+    ],
     "a custom element": [`<media-player src="/1.m3u8"></media-player>`, `${site}/1.m3u8`],
   };
 
@@ -171,6 +214,20 @@ describe("the data of a player", () => {
       sources: { duration: "player", thumbnails: "player", subtitles: "player" },
     });
     expect(Object.keys(info.subtitles)).toEqual(["en"]);
+  });
+
+  it.each([
+    ["its label", { label: "HD 720p" }],
+    ["a label of thousands", { label: "4K" }, 2160],
+    ["a size that is too small for a file", { size: 720 }],
+    ["the name of its file", { file: "/otters_720p.mp4" }],
+    ["no codec", { label: "h264" }, null],
+    ["no other number", { file: "/otters-720.mp4", label: "12" }, null],
+  ])("states the height of a file by %s", async (_, stated, height: number | null = 720) => {
+    const info = await resolvePage(
+      script(`setup({sources: [${json({ file: "/1.mp4", ...stated })}]})`),
+    );
+    expect(info.formats).toMatchObject([{ height, filesize: null }]);
   });
 
   it("is not read if the page states a medium otherwise", async () => {

@@ -6,8 +6,9 @@ export function isMicrodataName(source: string, i: number): boolean {
   return name === "itemscope" || name.startsWith("itemprop");
 }
 
-/** Whether `data` stands before the hyphen at `i`. */
+/** Whether `data` stands before the hyphen at `i`, or the hyphen is that of `x-data`. */
 export function isDataPrefix(source: string, i: number): boolean {
+  if ((source.charCodeAt(i - 1) | 32) === 120) return source.startsWith("data", i + 1);
   if ((source.charCodeAt(i - 1) | 32) !== 97 || (source.charCodeAt(i - 2) | 32) !== 116)
     return false;
   return (source.charCodeAt(i - 3) | 32) === 97 && (source.charCodeAt(i - 4) | 32) === 100;

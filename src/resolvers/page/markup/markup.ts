@@ -24,7 +24,7 @@ export interface Markup {
   items: readonly Thing[];
 }
 
-/** A `<video>` or `<audio>` with its `<source>` and `<track>` elements. */
+/** A `<video>` or `<audio>`, or another element that plays, with its `<source>` and `<track>` elements. */
 export interface Player {
   kind: "video" | "audio";
   attributes: Attributes;
@@ -52,7 +52,7 @@ const elements = new Set(
 );
 
 /** Those that may hold a player's data whatever the names of their attributes are. */
-const dataElements = new Set("embed input param".split(" "));
+const dataElements = new Set("embed input object param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
@@ -94,10 +94,13 @@ class MarkupCollector implements HtmlSink {
     items: this.#microdata.items,
   };
   #player: Player | null = null;
+  /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
+  #isPlayerImplied = false;
   #capture: Capture | null = null;
 
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
+    if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
     if (mayHoldData || dataElements.has(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
@@ -167,12 +170,23 @@ class MarkupCollector implements HtmlSink {
 
   #collectMedia(name: string, attributes: Attributes): void {
     if (name === "video" || name === "audio") {
-      this.#player = { kind: name, attributes, sources: [], tracks: [] };
-      addBounded(this.#markup.players, this.#player, maxPlayers);
-    } else if (this.#player !== null) {
-      const list = name === "source" ? this.#player.sources : this.#player.tracks;
-      addBounded(list, attributes, maxSources);
+      this.#addPlayer(name, attributes);
+      return;
     }
+    if (this.#player === null && name === "source" && attributes.has("src")) {
+      const isAudio = attributes.get("type")?.startsWith("audio/") === true;
+      this.#addPlayer(isAudio ? "audio" : "video", new Map());
+      this.#isPlayerImplied = true;
+    }
+    if (this.#player === null) return;
+    const list = name === "source" ? this.#player.sources : this.#player.tracks;
+    addBounded(list, attributes, maxSources);
+  }
+
+  #addPlayer(kind: Player["kind"], attributes: Attributes): void {
+    this.#player = { kind, attributes, sources: [], tracks: [] };
+    this.#isPlayerImplied = false;
+    addBounded(this.#markup.players, this.#player, maxPlayers);
   }
 
   /** Ends a title or script: its raw text ends with the next tag. */

@@ -1,6 +1,7 @@
 import { parsePixels } from "../../../parsers/count.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Resource } from "../metadata.ts";
 import { type Data, namesFile } from "./data.ts";
@@ -24,7 +25,7 @@ export interface Beside {
 const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
 const mediaWord =
-  /^(?:(?:video|audio)\/\w|application\/(?:x-mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd)$)/i;
+  /^(?:(?:video|audio)\/\w|application\/(?:x-mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp4|webm)$)/i;
 
 /** Reads it once for all addresses in `data`. */
 export function readBeside(data: Data): Beside {
@@ -33,6 +34,7 @@ export function readBeside(data: Data): Beside {
     text(/^(?:(?:mime|content|media|video)_?)?type$/i),
     text(/^(?:mime|format|delivery|protocol)$/i),
   ].filter((type) => type !== null);
+  const size = text(/^(?:file_?)?size(?:_?in_?bytes)?$/i);
   const type = types.find((each) => mediaWord.test(each)) ?? null;
   return {
     data,
@@ -40,11 +42,12 @@ export function readBeside(data: Data): Beside {
     isTyped: type !== null,
     label: text(/^(?:label|quality|resolution|name|definition|res)$/i),
     width: parsePixels(text(/^(?:frame|video)?_?width$/i)),
-    height: parsePixels(text(/^(?:frame|video)?_?height$|^verticalResolution$/i)),
+    height:
+      parsePixels(text(/^(?:frame|video)?_?height$|^verticalResolution$/i)) ?? parseQuality(size),
     tbr: parseBitRate(
       text(/^(?:(?:total|video|avg|average)_?)?bit_?rate$|^(?:bandwidth|encoding_?rate|tbr)$/i),
     ),
-    filesize: parseSize(text(/^(?:file_?)?size(?:_?in_?bytes)?$/i)),
+    filesize: parseSize(size),
     language: parseLanguage(text(/^(?:lang|language|srclang|audio_?lang(?:uage)?)$/i)),
   };
 }
@@ -66,7 +69,7 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
     type: isUseful ? type : null,
     fallback: type?.toLowerCase().startsWith("audio/") === true ? "audio" : "video",
     width,
-    height: beside.height ?? labelledHeight(key) ?? labelledHeight(beside.label),
+    height: beside.height ?? parseQuality(key) ?? parseQuality(beside.label) ?? qualityInPath(url),
     tbr,
     filesize,
     language,
@@ -85,16 +88,8 @@ function typeOf(key: string, { type, data }: Beside): string | null {
   if (type?.includes("/") === true) return type;
   const name = isManifestName(key, data) ? `${key} ${data.name}` : (type ?? "");
   if (/hls|m3u8/i.test(name)) return hls;
-  return /dash|mpd/i.test(name) ? dash : null;
-}
-
-/** Reads `720`, `720p`, `HD 720p`, `1080p60` and `1280x720`. */
-function labelledHeight(label: string | null): number | null {
-  const found = /(?:^|\D)(?:\d{3,4}x)?(\d{3,4})(?:p\d{0,2}\b|\s|$)/i.exec(
-    label?.slice(0, 60) ?? "",
-  );
-  const height = Number(found?.[1] ?? 0);
-  return height >= 100 && height <= 4320 ? height : null;
+  if (/dash|mpd/i.test(name)) return dash;
+  return /^(?:mp4|webm)$/i.test(name) ? `video/${name}` : null;
 }
 
 /** Returns kbit/s; rates over 30,000 are bit/s. */
@@ -104,7 +99,8 @@ function parseBitRate(text: string | null): number | null {
   return rate > 30_000 ? Math.round(rate) / 1_000 : rate;
 }
 
+/** Returns bytes; less than 5,000 may be a height. */
 function parseSize(text: string | null): number | null {
   const size = Number(/^\d{4,14}$/.exec(text ?? "")?.[0] ?? 0);
-  return size > 0 ? size : null;
+  return size >= 5_000 ? size : null;
 }

@@ -32,6 +32,14 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
   const byUrl = new Map<string, Candidate>();
   const found = new Set<Candidate>();
   const bars = createBars();
+  const linkItems = new Map<string, Data>();
+  /** Links to files whose names differ only in quality lead to one medium. */
+  const linkItem = (data: Data, url: URL): Data => {
+    const name = nameWithoutQuality(url);
+    const item = linkItems.get(name) ?? data;
+    linkItems.set(name, item);
+    return item;
+  };
   const pending = roots.toReversed();
   for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
     yield;
@@ -43,23 +51,44 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
         if (value.isMarked) children.push(value);
         continue;
       }
-      if (!isMediumName(key, data) || !isAddress(key, value)) continue;
-      yield;
-      place ??= { beside: readBeside(data), bar: bars.ofData(data), item: itemOf(data) };
-      const resource = resourceOf(key, value, place.beside, base);
-      if (resource === null) continue;
-      const bar = worseOf(place.bar, bars.ofField(key, resource.url));
-      const id = `${bar} ${resource.url.href}`;
-      const known = byUrl.get(id);
-      const candidate = known ?? candidateAt(place.item, bar, byPlace);
-      found.add(candidate);
-      byUrl.set(id, candidate);
-      const list = isDownload(key, data) ? candidate.downloads : candidate.resources;
-      if (known === undefined && list.length < maxVariants) list.push(resource);
+      if (!isMediumName(key, data)) continue;
+      for (const { address, label } of addressesIn(value)) {
+        if (!isAddress(key, address)) continue;
+        yield;
+        place ??= { beside: readBeside(data), bar: bars.ofData(data), item: itemOf(data) };
+        const beside = label === null ? place.beside : { ...place.beside, label };
+        const resource = resourceOf(key, address, beside, base);
+        if (resource === null) continue;
+        const bar = worseOf(place.bar, bars.ofField(key, resource.url));
+        const id = `${bar} ${resource.url.href}`;
+        const known = byUrl.get(id);
+        const isFile = isDownload(key, data);
+        const item = isFile && data.parent === null ? linkItem(data, resource.url) : place.item;
+        const candidate = known ?? candidateAt(item, bar, byPlace);
+        found.add(candidate);
+        byUrl.set(id, candidate);
+        const list = isFile ? candidate.downloads : candidate.resources;
+        if (known === undefined && list.length < maxVariants) list.push(resource);
+      }
     }
     pending.push(...children.toReversed());
   }
   return [...found].map(withDownloads);
+}
+
+/** Returns the addresses in a text: itself, or those of a list `[360p]https://…,[720p]https://…`. */
+function addressesIn(text: string): { address: string; label: string | null }[] {
+  if (!text.startsWith("[")) return [{ address: text, label: null }];
+  return text.split(/,(?=\[)/, maxVariants).flatMap((part) => {
+    const [, label = "", address] = /^\[([^\]]{1,60})\](\S+)/.exec(part) ?? [];
+    return address === undefined ? [] : [{ address, label }];
+  });
+}
+
+/** Returns the address of a file without its extension, and without what tells of its quality. */
+function nameWithoutQuality({ host, pathname }: URL): string {
+  const quality = /[-_./](?:\d{3,4}p?|[48]k|hd|sd|hq|lq|low|medium|high)(?=[-_./]|$)/gi;
+  return host + pathname.replace(/\.\w{2,4}$/, "").replace(quality, "");
 }
 
 function withDownloads(candidate: Candidate): Candidate {

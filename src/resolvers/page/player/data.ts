@@ -23,10 +23,10 @@ const maxFields = 1_000;
 const maxAncestors = 300;
 
 const fileName =
-  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:[?&#;]|$)/i;
+  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:\/?(?:[?&#;]|$))/i;
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
-const manifestWord = /^(?:hls|dash|m3u8|mpd)$/i;
+const typeWord = /^(?:hls|dash|m3u8|mpd|mp4|webm)$/i;
 const manifestKey = /hls|dash|m3u8|mpd/i;
 const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
 
@@ -44,7 +44,7 @@ export function addText(data: Data, key: string, value: string): void {
   if (data.fields.length >= maxFields) return;
   data.fields.push({ key, value });
   if (data.isMarked) return;
-  if (typeKey.test(key) && manifestWord.test(value)) mark(data);
+  if (typeKey.test(key) && typeWord.test(value)) mark(data);
   if (value.length < 5) return;
   const isManifest = value.includes("/") && (manifestKey.test(key) || mediaType.test(value));
   if (isManifest || (value.includes(".") && namesFile(value))) mark(data);

@@ -82,12 +82,15 @@ function* readVariables(value: string, root: Data): Steps<void> {
 /** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (attribute.startsWith("data-")) return attribute.slice(5);
+  if (attribute === "x-data") return "data";
   if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
     return attribute;
+  if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
+    return "src";
   if (attribute === "href" && name === "a") return isDownload(attributes) ? "download" : null;
   if (attribute !== "value") return name.includes("-") ? attribute : null;
   const stated = attributes.get("name") ?? attributes.get("id") ?? "";
-  if (name === "param") return stated.toLowerCase() === "flashvars" ? "flashvars" : null;
+  if (name === "param") return stated.toLowerCase();
   const isHidden = name === "input" && attributes.get("type")?.toLowerCase() === "hidden";
   return isHidden ? stated : null;
 }

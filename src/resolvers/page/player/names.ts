@@ -11,7 +11,7 @@ const qualityName =
   /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop|\d{3,4}p?)$/i;
 /** Under these names a path may stand that has no slash at its start. */
 const addressName = /^(?:file|src|source|url|video|stream|hls|dash|mp4|webm|mp3)$/i;
-const manifestName = /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:_?ur[li]|_?src)?$/i;
+const manifestName = /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$/i;
 
 /** It says nothing itself: the name of what it is in counts. */
 const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;

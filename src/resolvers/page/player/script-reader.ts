@@ -29,6 +29,12 @@ const POINT = 46;
 const WORD = "w";
 const STRING = "s";
 
+/**
+ * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
+ * a list of addresses with labels (`[360p]https:`).
+ */
+const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\]\w)|%7b|%5b)/i;
+
 /** What a `{` or `[` may follow that starts a value. */
 const valueStarts = new Set([":", "=", "(", ",", "[", "?", "|", "&", ""]);
 
@@ -118,14 +124,15 @@ export class ScriptReader {
   }
 
   #add(key: string, raw: string): void {
-    const isNested = /^\s*(?:[[{]|%7b|%5b)/i.test(raw.slice(0, 20));
     const isEscaped = raw.includes("\\");
-    if (!isNested && raw.length <= maxTextLength) {
+    const start = isData.test(raw.slice(0, 20)) ? 0 : isEscaped ? startOfKey(raw) : -1;
+    if (start < 0 && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
-    if (!isNested || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
+    if (start < 0 || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
     const data = createData("block", key, this.#data);
-    this.nested.push({ source: raw, isEscaped: isEscaped || isPercentEncoded(raw), data });
+    const source = raw.slice(start);
+    this.nested.push({ source, isEscaped: isEscaped || isPercentEncoded(source), data });
     mark(this.#data);
   }
 
@@ -233,4 +240,9 @@ export class ScriptReader {
     addToParent(this.#data);
     this.#data = this.#data.parent ?? this.#data;
   }
+}
+
+/** Returns where the first name before a colon stands in a part of JSON, which may be cut anywhere; -1: nowhere. */
+function startOfKey(raw: string): number {
+  return raw.slice(0, maxTextLength).search(/\\["'][\w$-]{1,50}\\["']\s?:/);
 }

@@ -1,7 +1,8 @@
 import type { PageInfo, Thumbnail } from "../../../page-info.ts";
-import { parsePixels } from "../../../parsers/count.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
+import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { parseKeywords } from "../../../parsers/tags.ts";
 import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
@@ -19,6 +20,10 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
   const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
+  const resources = [
+    ...manifestLinks(markup, base),
+    ...(player === null ? [] : sourcesOf(player, base)),
+  ];
   return {
     webpage_url: canonicalUrl?.href ?? null,
     site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
@@ -31,10 +36,7 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
     age_limit: isAdult(metas) ? 18 : null,
     thumbnails: images(markup, metas, player, base),
     tags: parseKeywords(metas.all("keywords", "news_keywords")),
-    resources: [
-      ...manifestLinks(markup, base),
-      ...(player === null ? [] : sourcesOf(player, base)),
-    ],
+    resources: resources.length > 0 ? resources : preloadedManifests(markup, base),
     subtitles: player === null ? {} : subtitles(player.tracks, base),
   };
 }
@@ -90,11 +92,15 @@ function isDecoration({ attributes }: Player): boolean {
   return loops && !attributes.has("controls");
 }
 
+/** Where the players that use them look for the height of a `<source>`. */
+const heightNames = ["res", "size", "label", "title", "data-res", "data-quality", "data-label"];
+
 function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[] {
   return [attributes, ...sources].flatMap((source) => {
     const url = tryParseUrl(source.get("src"), base);
     if (url === null) return [];
-    const height = parsePixels(source.get("res") ?? source.get("label")?.replace(/p$/, ""));
+    const labels = heightNames.map((name) => parseQuality(source.get(name)));
+    const height = labels.find((each) => each !== null) ?? qualityInPath(url);
     const type = source.get("type") ?? null;
     return [createResource(url, "media", { type, fallback: kind, height })];
   });
@@ -108,6 +114,15 @@ function manifestLinks(markup: Markup, base: URL): Resource[] {
       type.trim(),
     );
     return url === null || !isManifest ? [] : [createResource(url, "media", { type })];
+  });
+}
+
+/** The manifests that a page has the browser fetch for its player. */
+function preloadedManifests(markup: Markup, base: URL): Resource[] {
+  return linksOf(markup, "preload").flatMap((link) => {
+    const url = tryParseUrl(link.get("href"), base);
+    const isManifest = url !== null && ["hls", "dash"].includes(mediaTypeOf(null, url).kind);
+    return isManifest ? [createResource(url, "media")] : [];
   });
 }
 
