@@ -46,7 +46,7 @@ describe("a file that a slow client still receives", () => {
       const lines = logs.flat().filter(({ msg }) => /MAX_STORED_BYTES/.test(String(msg)));
       expect(lines).toMatchObject([{ files: 1, bytes: longFilm.length }]);
     },
-    60_000,
+    120_000,
   );
 });
 
@@ -87,7 +87,7 @@ it("files and records agree, and are within the limit, after the service was kil
   const kept = await stored(client);
   expect(kept).toHaveLength(5);
   expect(readdirSync(join(cluster.dataDir, "files")).toSorted()).toEqual(kept);
-}, 90_000);
+}, 120_000);
 
 /** Begins to read a response, of which the client then takes no more. */
 async function startReading(url: string): Promise<IncomingMessage> {
