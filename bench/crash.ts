@@ -6,10 +6,12 @@ import { crashDownload, crashMedia, createRandom } from "../test/process/crash-d
 import { crashRepeatedly } from "../test/process/crash.ts";
 import { downloadMany } from "../test/process/download-many.ts";
 import { webhookCrash } from "../test/process/webhook-crash.ts";
+import { webhookOutage } from "../test/process/webhook-outage.ts";
 
 /**
  * The long form of the crash tests: 20 kills while 50 clients POST, 50 kills during downloads, 1,000
- * tasks, and 20 kills while 1,000 tasks end: `node bench/crash.ts [--only posts|downloads|many|webhooks]… [--seed 1]`. Exits with 1 if anything is
+ * tasks, 20 kills while 1,000 tasks end, and a minute in which the receiver of their messages does not listen:
+ * `node bench/crash.ts [--only posts|downloads|many|webhooks|outage]… [--seed 1]`. Exits with 1 if anything is
  * lost, done twice, wrong or left over.
  */
 async function main(): Promise<void> {
@@ -61,6 +63,13 @@ const parts: Readonly<Record<string, (random: () => number) => Promise<boolean>>
       const report = await webhookCrash({ dataDir, kills: 20, tasks: 1_000 });
       console.log(JSON.stringify(report));
       return report.lost + report.disordered + report.forged === 0;
+    }),
+
+  outage: () =>
+    inFolder(async (dataDir) => {
+      const report = await webhookOutage({ dataDir, outageMs: 60_000, tasks: 1_000 });
+      console.log(JSON.stringify(report));
+      return report.lost + report.disordered === 0;
     }),
 };
 

@@ -54,8 +54,10 @@ function show(given: KeyCommand, { secret, webhook_secret, keys = [] }: KeyResul
     process.stderr.write("the secret that signs its webhook's messages, also shown only now:\n");
     process.stdout.write(`${webhook_secret}\n`);
   }
-  for (const { name, admin, limits, created_at } of keys) {
-    const shown = Object.entries(limits).map(([limit, value]) => `${limit}=${value}`);
+  for (const { name, admin, limits, created_at, webhook } of keys) {
+    const shown = Object.entries({ ...limits, ...(webhook && { webhook }) }).map(
+      ([field, value]) => `${field}=${value}`,
+    );
     const columns = [name.padEnd(20), admin ? "admin" : "-".padEnd(5), created_at, ...shown];
     process.stdout.write(`${columns.join("  ")}\n`);
   }

@@ -8,16 +8,18 @@ import { createDurations } from "./metrics/durations.ts";
 import { addProcessMetrics } from "./metrics/process-metrics.ts";
 import { createRequestMetrics } from "./metrics/request-metrics.ts";
 import { createTimelyRead } from "./metrics/timely-read.ts";
+import { createWebhookMetrics } from "./metrics/webhook-metrics.ts";
 import { blockReasons } from "./net/address-guard.ts";
 import type { ResolverObserver } from "./resolvers/measured.ts";
 import type { RunObserver } from "./runner/run.ts";
 import { storeMethods, type StoreObserver } from "./stores/measured.ts";
 import type { TaskStore } from "./stores/store.ts";
 import { states } from "./task.ts";
+import type { DeliveryObserver } from "./webhooks/deliver.ts";
 
 export interface MetricsOptions {
-  /** Its tasks are counted. */
-  store: Pick<TaskStore, "count">;
+  /** Its tasks and messages are counted. */
+  store: Pick<TaskStore, "count" | "outbox">;
   /** Its free space is told. */
   files: Pick<FileStore, "freeBytes">;
   /** Default: the system's clock. */
@@ -32,6 +34,7 @@ export interface Metrics extends MetricsSource {
   onBlocked(reason: string): void;
   onResolved: ResolverObserver;
   onStoreCall: StoreObserver;
+  webhooks: DeliveryObserver;
 }
 
 /**
@@ -155,13 +158,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
       storeSeries.get(method)?.observe(seconds);
       if (hasFailed) storeFailures.inc({ method });
     },
+    webhooks: createWebhookMetrics(registry, store.outbox),
   };
 }
 
 /** Adds what the store tells of all tasks, those of other processes included. */
 function addTaskMetrics(
   registers: Registry[],
-  store: MetricsOptions["store"],
+  store: Pick<TaskStore, "count">,
   now: () => Date,
 ): void {
   const readCounts = createTimelyRead(() => store.count());

@@ -51,7 +51,7 @@ export const Config = Type.Object({
     default: 0,
     minimum: 0,
     maximum: 65535,
-    description: "port that serves `/metrics` for Prometheus; 0: none, nothing is measured",
+    description: "port that serves `/metrics` for Prometheus without a key; 0: none",
   }),
   METRICS_HOST: Type.String({
     default: "127.0.0.1",

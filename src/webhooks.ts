@@ -3,11 +3,12 @@ import type { BaseLogger } from "pino";
 import { createClaimLoop } from "./claim-loop.ts";
 import type { PostClient } from "./net/post-client.ts";
 import { logOutages } from "./outages.ts";
-import { hasEnded } from "./stores/outbox.ts";
+import { hasEnded, type OutboxMessage } from "./stores/outbox.ts";
 import type { TaskStore } from "./stores/store.ts";
 import type { TaskEvent } from "./task-events.ts";
 import type { WebhookEndpoint } from "./webhook-endpoint.ts";
-import { deliver } from "./webhooks/deliver.ts";
+import { deliver, type DeliveryObserver } from "./webhooks/deliver.ts";
+import type { EndpointState } from "./webhooks/endpoint-state.ts";
 import { createEndpoints } from "./webhooks/endpoints.ts";
 
 export interface WebhooksOptions {
@@ -16,6 +17,8 @@ export interface WebhooksOptions {
   logger: Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
   /** The service's own endpoint; the store must have been opened with `webhook` then. */
   endpoint?: WebhookEndpoint | undefined;
+  /** Default: nobody observes. */
+  observer?: DeliveryObserver | undefined;
   /** Default: the system's clock. */
   now?: () => Date;
   /** Milliseconds since any moment, never set; default `performance.now()`. */
@@ -60,7 +63,14 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   const stopping = new AbortController();
   const cutting = new AbortController();
   const { outbox } = store;
-  const deps = { ...options, outbox, now, random, signal: cutting.signal };
+  const deps = {
+    ...options,
+    outbox,
+    now,
+    random,
+    onResponse: () => wake(),
+    signal: cutting.signal,
+  };
   const attempt = logOutages(logger, {
     failed: "sending webhook messages failed; retrying every second",
     restored: "sending webhook messages works again",
@@ -71,24 +81,35 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   let stopped: Promise<void> | undefined;
   const { wake, onIdle } = createClaimLoop({
     hasFreeSlot: () => inFlight.size < maxInFlight,
-    claimNext: async () => (await attempt(launchNext)) ?? false,
+    claimNext: async () => (await attempt(launchDue)) ?? false,
     signal: stopping.signal,
   });
 
   /** Returns false if there is nothing to send. */
-  async function launchNext(): Promise<boolean> {
+  async function launchDue(): Promise<boolean> {
     await endpoints.refresh();
-    const message = await outbox.claim({ leaseMs, exceptEndpoints: endpoints.busy() });
-    if (message === undefined) return false;
-    // Its key may have been added a moment ago.
-    if (endpoints.find(message.endpoint) === undefined) await endpoints.read();
-    const delivery = attempt(() => deliver(message, endpoints.find(message.endpoint), deps));
+    let launched = 0;
+    for (const name of await outbox.due()) {
+      // Its key may have been added a moment ago.
+      if (endpoints.find(name) === undefined) await endpoints.read();
+      const state = endpoints.find(name);
+      const free = state?.freeSlots() ?? maxInFlight;
+      const limit = Math.min(free, maxInFlight - inFlight.size);
+      if (limit <= 0 || stopping.signal.aborted) continue;
+      const messages = await outbox.claim({ endpoint: name, limit, leaseMs });
+      for (const message of messages) launch(message, state);
+      launched += messages.length;
+    }
+    return launched > 0;
+  }
+
+  function launch(message: OutboxMessage, state: EndpointState | undefined): void {
+    const delivery = attempt(() => deliver(message, state, deps));
     const ended = delivery.finally(() => {
       inFlight.delete(ended);
       wake();
     });
     inFlight.add(ended);
-    return true;
   }
 
   function follow({ state, owner }: TaskEvent): void {

@@ -30,6 +30,7 @@ const layers: readonly (readonly RegExp[])[] = [
   [/^metrics(\.ts|\/)/],
   [/^settings\.ts$/],
   [/^config\.ts$/],
+  [/^services\.ts$/],
   [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/, /^web\//],
   [/^start\.js$/],
 ];
@@ -194,7 +195,7 @@ describe("the source tree", () => {
     const importers = files.filter((file) =>
       importsOf(file).some((target) => target === "config.ts" || target.endsWith("registry.ts")),
     );
-    expect(importers).toEqual(["key.ts", "main.ts"]);
+    expect(importers).toEqual(["key.ts", "main.ts", "services.ts"]);
   });
 
   it("reads the environment in config.ts alone; watch.ts its key, start.js sets the size of Node's thread pool", () => {

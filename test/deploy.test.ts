@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { readConfig } from "../src/config.ts";
 import { Config } from "../src/settings.ts";
 import { parseExposition } from "./metrics/exposition.ts";
 import { findFreePort } from "./process/free-port.ts";
@@ -115,6 +116,14 @@ describe("the compose file", () => {
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
   });
 
+  it("takes the webhook from deploy/.env; without one it is empty, which is none", () => {
+    const [, settings = ""] = /^x-settings: &settings\n((?: .*\n)*)/m.exec(compose) ?? [];
+    for (const name of ["WEBHOOK_URL", "WEBHOOK_SECRET"]) {
+      expect(settings).toContain(`  ${name}: \${${name}:-}`);
+    }
+    expect(readConfig({ WEBHOOK_URL: "", WEBHOOK_SECRET: "" }).WEBHOOK_URL).toBe("");
+  });
+
   it("publishes a port of its own for each api process, on loopback only", () => {
     const ports = [...compose.matchAll(/^ +ports: \["(.+)"\]/gm)].map(([, port]) => port);
     expect(ports).toEqual(["127.0.0.1:3000:3000", "127.0.0.1:3001:3000"]);
@@ -164,11 +173,12 @@ describe("the dashboard, the alert rules and README's table of series", () => {
     expect(panels.every(({ title, targets }) => title !== "" && targets.length > 0)).toBe(true);
   });
 
-  it("have four rules, each with a time, a severity and a text", () => {
+  it("have five rules, each with a time, a severity and a text", () => {
     expect(rules.map(({ alert }) => alert)).toEqual([
       "UnreelDown",
       "UnreelTasksWait",
       "UnreelTasksFail",
+      "UnreelWebhooksWait",
       "UnreelStorage",
     ]);
     for (const { for: time, labels, annotations } of rules) {

@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import accepts from "@fastify/accepts";
-import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { openDiskFiles } from "../files/disk.ts";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../info-cache.ts";
@@ -19,34 +17,24 @@ import { createTaskEvents } from "../task-events.ts";
 import { Task } from "../task.ts";
 import { createThumbnails } from "../thumbnails.ts";
 import { requireAccess } from "./access.ts";
-import { createClientErrorHandler } from "./client-errors.ts";
+import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { registerDocs } from "./docs.ts";
-import { compressJson } from "./compression.ts";
-import { drainOnClose, closeConnectionsOnDrain } from "./drain.ts";
-import { handleError, refuseExpectations, refuseUnknownPaths } from "./error-handler.ts";
-import { checkHosts } from "./hosts.ts";
-import { ignoreBodies } from "./json.ts";
+import { refuseUnknownPaths } from "./error-handler.ts";
 import { registerMethods } from "./methods.ts";
-import { type AppObserver, observeRequests } from "./observe-requests.ts";
-import { Problem, securityHeaders } from "./problem.ts";
 import { limitRates } from "./rate-limit.ts";
-import { createRequestIds, requestIdHeader } from "./request-id.ts";
-import { logRequests } from "./request-log.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
-import { metricsRoutes, type MetricsSource } from "./routes/metrics.ts";
+import { adminMetricsRoutes, type MetricsSource, openMetricsRoutes } from "./routes/metrics.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { taskActionRoutes } from "./routes/task-actions.ts";
 import { singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { thumbnailRoutes } from "./routes/thumbnails.ts";
 import { webRoutes } from "./routes/web.ts";
-import { createHttpServer } from "./server.ts";
-import { validatorCompiler } from "./validation.ts";
 
-export interface AppOptions extends ServerOptions {
+export interface AppOptions extends BaseAppOptions {
   /** Where tasks are stored; default: a store in memory, which is closed with the app. */
   store?: TaskStore;
   /** The keys of `store`; default: they are read from it every second, until the app is closed. */
@@ -70,30 +58,10 @@ export interface AppOptions extends ServerOptions {
   infoConcurrency?: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** What admins read at `/metrics`; default: there is no such route. */
+  metrics?: MetricsSource;
   /** Whether there is a page for people at `/`; default false. */
   web?: boolean;
-}
-
-interface ServerOptions {
-  /** Default: no log. */
-  logger?: FastifyBaseLogger;
-  /** Public host names of the service; default none. */
-  allowedHosts?: string | readonly string[];
-  /** How long a response may wait for its client to read, milliseconds; default 60,000. */
-  sendTimeoutMs?: number;
-  /** Connections of one client address, loopback excepted; default 256. */
-  maxConnectionsPerAddress?: number;
-  /** Connections in all; default no limit. */
-  maxConnections?: number;
-  /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
-  finishMs?: number;
-  /**
-   * Aborted some time before `close`: the app keeps serving, but `/health/ready` responds with 503 and
-   * each response closes its connection. Default: never.
-   */
-  drainSignal?: AbortSignal;
-  /** Default: nobody observes. */
-  observer?: AppObserver | undefined;
 }
 
 export type App = FastifyInstance;
@@ -120,7 +88,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     lookupTimeoutMs: infoTimeoutMs,
     onBlocked: options.observer?.onBlocked,
   });
-  const app = createServer(options, () => {
+  const app = createBaseApp(options, () => {
     infoCache.stop();
     thumbnails.stop();
   });
@@ -147,20 +115,22 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   await app.register(infoRoutes, { infoCache, resolver });
   await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
   await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+  const { metrics } = options;
+  if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
   if (options.web === true) await app.register(webRoutes);
   methods.refuseOthers();
   await app.ready();
   return app;
 }
 
-export interface WorkerAppOptions extends ServerOptions {
+export interface WorkerAppOptions extends BaseAppOptions {
   store: TaskStore;
 }
 
 /** The app of a process that only runs tasks: it serves `/health/` alone. */
 export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   const { store, drainSignal } = options;
-  const app = createServer(options, () => {});
+  const app = createBaseApp(options, () => {});
   refuseUnknownPaths(app, ": this process only runs tasks");
   const methods = registerMethods(app);
   await app.register(healthRoutes, { store, drainSignal });
@@ -169,59 +139,18 @@ export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   return app;
 }
 
-export interface MetricsAppOptions extends ServerOptions {
+export interface MetricsAppOptions extends BaseAppOptions {
   metrics: MetricsSource;
 }
 
 /** The app of the port for metrics: it serves `/metrics` alone. */
 export async function buildMetricsApp(options: MetricsAppOptions): Promise<App> {
-  const app = createServer(options, () => {});
+  const app = createBaseApp(options, () => {});
   refuseUnknownPaths(app, ": this port only serves /metrics");
   const methods = registerMethods(app);
-  await app.register(metricsRoutes, { metrics: options.metrics });
+  await app.register(openMetricsRoutes, { metrics: options.metrics });
   methods.refuseOthers();
   await app.ready();
-  return app;
-}
-
-/** What all apps have in common; `stop` ends what the last requests in flight wait for. */
-function createServer(options: ServerOptions, stop: () => void): App {
-  const { logger, drainSignal, finishMs = 7_000 } = options;
-  const limits = {
-    sendTimeoutMs: options.sendTimeoutMs ?? 60_000,
-    maxPerAddress: options.maxConnectionsPerAddress ?? 256,
-    maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
-  };
-  const app: FastifyInstance = Fastify({
-    ...(logger && { loggerInstance: logger }),
-    serverFactory: (handler) => createHttpServer(handler, limits, logger),
-    bodyLimit: 64 * 1024,
-    // As long as a request can be: a task id that is too long is unknown, not invalid.
-    routerOptions: { maxParamLength: 16 * 1024 },
-    return503OnClosing: false,
-    genReqId: createRequestIds(),
-    logController: new LogController({ disableRequestLogging: true }),
-    clientErrorHandler: createClientErrorHandler(),
-    frameworkErrors: handleError,
-  }).withTypeProvider<TypeBoxTypeProvider>();
-  app.setValidatorCompiler(validatorCompiler);
-  app.setErrorHandler(handleError);
-  ignoreBodies(app);
-  app.addSchema(Problem);
-  if (logger) logRequests(app);
-  if (options.observer) observeRequests(app, options.observer.onRequest);
-  app.addHook("onRequest", (request, reply, done) => {
-    reply.headers(securityHeaders);
-    // On the raw response, as a hijacked reply sends no other headers.
-    reply.raw.setHeader(requestIdHeader, request.id);
-    done();
-  });
-  closeConnectionsOnDrain(app, drainSignal);
-  checkHosts(app, options.allowedHosts ?? []);
-  app.addHook("onRequest", refuseExpectations);
-  drainOnClose(app, finishMs, stop);
-  app.register(accepts);
-  compressJson(app);
   return app;
 }
 

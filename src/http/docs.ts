@@ -37,6 +37,7 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         { name: "info", description: "Metadata and media formats of a video page" },
         { name: "tasks", description: "Downloads in the background" },
         { name: "session", description: "Keys in browsers" },
+        { name: "metrics", description: "For Prometheus" },
         { name: "health", description: "Probes for load balancers and orchestrators" },
       ],
     },

@@ -25,7 +25,11 @@ export const KeyCommand = Type.Union([
 export type KeyCommand = Static<typeof KeyCommand>;
 
 /** A key as it is shown. */
-const ShownKey = Type.Pick(AccessKey, ["name", "admin", "limits", "created_at"]);
+const ShownKey = Type.Composite([
+  Type.Pick(AccessKey, ["name", "admin", "limits", "created_at"]),
+  Type.Object({ webhook: Type.Optional(Type.String({ description: "origin of its URL" })) }),
+]);
+type ShownKey = Static<typeof ShownKey>;
 
 /** What a command returns: `secret` if a key was added, `webhook_secret` if with a webhook, `keys` if they were listed. */
 export const KeyResult = Type.Object({
@@ -58,6 +62,7 @@ async function assertNotLast(keys: KeyStore, removed: string): Promise<void> {
   throw new ServiceError("conflict", `${removed} is the last key: ${rule}`);
 }
 
-function toShown({ name: shown, admin, limits, created_at }: AccessKey) {
-  return { name: shown, admin, limits, created_at };
+function toShown({ name: shown, admin, limits, created_at, webhook }: AccessKey): ShownKey {
+  const origin = webhook && URL.parse(webhook.url)?.origin;
+  return { name: shown, admin, limits, created_at, ...(origin && { webhook: origin }) };
 }

@@ -12,11 +12,13 @@ import type { State, Task } from "../task.ts";
  * closed rejects with `unavailable`.
  */
 export interface Outbox {
+  /** Returns the endpoints with a message that may be sent now, the one whose message has waited longest first. */
+  due(): Promise<string[]>;
   /**
-   * Claims a message that may be sent now: the oldest of its line, not postponed, under no other lease. Returns
-   * undefined if there is none. A store that one process has to itself expires all leases when it is opened.
+   * Claims messages for an endpoint that may be sent now: each the oldest of its line, not postponed, under no
+   * other lease; at most `limit`. A store that one process has to itself expires all leases when it is opened.
    */
-  claim(query: OutboxQuery): Promise<OutboxMessage | undefined>;
+  claim(query: OutboxQuery): Promise<OutboxMessage[]>;
   /** Removes a claimed message; does nothing if its lease is lost. */
   remove(message: OutboxMessage): Promise<void>;
   /**
@@ -24,12 +26,21 @@ export interface Outbox {
    * these `refusals`. Does nothing if its lease is lost.
    */
   postpone(message: OutboxMessage, given: Postponement): Promise<void>;
+  /** Counts the messages for all endpoints, those that are claimed or postponed included. */
+  count(): Promise<OutboxCounts>;
+}
+
+export interface OutboxCounts {
+  messages: number;
+  /** `ageMs` of the oldest message; 0 if there is none. */
+  oldestAgeMs: number;
 }
 
 export interface OutboxQuery {
+  endpoint: string;
+  /** 1–64 */
+  limit: number;
   leaseMs: number;
-  /** Endpoints whose messages are not wanted now; those of the others cost the same however many these are. */
-  exceptEndpoints?: readonly string[];
 }
 
 export interface Postponement {

@@ -75,7 +75,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const uses = createIdempotencyTable(statements);
   const wal = createWalSync(db, path);
   const check = createFileCheck(db, path, logger);
-  const outbox = createOutboxTable({ sql: statements, steadyMs, write, webhook });
+  const outbox = createOutboxTable({ sql: statements, steadyMs, read, write, webhook });
   const space = createSpaceProbe(path);
   const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
   let pinging: Promise<void> | undefined;

@@ -12,8 +12,19 @@ export interface DeliverDeps {
   logger: Pick<BaseLogger, "debug" | "warn" | "error">;
   now: () => Date;
   random: () => number;
+  /** Called when the endpoint has had its request, before the outbox is told. */
+  onResponse: () => void;
   /** Aborted when requests must end at once. */
   signal: AbortSignal;
+  observer?: DeliveryObserver | undefined;
+}
+
+/** What is observed of the messages that a process sends. */
+export interface DeliveryObserver {
+  /** Called after each request, with how it went. */
+  onRequest(outcome: Outcome["kind"], seconds: number): void;
+  /** Called for each message that is not sent: it is too old, or its endpoint is gone. */
+  onRemoved(reason: "expired" | "dropped"): void;
 }
 
 const second = 1_000;
@@ -38,18 +49,23 @@ export async function deliver(
   state: EndpointState | undefined,
   deps: DeliverDeps,
 ): Promise<void> {
-  const { outbox, logger } = deps;
+  const { outbox, logger, observer } = deps;
   const about = { task: message.taskId, message: message.id, host: state?.host };
   if (state === undefined || state.isDisabled) {
     logger.debug(about, "webhook message dropped: its endpoint is gone");
+    observer?.onRemoved("dropped");
     await outbox.remove(message);
   } else if (message.ageMs > maxAgeMs) {
     logger.error({ ...about, ageMs: message.ageMs }, "webhook message given up after 24 hours");
+    observer?.onRemoved("expired");
     await outbox.remove(message);
   } else {
     const settle = state.begin();
+    const startMs = performance.now();
     const attempt = await send(message, state, deps);
+    observer?.onRequest(attempt.outcome.kind, (performance.now() - startMs) / 1_000);
     settle(attempt.outcome);
+    deps.onResponse();
     await follow(message, state, attempt, deps);
   }
 }

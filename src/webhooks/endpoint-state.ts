@@ -7,8 +7,8 @@ export interface EndpointState {
   readonly host: string;
   /** Its receiver wants no more messages. */
   readonly isDisabled: boolean;
-  /** Whether another message may be sent now; one at a time while the receiver is unavailable. */
-  isFree(): boolean;
+  /** Returns how many more messages may be sent now; one at a time while the receiver is unavailable. */
+  freeSlots(): number;
   /** Call it before a message is sent; returns the function to call with how that went. */
   begin(): (outcome: Outcome) => void;
   /** How long its receiver is left alone now, whole milliseconds. */
@@ -21,7 +21,7 @@ export type Outcome =
   | { kind: "unavailable"; retryAfterS: number | undefined };
 
 /** Messages that are sent to one endpoint at a time. */
-const maxConcurrent = 4;
+const maxConcurrent = 8;
 
 const firstPauseMs = 5_000;
 const longestPauseMs = 5 * 60_000;
@@ -58,7 +58,10 @@ export function createEndpointState(
     get isDisabled() {
       return isDisabled;
     },
-    isFree: () => nowMs() >= pauseEndsMs && inFlight < (failures > 0 ? 1 : maxConcurrent),
+    freeSlots() {
+      if (nowMs() < pauseEndsMs) return 0;
+      return Math.max((failures > 0 ? 1 : maxConcurrent) - inFlight, 0);
+    },
     begin() {
       inFlight += 1;
       const startedMs = nowMs();

@@ -8,8 +8,6 @@ export interface Endpoints {
   /** No message can be sent: there is no endpoint. */
   readonly isEmpty: boolean;
   find(name: string): EndpointState | undefined;
-  /** Returns the names of those to which no further message may be sent now. */
-  busy(): string[];
   /** Reads the keys; rejects with the store's error. */
   read(): Promise<void>;
   /** Does so unless they were read a moment ago. */
@@ -55,7 +53,6 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
       return states.size === 0;
     },
     find: (name) => states.get(name),
-    busy: () => [...states].flatMap(([name, state]) => (state.isFree() ? [] : [name])),
     read,
     async refresh() {
       if (nowMs() - readMs >= freshMs) await read();

@@ -9,6 +9,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
+import { noMetrics } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { recording } from "./recording.ts";
@@ -40,7 +41,7 @@ async function openSetting(): Promise<Setting> {
   const admin = await addKey(store, "root", { admin: true });
   const removed = await addKey(store, "gone");
   await store.keys.remove("gone");
-  const app = await buildApp({ store, files, web: true });
+  const app = await buildApp({ store, files, metrics: noMetrics, web: true });
   onTestFinished(() => app.close());
   const callers = {
     nobody: {},
@@ -55,7 +56,7 @@ async function openSetting(): Promise<Setting> {
 
 /** The operations of the OpenAPI document, and what it leaves out. */
 async function readOperations() {
-  await using app = await buildApp();
+  await using app = await buildApp({ metrics: noMetrics });
   const { paths } = (await app.inject("/openapi.json")).json() as {
     paths: Record<string, Record<string, { security?: object[] }>>;
   };
@@ -78,6 +79,7 @@ async function readOperations() {
     ["POST", "/tasks"],
     ["HEAD", "/tasks/"],
     ["HEAD", "/tasks/{id}/file"],
+    ["HEAD", "/metrics"],
     ["OPTIONS", "/tasks/{id}"],
     ["PUT", "/tasks/"],
     ["GET", "/nothing"],
@@ -149,6 +151,7 @@ describe("every route of a service that has keys", () => {
       const isHidden =
         path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
       if (isHidden || path === "/nothing") expect(statusCode).toBe(404);
+      else if (path === "/metrics") expect(statusCode).toBe(caller === "admin" ? 200 : 403);
       // 422: thumbnails on private networks are not fetched.
       else expect([200, 201, 204, 308, 400, 405, 409, 422]).toContain(statusCode);
       const kept = await setting.store.get(setting.id);
@@ -226,6 +229,18 @@ describe("owners", () => {
 });
 
 describe("without keys", () => {
+  test("metrics, which are for admins, are for nobody", async () => {
+    await using app = await buildApp({ metrics: noMetrics });
+    const response = await app.inject("/metrics");
+    expect(response.statusCode).toBe(403);
+    expect(response.json()).toMatchObject({
+      code: "forbidden",
+      detail:
+        "metrics need the key of an admin: npm run -s key -- add NAME --admin, or set METRICS_PORT " +
+        "to serve them without one",
+    });
+  });
+
   test("everything is as it was, whatever key is sent", async () => {
     await using app = await buildApp();
     const headers = { authorization: "Bearer wrong" };

@@ -1,5 +1,6 @@
 import { type ErrorCode, ServiceError } from "../../src/errors.ts";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { MetricsSource } from "../../src/http/routes/metrics.ts";
 import { PageInfo } from "../../src/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -18,9 +19,19 @@ export async function withApp<T>(
   call: (app: App) => Promise<T>,
 ): Promise<T> {
   const { page: resolve = async () => page, ...options } = parts;
-  await using app = await buildApp({ resolver: resolverOf(resolve), ...options });
+  await using app = await buildApp({
+    resolver: resolverOf(resolve),
+    metrics: noMetrics,
+    ...options,
+  });
   return await call(app);
 }
+
+/** Metrics without any series. */
+export const noMetrics: MetricsSource = {
+  contentType: "text/plain; version=0.0.4; charset=utf-8",
+  read: async () => "",
+};
 
 function brokenStore(error: Error): TaskStore {
   const fail = () => Promise.reject(error);

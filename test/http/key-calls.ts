@@ -40,6 +40,9 @@ const otherCalls: Record<string, Call> = {
     withFullQuota((app, headers, id) =>
       app.inject({ method: "POST", url: `/tasks/${id}/retry`, headers }),
     ),
+  "get /metrics 200": () =>
+    withKeys((app, headers) => app.inject({ url: "/metrics", headers }), { admin: true }),
+  "get /metrics 403": () => withKeys((app, headers) => app.inject({ url: "/metrics", headers })),
   "post /session 200": () =>
     withKeys((app, { authorization }) => startSession(app, { key: authorization.slice(7) })),
   "post /session 400": () => withKeys((app) => startSession(app, {})),
@@ -66,9 +69,10 @@ function startSession(app: App, body: object, headers: Record<string, string> = 
 /** Calls the app of a service that has one key, anna's, with the header for it. */
 async function withKeys(
   call: (app: App, headers: { authorization: string }) => Promise<AppResponse>,
+  given: { admin?: boolean } = {},
 ): Promise<AppResponse> {
   const store = createMemoryStore();
-  const { headers } = await addKey(store, "anna");
+  const { headers } = await addKey(store, "anna", given);
   return withApp({ store }, (app) => call(app, headers));
 }
 

@@ -62,6 +62,17 @@ describe("npm run key", () => {
     }
   });
 
+  it("tells of a webhook where it is, but neither its path nor its secret", async () => {
+    const env = { DATA_DIR: makeDataDir() };
+    const url = "https://hooks.example.com:8443/services/T01/hidden?token=hidden";
+    await addKey(env, "anna", "--rate", "60", "--webhook", url);
+    await addKey(env, "bert");
+    const { stdout } = await runKeyProgram(env, "list");
+    expect(stdout).toMatch(/^anna .* rate=60 {2}webhook=https:\/\/hooks\.example\.com:8443$/m);
+    expect(stdout).toMatch(/^bert .*Z$/m);
+    expect(stdout).not.toMatch(/hidden|services|whsec_/);
+  });
+
   it.each([
     [["add", "Anna"], 2, /^key: NAME must be [^\n]*"Anna"\nusage: /],
     [["add", "anna"], 1, /^key: there is a key anna already\n$/],

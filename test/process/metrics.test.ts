@@ -10,6 +10,7 @@ import { childrenOf } from "./child-processes.ts";
 import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
+import { addKey, bearer } from "./keys.ts";
 import { collectLog, type LogLine, startRefused, startService } from "./service.ts";
 
 function makeDataDir(): string {
@@ -66,6 +67,19 @@ it("tells of a download what each part of the service saw", async () => {
     ["run started", id],
     ["run succeeded", id],
   ]);
+});
+
+it("serves them on the port of the service too, to the key of an admin", async () => {
+  const env = { DATA_DIR: makeDataDir(), ROLE: "api", STORE_URL: await openDatabase() };
+  const root = await addKey(env, "root", "--admin");
+  const service = await startService(env);
+  onTestFinished(() => void service.end("SIGKILL"));
+  const url = `${service.url}/metrics`;
+  expect((await fetch(url)).status).toBe(401);
+  const families = parseExposition(await (await fetch(url, { headers: bearer(root) })).text());
+  const refused = { method: "GET", route: "/metrics", status: "401" };
+  expect(valueOf(families, "unreel_http_requests_total", refused)).toBe(1);
+  expect(countSeries(families)).toBeLessThan(500);
 });
 
 it("counts an engine's process that is killed", async () => {

@@ -1,3 +1,4 @@
+import type { WebhookEndpoint } from "../../src/webhook-endpoint.ts";
 import { openReceiver, type ReceivedMessage } from "../webhooks/receiver.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 
@@ -29,13 +30,7 @@ export async function webhookCrash(options: {
 }): Promise<WebhookCrashReport> {
   const { dataDir, kills, tasks } = options;
   await using receiver = await openReceiver();
-  const env = {
-    DATA_DIR: dataDir,
-    RESOLVER: "stub",
-    CONCURRENCY: "0",
-    WEBHOOK_URL: receiver.endpoint.url,
-    WEBHOOK_SECRET: receiver.endpoint.secret,
-  };
+  const env = environmentOf(receiver.endpoint, dataDir);
   const ended: string[] = [];
   for (let round = 0; round <= kills; round++) {
     const service = await startService(env);
@@ -71,7 +66,19 @@ async function endTasks(service: ServiceProcess, ended: string[], target: number
   await Promise.all(Array.from({ length: clients }, client));
 }
 
-async function endTwice({ url }: ServiceProcess): Promise<string> {
+/** Settings with which tasks stay queued, so that only their clients end them. */
+export function environmentOf({ url, secret }: WebhookEndpoint, dataDir: string) {
+  return {
+    DATA_DIR: dataDir,
+    RESOLVER: "stub",
+    CONCURRENCY: "0",
+    WEBHOOK_URL: url,
+    WEBHOOK_SECRET: secret,
+  };
+}
+
+/** Creates a task and ends it twice; returns its id. */
+export async function endTwice({ url }: ServiceProcess): Promise<string> {
   const { id } = await post(`${url}/tasks/`, JSON.stringify({ url: "https://example.com/" }));
   for (const action of ["cancel", "retry", "cancel"]) await post(`${url}/tasks/${id}/${action}`);
   return id;
@@ -84,20 +91,22 @@ async function post(url: string, body?: string): Promise<{ id: string }> {
   return (await response.json()) as { id: string };
 }
 
-function countLost(ended: readonly string[], messages: readonly ReceivedMessage[]): number {
+/** Returns how many ends have no message, of tasks that ended twice. */
+export function countLost(ended: readonly string[], messages: readonly ReceivedMessage[]): number {
   const arrived = Map.groupBy(messages, ({ data }) => data.id);
   const ends = ended.map((id) => new Set(arrived.get(id)?.map((message) => message.id)).size);
   return ends.reduce((lost, count) => lost + Math.max(2 - count, 0), 0);
 }
 
-function isOrdered(id: string, messages: readonly ReceivedMessage[]): boolean {
+/** Whether the messages of the task arrived in the order of its ends. */
+export function isOrdered(id: string, messages: readonly ReceivedMessage[]): boolean {
   const own = messages.filter(({ data }) => data.id === id);
   const times = own.map(({ timestamp }) => timestamp);
   return times.every((time, n) => n === 0 || time >= (times[n - 1] ?? ""));
 }
 
 /** Waits at most five minutes. */
-async function waitFor(isDone: () => boolean): Promise<void> {
+export async function waitFor(isDone: () => boolean): Promise<void> {
   for (let n = 0; n < 3_000 && !isDone(); n++) {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

@@ -7,6 +7,7 @@ import { addKey, bearer } from "./keys.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 import { openTestCluster } from "./test-cluster.ts";
 import { webhookCrash } from "./webhook-crash.ts";
+import { webhookOutage } from "./webhook-outage.ts";
 
 /** Tasks stay queued, so that only their clients end them. */
 function environmentOf({ endpoint }: Receiver): Record<string, string> {
@@ -88,6 +89,11 @@ test("two processes on one database deliver each message once, those of a task o
 test("no message is lost or out of order when the service is killed while tasks end", async () => {
   const report = await webhookCrash({ dataDir: makeFolder(), kills: 2, tasks: 60 });
   expect(report).toMatchObject({ ended: 60, lost: 0, disordered: 0, forged: 0 });
+}, 90_000);
+
+test("no message is lost or out of order when the receiver does not listen while tasks end", async () => {
+  const report = await webhookOutage({ dataDir: makeFolder(), outageMs: 500, tasks: 30 });
+  expect(report).toMatchObject({ ended: 30, lost: 0, disordered: 0 });
 }, 90_000);
 
 async function startTestService(env: Record<string, string>): Promise<ServiceProcess> {

@@ -147,6 +147,36 @@ describe("the data of a player", () => {
       script(`self.__next_f.push([1,"le\\":\\"Otters\\",\\"videoUrl\\":\\"/1.mp4\\"}}]\\n"])`),
       `${site}/1.mp4`,
     ],
+    "a player's tags in a text": [
+      script(
+        `var clip = {"embed": "<video controls><source src=\\"/1.mp4\\"></video>", "title": "Otters"}`,
+      ),
+      `${site}/1.mp4`,
+    ],
+    "files by their heights": [
+      script(`var q = {"1080": "/1.mp4", "360": "/2.mp4"}; play(q)`),
+      `${site}/1.mp4`,
+      `${site}/2.mp4`,
+    ],
+    "Nuxt's list of values that refer to each other": [
+      `<script type="application/json" id="__NUXT_DATA__">${json([
+        ["Reactive", 1],
+        { video: 2, related: 6, self: 0 },
+        { title: 3, src: 4, duration: 5, again: 2 },
+        "Otters",
+        "/1.mp4",
+        93,
+        [7],
+        { title: 8, src: 9 },
+        "Foxes",
+        "/2.mp4",
+      ])}</script>`,
+      `${site}/1.mp4`,
+    ],
+    "React Router's list, names by index too": [
+      script(`c.enqueue(${json(json([{ _1: 2 }, "video", { _3: 4 }, "hlsUrl", "/1.m3u8", -5]))})`),
+      `${site}/1.m3u8`,
+    ],
     "a list of addresses with labels": [
       script(`new Playerjs({file: "[360p]https://cdn.example.com/1.mp4,[HD 720p]/2.mp4"})`),
       "https://cdn.example.com/1.mp4",
@@ -221,6 +251,7 @@ describe("the data of a player", () => {
     ["a label of thousands", { label: "4K" }, 2160],
     ["a size that is too small for a file", { size: 720 }],
     ["the name of its file", { file: "/otters_720p.mp4" }],
+    ["the name of what it is in", { file: null, "720": { url: "/2.mp4" } }],
     ["no codec", { label: "h264" }, null],
     ["no other number", { file: "/otters-720.mp4", label: "12" }, null],
   ])("states the height of a file by %s", async (_, stated, height: number | null = 720) => {

@@ -3,6 +3,7 @@ import { createPostClient, everyNetwork } from "../../src/net/post-client.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { State } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
+import { createMetrics } from "../../src/metrics.ts";
 import { createWebhooks, type WebhooksOptions } from "../../src/webhooks.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
@@ -24,8 +25,10 @@ export async function openWebhooks(options: { totalTimeoutMs?: number } = {}) {
     log.push({ level, msg, ...fields });
     for (const watcher of watchers) watcher();
   };
+  const metrics = createMetrics({ store, files: { freeBytes: async () => 0 } });
   const webhooks = createWebhooks({
     store,
+    observer: metrics.webhooks,
     client,
     endpoint: receiver.endpoint,
     elapsedMs: clock.elapsedMs,
@@ -47,6 +50,7 @@ export async function openWebhooks(options: { totalTimeoutMs?: number } = {}) {
     store,
     clock,
     webhooks,
+    metrics,
     log,
     /** Resolves once `count` lines of the log have this message. */
     async logged(msg: string, count = 1): Promise<LogLine[]> {

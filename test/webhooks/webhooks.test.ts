@@ -46,12 +46,12 @@ describe("a webhook", () => {
     expect(own.messages).toHaveLength(1);
   });
 
-  test("gets at most four messages at a time", async () => {
+  test("gets at most eight messages at a time", async () => {
     const { receiver, end, logged } = await openWebhooks();
     receiver.respond = (response) => setTimeout(() => accept(response, receiver.messages[0]!), 20);
     await Promise.all(Array.from({ length: 40 }, () => end()));
     await logged(delivered, 40);
-    expect(receiver.mostAtOnce).toBe(4);
+    expect(receiver.mostAtOnce).toBe(8);
   });
 
   test("gets the messages of one task in their order, also if the first is refused", async () => {
@@ -152,12 +152,12 @@ describe("a receiver", () => {
     const { receiver, clock, end, logged } = await openWebhooks({ totalTimeoutMs: 200 });
     receiver.respond = () => {};
     await Promise.all(Array.from({ length: 20 }, () => end()));
-    const first = await logged(unavailable, 4);
+    const first = await logged(unavailable, 8);
     expect(first[0]).toMatchObject({ code: "upstream_timeout" });
     clock.advance(5_000);
-    const [, , , , second] = await logged(unavailable, 5);
+    const second = (await logged(unavailable, 9)).at(-1);
     expect(second).toMatchObject({ delayMs: 10_000 });
-    expect(receiver.messages).toHaveLength(5);
+    expect(receiver.messages).toHaveLength(9);
     receiver.respond = accept;
     clock.advance(10_000);
     await logged(delivered, 20);
@@ -167,7 +167,7 @@ describe("a receiver", () => {
     const { receiver, clock, end, logged } = await openWebhooks();
     receiver.respond = (response) => void response.destroy();
     const ended = await Promise.all(Array.from({ length: 50 }, () => end()));
-    await logged(unavailable, 4);
+    await logged(unavailable, 8);
     receiver.respond = accept;
     clock.advance(3 * hourMs);
     await logged(delivered, 50);
@@ -196,17 +196,13 @@ describe("stopping", () => {
     const { receiver, store, webhooks, end } = await openWebhooks();
     const held: (() => void)[] = [];
     receiver.respond = (response, message) => void held.push(() => accept(response, message));
-    await Promise.all(Array.from({ length: 6 }, () => end()));
-    await receiver.until(4);
+    await Promise.all(Array.from({ length: 10 }, () => end()));
+    await receiver.until(8);
     const stopped = webhooks.stop();
     for (const respond of held) respond();
     await stopped;
-    expect(receiver.messages).toHaveLength(4);
-    const left = [1, 2, 3].map(() => store.outbox.claim({ leaseMs: 1_000 }));
-    expect((await Promise.all(left)).map((message) => message !== undefined)).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    expect(receiver.messages).toHaveLength(8);
+    const left = await store.outbox.claim({ endpoint: "*", limit: 64, leaseMs: 1_000 });
+    expect(left).toHaveLength(2);
   });
 });

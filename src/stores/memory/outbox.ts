@@ -38,21 +38,28 @@ export function createMemoryOutbox(steadyMs: () => number): MemoryOutbox {
       }
     },
 
-    async claim({ leaseMs, exceptEndpoints = [] }) {
+    async due() {
       const nowMs = steadyMs();
-      for (const [endpoint, lines] of endpoints) {
-        if (exceptEndpoints.includes(endpoint)) continue;
-        for (const [taskId, line] of lines) {
-          const [first] = line.messages;
-          if (line.dueMs > nowMs || first === undefined) continue;
-          const { id, body, createdMs } = first;
-          line.lease = randomUUID();
-          line.dueMs = nowMs + leaseMs;
-          const { refusals, lease } = line;
-          return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdMs, lease };
-        }
-      }
-      return undefined;
+      const due = [...endpoints].flatMap(([endpoint, lines]) => {
+        const line = lines.values().find(({ dueMs }) => dueMs <= nowMs);
+        return line === undefined ? [] : [{ endpoint, dueMs: line.dueMs }];
+      });
+      return due.toSorted((a, b) => a.dueMs - b.dueMs).map(({ endpoint }) => endpoint);
+    },
+
+    async claim({ endpoint, limit, leaseMs }) {
+      const nowMs = steadyMs();
+      const lines = endpoints.get(endpoint)?.entries() ?? [].values();
+      const due = lines.filter(([, { dueMs }]) => dueMs <= nowMs).take(limit);
+      return [...due].flatMap(([taskId, line]): OutboxMessage[] => {
+        const [first] = line.messages;
+        if (first === undefined) return [];
+        const { id, body, createdMs } = first;
+        const lease = randomUUID();
+        Object.assign(line, { dueMs: nowMs + leaseMs, lease });
+        const { refusals } = line;
+        return [{ id, endpoint, taskId, body, refusals, ageMs: nowMs - createdMs, lease }];
+      });
     },
 
     async remove(message) {
@@ -71,6 +78,18 @@ export function createMemoryOutbox(steadyMs: () => number): MemoryOutbox {
       const nowMs = steadyMs();
       const line = find(message);
       if (line) Object.assign(line, { dueMs: nowMs + delayMs, refusals, lease: undefined });
+    },
+
+    async count() {
+      const nowMs = steadyMs();
+      const lines = endpoints.values().flatMap((each) => each.values());
+      const created = lines.flatMap(({ messages }) => messages.map(({ createdMs }) => createdMs));
+      let [messages, oldestMs] = [0, nowMs];
+      for (const createdMs of created) {
+        messages += 1;
+        oldestMs = Math.min(oldestMs, createdMs);
+      }
+      return { messages, oldestAgeMs: nowMs - oldestMs };
     },
 
     clear: () => endpoints.clear(),

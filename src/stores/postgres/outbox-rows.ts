@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
+import { createOutboxRemovals } from "./outbox-removals.ts";
 
 export interface OutboxRowsOptions {
   database: Database;
@@ -18,8 +19,14 @@ export interface OutboxRows extends Outbox {
 }
 
 /** `bigint`s come as text. */
-interface ClaimedRow extends Omit<OutboxMessage, "ageMs" | "lease"> {
+interface ClaimedRow extends Omit<OutboxMessage, "ageMs"> {
   ageMs: string;
+}
+
+/** The same. */
+interface Counts {
+  messages: string;
+  oldestAgeMs: string | null;
 }
 
 /**
@@ -29,25 +36,7 @@ interface ClaimedRow extends Omit<OutboxMessage, "ageMs" | "lease"> {
 export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   const { database, nowMs, run, webhook } = options;
 
-  async function claimFrom(endpoint: string, leaseMs: number): Promise<OutboxMessage | undefined> {
-    const lease = randomUUID();
-    const values = [nowMs(), endpoint, lease, leaseMs];
-    const [row] = await database.query<ClaimedRow>(claimLine, values);
-    return row && { ...row, ageMs: Number(row.ageMs), lease };
-  }
-
-  /** Calls `work` with the number of the message's line, which is locked, unless the lease is lost. */
-  function withLine(
-    { endpoint, taskId, lease }: OutboxMessage,
-    work: (sql: Sql, line: string) => Promise<void>,
-  ): Promise<void> {
-    return run(() =>
-      database.transaction(async (sql) => {
-        const [row] = await sql.query<{ line: string }>(lockLine, [endpoint, taskId, lease]);
-        if (row !== undefined) await work(sql, row.line);
-      }),
-    );
-  }
+  const remove = createOutboxRemovals(database, nowMs);
 
   return {
     async add(sql, { id, taskId, owner, body }) {
@@ -56,28 +45,30 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
       await sql.query(addMessages, [nowMs(), own, owner, taskId, id, body]);
     },
 
-    claim: ({ leaseMs, exceptEndpoints = [] }) => {
-      const except = [...exceptEndpoints];
-      return run(async () => {
-        const due = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs(), except]);
-        for (const { endpoint } of due) {
-          const claimed = await claimFrom(endpoint, leaseMs);
-          if (claimed !== undefined) return claimed;
-        }
-        return undefined;
-      });
-    },
-
-    remove: (message) =>
-      withLine(message, async (sql, line) => {
-        await sql.query(removeFirstMessage, [line]);
-        const removed = await sql.query(removeEmptyLine, [line]);
-        if (removed.length === 0) await sql.query(releaseLine, [nowMs(), line, 0, 0]);
+    due: () =>
+      run(async () => {
+        const rows = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs()]);
+        return rows.map(({ endpoint }) => endpoint);
       }),
 
-    postpone: (message, { delayMs, refusals }) =>
-      withLine(message, async (sql, line) => {
-        await sql.query(releaseLine, [nowMs(), line, delayMs, refusals]);
+    claim: ({ endpoint, limit, leaseMs }) =>
+      run(async () => {
+        const values = [nowMs(), endpoint, randomUUID(), leaseMs, limit];
+        const rows = await database.query<ClaimedRow>(claimLines, values);
+        return rows.map((row) => ({ ...row, ageMs: Number(row.ageMs) }));
+      }),
+
+    remove: (message) => run(() => remove(message)),
+
+    postpone: ({ endpoint, taskId, lease }, { delayMs, refusals }) =>
+      run(async () => {
+        await database.query(releaseLine, [nowMs(), endpoint, taskId, lease, delayMs, refusals]);
+      }),
+
+    count: () =>
+      run(async () => {
+        const [row] = await database.query<Counts>(countMessages, [nowMs()]);
+        return { messages: Number(row?.messages), oldestAgeMs: Number(row?.oldestAgeMs ?? 0) };
       }),
   };
 }
@@ -109,31 +100,27 @@ const dueEndpoints = `
     SELECT due_at FROM unreel.outbox_lines AS line
     WHERE line.endpoint = endpoints.endpoint AND due_at <= ${now} ORDER BY due_at LIMIT 1
   ) AS first
-  WHERE endpoints.endpoint <> ALL($2::text[]) ORDER BY due_at`;
+  ORDER BY due_at`;
 
-const claimLine = `
+/** The lines of one call have the same lease: it is compared together with the task. */
+const claimLines = `
   WITH claimed AS (
     UPDATE unreel.outbox_lines SET lease = $3, due_at = ${now} + $4
-    WHERE line = (
+    WHERE line = ANY(ARRAY(
       SELECT line FROM unreel.outbox_lines WHERE endpoint = $2 AND due_at <= ${now}
-      ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) RETURNING line, endpoint, task, refusals
+      ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOCKED
+    )) RETURNING line, endpoint, task, refusals, lease
   )
-  SELECT id, endpoint, task AS "taskId", body, refusals, ${now} - created_at AS "ageMs"
+  SELECT id, endpoint, task AS "taskId", body, refusals, lease, ${now} - created_at AS "ageMs"
   FROM claimed, LATERAL (
     SELECT id, body, created_at FROM unreel.outbox_messages AS message
     WHERE message.line = claimed.line ORDER BY seq LIMIT 1
   ) AS first`;
 
-const lockLine = `SELECT line FROM unreel.outbox_lines
-  WHERE endpoint = $1 AND task = $2 AND lease = $3 FOR UPDATE`;
-
-const removeFirstMessage = `DELETE FROM unreel.outbox_messages
-  WHERE seq = (SELECT min(seq) FROM unreel.outbox_messages WHERE line = $1)`;
-
-/** A statement of its own: it sees the messages that were added before the line was locked. */
-const removeEmptyLine = `DELETE FROM unreel.outbox_lines WHERE line = $1
-  AND NOT EXISTS (SELECT 1 FROM unreel.outbox_messages WHERE line = $1) RETURNING 1`;
+const countMessages = `
+  SELECT count(*) AS messages, ${now} - (
+    SELECT created_at FROM unreel.outbox_messages ORDER BY seq LIMIT 1
+  ) AS "oldestAgeMs" FROM unreel.outbox_messages`;
 
 const releaseLine = `UPDATE unreel.outbox_lines
-  SET due_at = ${now} + $3, refusals = $4, lease = NULL WHERE line = $2`;
+  SET due_at = ${now} + $5, refusals = $6, lease = NULL WHERE endpoint = $2 AND task = $3 AND lease = $4`;

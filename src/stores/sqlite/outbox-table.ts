@@ -5,6 +5,7 @@ import type { Statements } from "./statements.ts";
 export interface OutboxTableOptions {
   sql: Statements;
   steadyMs: () => number;
+  read<T>(job: () => T): Promise<T>;
   /** Runs a job in a transaction, of its own or with others. */
   write<T>(job: () => { result: T }): Promise<T>;
   /** Whether the service's own endpoint gets messages. */
@@ -25,26 +26,35 @@ interface MessageRow extends Pick<OutboxMessage, "id" | "body"> {
   createdAtMs: number;
 }
 
+interface CountRow {
+  messages: number;
+  createdAtMs: number | null;
+}
+
 /** The tables `outbox_lines` and `outbox_messages`. */
 export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
-  const { sql, steadyMs, write, webhook } = options;
+  const { sql, steadyMs, read, write, webhook } = options;
 
   function endpointsOf(owner: string | null): string[] {
     const keys = owner === null ? [] : (sql.webhookOfKey.all(owner) as { name: string }[]);
     return [...(webhook ? [serviceEndpoint] : []), ...keys.map(({ name }) => name)];
   }
 
-  /** Returns the line that has been due for longest. Passes over an endpoint in one step. */
-  function findDue(nowMs: number, except: readonly string[]): DueRow | undefined {
-    let oldest: DueRow | undefined;
+  /** Returns the lines that have been due for longest, one of each endpoint; passes over the others in one step. */
+  function* firstDueLines(nowMs: number): Generator<DueRow> {
     let endpoint: string | null = "";
-    while (endpoint !== null) {
+    for (;;) {
       ({ endpoint } = sql.nextEndpoint.get(endpoint) as { endpoint: string | null });
-      if (endpoint === null || except.includes(endpoint)) continue;
-      const row = sql.dueLine.get(endpoint, nowMs) as DueRow | undefined;
-      if (row && row.dueAtMs < (oldest?.dueAtMs ?? Infinity)) oldest = row;
+      if (endpoint === null) return;
+      yield* sql.dueLines.all(endpoint, nowMs, 1) as unknown as DueRow[];
     }
-    return oldest;
+  }
+
+  function claimLine({ line, endpoint, taskId, refusals }: DueRow, nowMs: number, leaseMs: number) {
+    const lease = randomUUID();
+    sql.leaseLine.run(nowMs + leaseMs, lease, line);
+    const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
+    return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdAtMs, lease };
   }
 
   return {
@@ -56,17 +66,17 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
       }
     },
 
-    claim: ({ leaseMs, exceptEndpoints = [] }) =>
+    due: () =>
+      read(() => {
+        const lines = [...firstDueLines(steadyMs())].toSorted((a, b) => a.dueAtMs - b.dueAtMs);
+        return lines.map(({ endpoint }) => endpoint);
+      }),
+
+    claim: ({ endpoint, limit, leaseMs }) =>
       write(() => {
         const nowMs = steadyMs();
-        const due = findDue(nowMs, exceptEndpoints);
-        if (due === undefined) return { result: undefined };
-        const { line, endpoint, taskId, refusals } = due;
-        const lease = randomUUID();
-        sql.leaseLine.run(nowMs + leaseMs, lease, line);
-        const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
-        const ageMs = nowMs - createdAtMs;
-        return { result: { id, endpoint, taskId, body, refusals, ageMs, lease } };
+        const due = sql.dueLines.all(endpoint, nowMs, limit) as unknown as DueRow[];
+        return { result: due.map((row) => claimLine(row, nowMs, leaseMs)) };
       }),
 
     remove: ({ endpoint, taskId, lease }) =>
@@ -85,6 +95,12 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
         const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
         return { result: undefined };
+      }),
+
+    count: () =>
+      read(() => {
+        const { messages, createdAtMs } = sql.countMessages.get() as unknown as CountRow;
+        return { messages, oldestAgeMs: createdAtMs === null ? 0 : steadyMs() - createdAtMs };
       }),
   };
 }

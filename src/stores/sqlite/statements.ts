@@ -77,8 +77,8 @@ export const statements = {
   addMessage: `INSERT INTO outbox_messages (line, id, body, created_at)
     VALUES ((SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ?), ?, ?, ?)`,
   nextEndpoint: "SELECT min(endpoint) AS endpoint FROM outbox_lines WHERE endpoint > ?",
-  dueLine: `SELECT line, endpoint, task AS taskId, due_at AS dueAtMs, refusals FROM outbox_lines
-    WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT 1`,
+  dueLines: `SELECT line, endpoint, task AS taskId, due_at AS dueAtMs, refusals FROM outbox_lines
+    WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   leaseLine: "UPDATE outbox_lines SET due_at = ?, lease = ? WHERE line = ?",
   leasedLine: "SELECT line FROM outbox_lines WHERE endpoint = ? AND task = ? AND lease = ?",
   releaseLine: "UPDATE outbox_lines SET due_at = ?, refusals = ?, lease = NULL WHERE line = ?",
@@ -88,6 +88,8 @@ export const statements = {
     WHERE line = ? ORDER BY seq LIMIT 1`,
   removeFirstMessage: `DELETE FROM outbox_messages
     WHERE seq = (SELECT min(seq) FROM outbox_messages WHERE line = ?)`,
+  countMessages: `SELECT count(*) AS messages,
+    (SELECT created_at FROM outbox_messages ORDER BY seq LIMIT 1) AS createdAtMs FROM outbox_messages`,
 
   /** Writes the present value, which fails if nothing can be written. */
   probe: `PRAGMA user_version = ${migrations.length}`,

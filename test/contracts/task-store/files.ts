@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Task, TaskFile } from "../../../src/task.ts";
+import { serviceEndpoint } from "../../../src/stores/outbox.ts";
 import { StorageFullError } from "../../../src/stores/rules.ts";
 import type { StoredFile } from "../../../src/stores/store.ts";
 import {
@@ -49,10 +50,11 @@ export function describeStoredFiles(open: OpenStore): void {
       const harness = await openStoreHarness(open, 10_000, true);
       const { store } = harness;
       const { id } = await addFile(harness, 10);
-      const message = await store.outbox.claim({ leaseMs: 1_000 });
+      const query = { endpoint: serviceEndpoint, limit: 1, leaseMs: 1_000 };
+      const [message] = await store.outbox.claim(query);
       await store.outbox.remove(message!);
       await store.update(id, { file: null });
-      expect(await store.outbox.claim({ leaseMs: 1_000 })).toBeUndefined();
+      expect(await store.outbox.count()).toMatchObject({ messages: 0 });
     });
   });
 

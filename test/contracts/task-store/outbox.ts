@@ -115,6 +115,25 @@ export function describeOutbox(open: OpenStore): void {
       expect(await take()).toMatchObject({ id: waiting?.id, refusals: 1, ageMs: 5_000 });
     });
 
+    test("all are counted until they are removed, and the oldest is known", async () => {
+      const { store, clock, end, take } = await openHarness();
+      expect(await store.outbox.count()).toEqual({ messages: 0, oldestAgeMs: 0 });
+      const id = await end();
+      clock.advance(3_000);
+      await store.update(id, { state: "queued" });
+      await store.update(id, { state: "canceled" });
+      await end();
+      clock.advance(2_000);
+      expect(await store.outbox.count()).toEqual({ messages: 3, oldestAgeMs: 5_000 });
+      const oldest = await take();
+      await store.outbox.postpone(oldest!, { delayMs: 60_000, refusals: 1 });
+      await take();
+      expect(await store.outbox.count()).toEqual({ messages: 3, oldestAgeMs: 5_000 });
+      clock.advance(60_000);
+      await store.outbox.remove((await take())!);
+      expect(await store.outbox.count()).toEqual({ messages: 2, oldestAgeMs: 62_000 });
+    });
+
     test("endpoints that are excepted are passed over", async () => {
       const { store, add, take } = await openHarness();
       await addKey(store, "anna", true);
@@ -122,6 +141,63 @@ export function describeOutbox(open: OpenStore): void {
       expect(await take(["*", "anna"])).toBeUndefined();
       expect(await take(["*"])).toMatchObject({ endpoint: "anna" });
       expect(await take(["anna"])).toMatchObject({ endpoint: "*" });
+    });
+
+    test("endpoints are due while one of their messages is, the longest waiting first", async () => {
+      const { store, clock, add, take } = await openHarness();
+      expect(await store.outbox.due()).toEqual([]);
+      await store.update((await add()).id, { state: "canceled" });
+      clock.advance(1_000);
+      await addKey(store, "anna", true);
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      expect(await store.outbox.due()).toEqual(["*", "anna"]);
+      const first = await take();
+      clock.advance(1_000);
+      await store.outbox.postpone(first!, { delayMs: 0, refusals: 1 });
+      await take(["anna"]);
+      expect(new Set(await store.outbox.due())).toEqual(new Set(["*", "anna"]));
+      await take(["anna"]);
+      expect(await store.outbox.due()).toEqual(["anna"]);
+    });
+
+    test("a claim gets those of several tasks, one of each, as many as are wanted", async () => {
+      const { store, end } = await openHarness();
+      const ended = [await end(), await end(), await end()];
+      await store.update(ended[0]!, { state: "queued" });
+      await store.update(ended[0]!, { state: "canceled" });
+      const claim = (limit: number) =>
+        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      expect(await store.outbox.claim({ endpoint: "anna", limit: 9, leaseMs: 1 })).toEqual([]);
+      const claimed = [await claim(2), await claim(9), await claim(9)];
+      expect(claimed.map((messages) => messages.length)).toEqual([2, 1, 0]);
+      expect(
+        claimed
+          .flat()
+          .map(({ taskId }) => taskId)
+          .toSorted(),
+      ).toEqual(ended.toSorted());
+      await Promise.all(claimed.flat().map((message) => store.outbox.remove(message)));
+      expect((await claim(9)).map(({ taskId }) => taskId)).toEqual([ended[0]]);
+    });
+
+    test("of many that are removed at once, those stay whose lease is lost", async () => {
+      const { store, clock, end } = await openHarness();
+      const ended = await Promise.all(times(10, () => end()));
+      const claim = (limit: number) =>
+        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      const lost = await claim(4);
+      clock.advance(minuteMs);
+      const held = await claim(10);
+      await store.update(ended[0]!, { state: "queued" });
+      await store.update(ended[0]!, { state: "canceled" });
+      const stay = new Set(lost.map(({ taskId }) => taskId));
+      const removed = held.filter(({ taskId }) => !stay.has(taskId));
+      await Promise.all([...lost, ...removed].map((message) => store.outbox.remove(message)));
+      const again = stay.has(ended[0]!) ? [] : [ended[0]];
+      expect((await claim(10)).map(({ taskId }) => taskId)).toEqual(again);
+      clock.advance(minuteMs);
+      const left = (await claim(10)).map(({ taskId }) => taskId);
+      expect(left.toSorted()).toEqual([...stay, ...again].toSorted());
     });
 
     test("50 claims at the same time get 20 messages once each", async () => {
@@ -160,8 +236,15 @@ function outboxOf({ store, add }: StoreHarness) {
       await store.update(id, { state: "canceled" });
       return id;
     },
-    take: (exceptEndpoints: string[] = []): Promise<OutboxMessage | undefined> =>
-      store.outbox.claim({ leaseMs: minuteMs, exceptEndpoints }),
+    /** Claims a message for the endpoint that has waited longest, of those that are not excepted. */
+    async take(except: readonly string[] = []): Promise<OutboxMessage | undefined> {
+      const due = (await store.outbox.due()).filter((endpoint) => !except.includes(endpoint));
+      for (const endpoint of due) {
+        const [message] = await store.outbox.claim({ endpoint, limit: 1, leaseMs: minuteMs });
+        if (message !== undefined) return message;
+      }
+      return undefined;
+    },
   };
 }
 

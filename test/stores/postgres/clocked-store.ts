@@ -44,9 +44,11 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
     events: store.events,
     keys: store.keys,
     outbox: {
+      due: () => onTime(store.outbox.due),
       claim: (query) => onTime(store.outbox.claim, query),
       remove: (message) => onTime(store.outbox.remove, message),
       postpone: (message, given) => onTime(store.outbox.postpone, message, given),
+      count: () => onTime(store.outbox.count),
     },
     create: (task, idempotency) => onTime(store.create, task, idempotency),
     get: (id) => onTime(store.get, id),

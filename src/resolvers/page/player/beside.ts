@@ -69,7 +69,7 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
     type: isUseful ? type : null,
     fallback: type?.toLowerCase().startsWith("audio/") === true ? "audio" : "video",
     width,
-    height: beside.height ?? parseQuality(key) ?? parseQuality(beside.label) ?? qualityInPath(url),
+    height: beside.height ?? heightIn([key, beside.label, data.name]) ?? qualityInPath(url),
     tbr,
     filesize,
     language,
@@ -90,6 +90,10 @@ function typeOf(key: string, { type, data }: Beside): string | null {
   if (/hls|m3u8/i.test(name)) return hls;
   if (/dash|mpd/i.test(name)) return dash;
   return /^(?:mp4|webm)$/i.test(name) ? `video/${name}` : null;
+}
+
+function heightIn(labels: readonly (string | null)[]): number | null {
+  return labels.map(parseQuality).find((height) => height !== null) ?? null;
 }
 
 /** Returns kbit/s; rates over 30,000 are bit/s. */

@@ -9,6 +9,7 @@ const mediumName =
   /src|source|file|ur[li]|stream|video|media|audio|hls|dash|m3u8|mpd|mp4|webm|mp3|manifest|master|playlist|movie|clip|play|href|link|download|contents?$/i;
 const qualityName =
   /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop|\d{3,4}p?)$/i;
+const heightName = /^\d{3,4}p?$/i;
 /** Under these names a path may stand that has no slash at its start. */
 const addressName = /^(?:file|src|source|url|video|stream|hls|dash|mp4|webm|mp3)$/i;
 const manifestName = /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$/i;
@@ -25,7 +26,7 @@ const asideWords = new Set("next prev previous other others more intro outro".sp
 
 /** Whether the name of a field, with those of what it is in, says that it is the address of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
-  if (mediumName.test(key)) return true;
+  if (mediumName.test(key) || heightName.test(key)) return true;
   return qualityName.test(key) && mediumName.test(`${name} ${parent?.name ?? ""}`);
 }
 

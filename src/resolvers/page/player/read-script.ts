@@ -1,6 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addToParent, type Data } from "./data.ts";
 import { findNames } from "./find-names.ts";
+import { readFlatData } from "./flat-data.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { isPercentEncoded, unescapeInSteps } from "./strings.ts";
@@ -19,9 +20,11 @@ export function* readScript(source: string, root: Data): Steps<void> {
     const text = next.isEscaped ? yield* unescapeInSteps(next.source) : next.source;
     const names = yield* findNames(text);
     if (names.length === 0) continue;
-    const reader = new ScriptReader(text, yield* outlineScript(text, names), next.data);
-    yield* reader.read();
-    for (const nested of reader.nested) if (count++ < maxNestedTexts) pending.push(nested);
+    if (!(yield* readFlatData(text, next.data))) {
+      const reader = new ScriptReader(text, yield* outlineScript(text, names), next.data);
+      yield* reader.read();
+      for (const nested of reader.nested) if (count++ < maxNestedTexts) pending.push(nested);
+    }
     if (next.data !== root) addToParent(next.data);
   }
 }

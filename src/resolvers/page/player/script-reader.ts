@@ -2,7 +2,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
-import { isPercentEncoded, unescapeString } from "./strings.ts";
+import { isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
 import {
   endOfSlash,
   endOfString,
@@ -28,12 +28,6 @@ const SLASH = 47;
 const POINT = 46;
 const WORD = "w";
 const STRING = "s";
-
-/**
- * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
- * a list of addresses with labels (`[360p]https:`).
- */
-const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\]\w)|%7b|%5b)/i;
 
 /** What a `{` or `[` may follow that starts a value. */
 const valueStarts = new Set([":", "=", "(", ",", "[", "?", "|", "&", ""]);
@@ -125,7 +119,7 @@ export class ScriptReader {
 
   #add(key: string, raw: string): void {
     const isEscaped = raw.includes("\\");
-    const start = isData.test(raw.slice(0, 20)) ? 0 : isEscaped ? startOfKey(raw) : -1;
+    const start = startOfData(raw);
     if (start < 0 && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
@@ -240,9 +234,4 @@ export class ScriptReader {
     addToParent(this.#data);
     this.#data = this.#data.parent ?? this.#data;
   }
-}
-
-/** Returns where the first name before a colon stands in a part of JSON, which may be cut anywhere; -1: nowhere. */
-function startOfKey(raw: string): number {
-  return raw.slice(0, maxTextLength).search(/\\["'][\w$-]{1,50}\\["']\s?:/);
 }

@@ -2,6 +2,13 @@ import type { Steps } from "../../../parsers/steps.ts";
 
 const stepLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
+/**
+ * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
+ * a list of addresses with labels (`[360p]https:`).
+ */
+const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\]\w)|%7b|%5b)/i;
+/** As far as data is looked for in a text. */
+const maxSearchLength = 8_192;
 const controls = new Map(
   "nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]),
 );
@@ -52,4 +59,16 @@ function decodePercents(text: string): string {
   } catch {
     return "";
   }
+}
+
+/**
+ * Returns where data begins in a text as written: at its start, at the first quoted name before a colon of JSON that
+ * may be cut anywhere, or at a tag of a player; -1: nowhere.
+ */
+export function startOfData(source: string): number {
+  if (isData.test(source.slice(0, 50))) return 0;
+  if (!source.includes("\\") && !source.includes("<")) return -1;
+  return source
+    .slice(0, maxSearchLength)
+    .search(/\\["'][\w$-]{1,50}\\["']\s?:|<(?:video|audio|source)\s/i);
 }

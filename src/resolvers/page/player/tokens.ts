@@ -17,13 +17,17 @@ export function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Goes on from one character that matters to the next. */
+/** Goes on from one character that matters, or run of escapes, to the next. */
 function endOfLongString(text: string, quote: number, start: number): number {
-  const marks = quote === BACKTICK ? /[`\\]/g : quote === 34 ? /["\\\r\n]/g : /['\\\r\n]/g;
+  const marks =
+    quote === BACKTICK
+      ? /(?:\\[^]\w{0,8}){1,500}|`/g
+      : quote === 34
+        ? /(?:\\[^]\w{0,8}){1,500}|["\r\n]/g
+        : /(?:\\[^]\w{0,8}){1,500}|['\r\n]/g;
   marks.lastIndex = start;
   for (let match = marks.exec(text); match !== null; match = marks.exec(text)) {
-    if (match[0] !== "\\") return match.index;
-    marks.lastIndex++;
+    if (!match[0].startsWith("\\")) return match.index;
   }
   return text.length;
 }

@@ -1,0 +1,78 @@
+import accepts from "@fastify/accepts";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { createClientErrorHandler } from "./client-errors.ts";
+import { compressJson } from "./compression.ts";
+import { closeConnectionsOnDrain, drainOnClose } from "./drain.ts";
+import { handleError, refuseExpectations } from "./error-handler.ts";
+import { checkHosts } from "./hosts.ts";
+import { ignoreBodies } from "./json.ts";
+import { type AppObserver, observeRequests } from "./observe-requests.ts";
+import { Problem, securityHeaders } from "./problem.ts";
+import { createRequestIds, requestIdHeader } from "./request-id.ts";
+import { logRequests } from "./request-log.ts";
+import { createHttpServer } from "./server.ts";
+import { validatorCompiler } from "./validation.ts";
+
+export interface BaseAppOptions {
+  /** Default: no log. */
+  logger?: FastifyBaseLogger;
+  /** Public host names of the service; default none. */
+  allowedHosts?: string | readonly string[];
+  /** How long a response may wait for its client to read, milliseconds; default 60,000. */
+  sendTimeoutMs?: number;
+  /** Connections of one client address, loopback excepted; default 256. */
+  maxConnectionsPerAddress?: number;
+  /** Connections in all; default no limit. */
+  maxConnections?: number;
+  /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
+  finishMs?: number;
+  /**
+   * Aborted some time before `close`: the app keeps serving, but `/health/ready` responds with 503 and
+   * each response closes its connection. Default: never.
+   */
+  drainSignal?: AbortSignal;
+  /** Default: nobody observes. */
+  observer?: AppObserver | undefined;
+}
+
+/** Creates what all apps have in common; `stop` ends what the last requests in flight wait for. */
+export function createBaseApp(options: BaseAppOptions, stop: () => void): FastifyInstance {
+  const { logger, drainSignal, finishMs = 7_000 } = options;
+  const limits = {
+    sendTimeoutMs: options.sendTimeoutMs ?? 60_000,
+    maxPerAddress: options.maxConnectionsPerAddress ?? 256,
+    maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
+  };
+  const app: FastifyInstance = Fastify({
+    ...(logger && { loggerInstance: logger }),
+    serverFactory: (handler) => createHttpServer(handler, limits, logger),
+    bodyLimit: 64 * 1024,
+    // As long as a request can be: a task id that is too long is unknown, not invalid.
+    routerOptions: { maxParamLength: 16 * 1024 },
+    return503OnClosing: false,
+    genReqId: createRequestIds(),
+    logController: new LogController({ disableRequestLogging: true }),
+    clientErrorHandler: createClientErrorHandler(),
+    frameworkErrors: handleError,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.setValidatorCompiler(validatorCompiler);
+  app.setErrorHandler(handleError);
+  ignoreBodies(app);
+  app.addSchema(Problem);
+  if (logger) logRequests(app);
+  if (options.observer) observeRequests(app, options.observer.onRequest);
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.headers(securityHeaders);
+    // On the raw response, as a hijacked reply sends no other headers.
+    reply.raw.setHeader(requestIdHeader, request.id);
+    done();
+  });
+  closeConnectionsOnDrain(app, drainSignal);
+  checkHosts(app, options.allowedHosts ?? []);
+  app.addHook("onRequest", refuseExpectations);
+  drainOnClose(app, finishMs, stop);
+  app.register(accepts);
+  compressJson(app);
+  return app;
+}
