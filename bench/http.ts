@@ -63,7 +63,7 @@ interface Bench {
 const parts: Readonly<Record<string, (bench: Bench) => Promise<Target[]>>> = {
   create: measureCreate,
   list: measureList,
-  keys: ({ folder, effort }) => measureKeys({ folder, effort, print: printSeries }),
+  keys: (bench) => measureKeys({ ...bench, print: printSeries }),
   info: measureInfo,
   metrics: measureMetrics,
   start: measureStarts,

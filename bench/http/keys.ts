@@ -2,13 +2,17 @@ import { join } from "node:path";
 import { accessKeyOf, newSecret } from "../../src/access-key.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
+import { openStore } from "../../src/stores/registry.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { median, type Target } from "../table.ts";
+import type { BenchPostgres } from "../postgres.ts";
 import { fillStore, keyOwner } from "./fill.ts";
+import { fillPostgres } from "./postgres.ts";
 import { type Effort, type Entry, find, ratio, runRounds, type Series } from "./rounds.ts";
 
 export interface KeyBench {
   folder: string;
+  postgres: BenchPostgres;
   effort: Effort;
   print: (title: string, series: readonly Series[]) => void;
 }
@@ -17,7 +21,12 @@ const key = newSecret();
 const connections = [64];
 
 /** What a key costs, and what the tasks of others cost an owner who lists the only one of its own. */
-export async function measureKeys({ folder, effort, print }: KeyBench): Promise<Target[]> {
+export async function measureKeys({
+  folder,
+  postgres,
+  effort,
+  print,
+}: KeyBench): Promise<Target[]> {
   const file = (name: string) => `sqlite:${join(folder, `keys-${name}.db`)}`;
   const created = await runRounds("create", pair(file), effort);
   print("POST /tasks/, sqlite", created);
@@ -28,18 +37,24 @@ export async function measureKeys({ folder, effort, print }: KeyBench): Promise<
     effort,
   );
   print("GET /tasks/ (50 tasks a page), sqlite", listed);
-  const sizes = { "1k": 1e3, "1M": 1e6 };
-  for (const [name, tasks] of Object.entries(sizes)) {
-    await fill(join(folder, `keys-${name}.db`), tasks - 1, "others");
-    await fill(join(folder, `keys-${name}.db`), 1);
+  const entries: Entry[] = [];
+  for (const [size, tasks] of Object.entries({ "1k": 1e3, "1M": 1e6 })) {
+    const stores = {
+      sqlite: file(size),
+      postgres: await postgres.open(),
+    };
+    await fill(join(folder, `keys-${size}.db`), tasks - 1, "others");
+    await fillPostgres(stores.postgres, tasks - 1, "others");
+    for (const [name, storeUrl] of Object.entries(stores)) {
+      const store = await openStore(storeUrl, { dataDir: "" });
+      await fillStore(store, 1, keyOwner);
+      await store.close();
+      const spec = { kind: "unreel", storeUrl, key } as const;
+      entries.push({ name: `${name} ${size}`, spec, connections: [64, 4] });
+    }
   }
-  const entries = Object.keys(sizes).map((name): Entry => ({
-    name,
-    spec: { kind: "unreel", storeUrl: file(name), key },
-    connections: [64, 4],
-  }));
   const owned = await runRounds("list", entries, effort);
-  print("GET /tasks/ of an owner with one task, sqlite", owned);
+  print("GET /tasks/ of an owner with one task", owned);
   const perSecond = (round: { perSecond: number }) => round.perSecond;
   return [
     ...[created, listed].map((series, index) => ({
@@ -49,12 +64,18 @@ export async function measureKeys({ folder, effort, print }: KeyBench): Promise<
       atLeast: 0.9,
     })),
     await measureGuesses(),
-    ...[64, 4].map((count) => ({
-      name: `GET p99 of an owner with 1 task, of 1M : 1k, ${count} connections`,
-      value: ratio(find(owned, "1M", count), find(owned, "1k", count), ({ p99Ms }) => p99Ms),
-      unit: "×",
-      atMost: 1.3,
-    })),
+    ...["sqlite", "postgres"].flatMap((name) =>
+      [64, 4].map((count) => ({
+        name: `GET p99 of an owner with 1 task, of 1M : 1k, ${name}, ${count} connections`,
+        value: ratio(
+          find(owned, `${name} 1M`, count),
+          find(owned, `${name} 1k`, count),
+          ({ p99Ms }) => p99Ms,
+        ),
+        unit: "×",
+        atMost: 1.3,
+      })),
+    ),
   ];
 }
 

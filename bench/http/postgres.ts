@@ -38,27 +38,29 @@ export async function enqueueApp({ method, path, schema }: Route, storeUrl: stri
   return app;
 }
 
-/** Inserts `count` canceled tasks into an empty database without the store. */
-export async function fillPostgres(storeUrl: string, count: number): Promise<void> {
+/** Inserts `count` canceled tasks of `owner` into an empty database without the store. */
+export async function fillPostgres(storeUrl: string, count: number, owner?: string): Promise<void> {
   const store = await openStore(storeUrl, { dataDir: "" });
   await store.close();
-  const task = newTask("https://video.example.test/watch/{seq}", {}, new Date());
+  const task = newTask("https://video.example.test/watch/{seq}", {}, new Date(), owner);
   const document = { ...task, state: "canceled", finished_at: task.updated_at };
   const client = new Client({ connectionString: storeUrl });
   await client.connect();
   try {
-    await client.query(fill, [count, task.id.slice(0, -12), task.id, JSON.stringify(document)]);
-    await client.query("UPDATE unreel.counters SET seq = $1", [count]);
+    const json = JSON.stringify(document);
+    await client.query(fill, [count, task.id.slice(0, -12), task.id, json, owner ?? null]);
+    // As many events as were not counted: the next process that opens the store counts the tasks.
+    await client.query("UPDATE unreel.counters SET seq = $1, events = events + $1", [count]);
     await client.query("VACUUM ANALYZE unreel.tasks");
   } finally {
     await client.end();
   }
 }
 
-/** $1: count; $2: prefix of the ids; $3, $4: id and document of one task. */
+/** $1: count; $2: prefix of the ids; $3, $4, $5: id, document and owner of one task. */
 const fill = `
-  INSERT INTO unreel.tasks (seq, id, state, host, document, deaths)
+  INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, owner)
   SELECT seq, id, 'canceled', 'video.example.test',
-         replace(replace($4, '{seq}', seq::text), $3, id), 0
+         replace(replace($4, '{seq}', seq::text), $3, id), 0, $5
   FROM (SELECT seq, $2 || lpad(to_hex(seq), 12, '0') AS id FROM generate_series(1, $1) AS seq) AS made
 `;

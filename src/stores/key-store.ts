@@ -40,6 +40,18 @@ export function parseKeys(documents: readonly string[]): AccessKey[] {
   return keys.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
+/** Returns a function that parses the document of the key of this name, unless it is the same as last time. */
+export function createKeyParser(): (name: string, document: string) => AccessKey {
+  const parsed = new Map<string, { document: string; key: AccessKey }>();
+  return (name, document) => {
+    const last = parsed.get(name);
+    if (last?.document === document) return last.key;
+    const key = parseKey(document);
+    parsed.set(name, { document, key });
+    return key;
+  };
+}
+
 function parseKey(document: string): AccessKey {
   const value = parseJson(document);
   if (keyCheck.Check(value)) return value;

@@ -10,6 +10,7 @@ import {
   toPage,
   updateDocument,
 } from "./documents.ts";
+import { createKeyParser } from "./key-store.ts";
 import { storedFilesOf } from "./memory/files.ts";
 import { createIdempotencyKeys } from "./memory/idempotency-keys.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
@@ -49,6 +50,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const turns = new Map<string, OwnerTurn>();
   /** Names of access keys, and the keys as JSON. */
   const accessKeys = new Map<string, string>();
+  const parseKey = createKeyParser();
   const outbox = createMemoryOutbox(() => {
     opened();
     return steadyMs();
@@ -102,7 +104,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
   function keyOf(owner: string | null): AccessKey | undefined {
     const document = accessKeys.get(owner ?? "");
-    return document === undefined ? undefined : (JSON.parse(document) as AccessKey);
+    return document === undefined ? undefined : parseKey(owner ?? "", document);
   }
 
   function limitsOf(owner: string | null): KeyLimits {

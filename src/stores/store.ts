@@ -89,7 +89,8 @@ export interface TaskStore {
    * `query.exceptHosts`. Of the owners that have such a task, it is the turn of the one with the fewest
    * running tasks, then of the one whose last claim is longest ago (never: the longest), then of the first by
    * name; it gets its oldest such task. Claims that several processes make at the same moment may see each
-   * other's tasks as not running yet.
+   * other's tasks as not running yet, but none passes over an owner: after a task is stored whose turn it is,
+   * each process makes at most one claim before that task is claimed.
    *
    * A task may run if it is `queued` with its `runAfter` reached and fewer than `limits.max_running`
    * tasks of its owner are running, or `running` under an expired lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the
@@ -116,7 +117,7 @@ export interface TaskStore {
    */
   storedFiles(query: StoredFilesQuery): Promise<StoredFiles>;
 
-  /** Counts all tasks. A store in this process keeps the counts; a database counts the rows anew. */
+  /** Counts all tasks, at the same cost however many there are. */
   count(): Promise<TaskCounts>;
 
   /** Resolves if the store can take a task now, else rejects with `unavailable`. */

@@ -40,7 +40,8 @@ const emptyTables = `
     IF to_regclass('unreel.tasks') IS NOT NULL THEN
       TRUNCATE unreel.tasks, unreel.idempotency_keys, unreel.task_events, unreel.keys,
         unreel.owners, unreel.request_counts, unreel.outbox_lines, unreel.outbox_messages;
-      UPDATE unreel.counters SET seq = 0, events = 0, queued = 0;
+      UPDATE unreel.counters SET seq = 0, events = 0, counted_events = 0, queued = 0, running = 0,
+        succeeded = 0, failed = 0, canceled = 0;
       DELETE FROM unreel_jobs.job;
       DELETE FROM unreel_jobs.queue;
     END IF;

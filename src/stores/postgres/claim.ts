@@ -4,7 +4,7 @@ import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
 import type { FetchedJob, JobQueue } from "./job-queue.ts";
-import { findNextTask } from "./next-task.ts";
+import { findNextTask, type NextTask, waitForJobLock } from "./next-task.ts";
 import { lockRowNoWait, saveClaim, waitForRowLock } from "./task-rows.ts";
 
 export interface ClaimOptions {
@@ -26,14 +26,17 @@ export async function claimNextAndCommit(
 ): Promise<Claimed | undefined> {
   const { database, jobs } = options;
   for (;;) {
+    let next: NextTask | undefined;
     let fetched: FetchedJob | undefined;
     try {
       const claimed = await database.transaction(async (sql) => {
-        const seq = await findNextTask(sql, exceptHosts);
-        fetched = seq === undefined ? undefined : await jobs.fetch(sql, seq);
+        next = await findNextTask(sql, exceptHosts);
+        fetched = next?.seq == null ? undefined : await jobs.fetch(sql, next.seq);
         return fetched && claimAndCommit(options, sql, fetched);
       });
-      if (claimed !== "damaged") return claimed;
+      // Others are claiming all tasks of the owner whose turn it is. Whose turn is next depends on them.
+      if (next?.seq === null) await waitForJobLock(database, next.oldestJob);
+      else if (claimed !== "damaged") return claimed;
     } catch (error) {
       if (error === overQuota) continue;
       if (fetched === undefined || !isLockNotAvailable(error)) throw error;

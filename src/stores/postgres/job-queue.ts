@@ -114,10 +114,13 @@ export async function openJobQueue({
   };
 }
 
-/** The priority is that of the task: the oldest has the highest, and no two have the same. */
+/**
+ * The priority is that of the task: the oldest has the highest, and no two have the same. A job without a delay
+ * is due in the past: claims compare with the time at which their transaction began, perhaps before the job was added.
+ */
 function toJob({ job, id, seq, host, delayMs = 0 }: JobRequest): JobInsert {
-  const startAfter = delayMs > 0 && { startAfter: `${delayMs} milliseconds` };
-  return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, ...startAfter };
+  const startAfter = delayMs > 0 ? `${delayMs} milliseconds` : "-1 minute";
+  return { id: job, data: { id }, priority: -seq, group: { id: groupOf(host) }, startAfter };
 }
 
 /** pg-boss refuses an empty group, but a host may be empty. */

@@ -105,6 +105,16 @@ const migrations: readonly string[] = [
   );
   CREATE INDEX outbox_messages_by_line ON unreel.outbox_messages (line, seq);
   `,
+  // Numbers of tasks. counted_events: equals events unless the tasks must be counted again, because a process of an
+  // earlier release has written one, which does not count it.
+  `
+  ALTER TABLE unreel.counters
+    ADD COLUMN running bigint NOT NULL DEFAULT 0,
+    ADD COLUMN succeeded bigint NOT NULL DEFAULT 0,
+    ADD COLUMN failed bigint NOT NULL DEFAULT 0,
+    ADD COLUMN canceled bigint NOT NULL DEFAULT 0,
+    ADD COLUMN counted_events bigint NOT NULL DEFAULT -1;
+  `,
   // finished_at: when a task with a file has finished, as in its document. Files of before there were keys were not
   // counted in bytes. A damaged document is no JSON, or has other types.
   `
@@ -130,7 +140,7 @@ const setMissingTimes = `
   WHERE bytes > 0 AND finished_at IS NULL`;
 
 /** Processes of an earlier release may have written tasks without counting them. */
-const countAgain = `
+const countOwnersAgain = `
   INSERT INTO unreel.owners AS known (owner, queued, running)
   SELECT owner, coalesce(sum(queued), 0), coalesce(sum(running), 0) FROM (
     SELECT owner, 0 AS queued, 0 AS running FROM unreel.owners
@@ -139,6 +149,15 @@ const countAgain = `
     FROM unreel.tasks WHERE state IN ('queued', 'running')
   ) AS found GROUP BY owner
   ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued, running = excluded.running`;
+
+const countTasksAgain = `
+  UPDATE unreel.counters SET counted_events = events,
+    (queued, running, succeeded, failed, canceled) = (
+      SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
+        count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+        count(*) FILTER (WHERE state = 'canceled')
+      FROM unreel.tasks
+    )`;
 
 /**
  * Migrates the tables to the version that this release uses; processes that start together wait for each
@@ -158,8 +177,11 @@ export async function migrate(database: Database): Promise<void> {
       await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
     }
     await sql.query(setMissingTimes);
-    await sql.query("SELECT 1 FROM unreel.counters FOR UPDATE");
-    await sql.query(countAgain);
+    const [counters] = await sql.query<{ isExact: boolean }>(
+      `SELECT counted_events = events AS "isExact" FROM unreel.counters FOR UPDATE`,
+    );
+    if (counters?.isExact === false) await sql.query(countTasksAgain);
+    await sql.query(countOwnersAgain);
   });
 }
 

@@ -148,7 +148,14 @@ const statement = `
       $14::bigint[], $15::text[]) WITH ORDINALITY
       AS task (id, state, host, document, job, owner, bytes, finished_at, ordinal)
   ), counted AS (
-    UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7
+    UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7,
+      counted_events = counted_events + $6, (running, succeeded, failed, canceled) = (
+        SELECT running + count(*) FILTER (WHERE state = 'running'),
+          succeeded + count(*) FILTER (WHERE state = 'succeeded'),
+          failed + count(*) FILTER (WHERE state = 'failed'),
+          canceled + count(*) FILTER (WHERE state = 'canceled')
+        FROM inserts
+      )
     RETURNING seq - $6 AS seq, events - $6 AS events, queued
   ), inserted AS (
     INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job, owner, bytes, finished_at)

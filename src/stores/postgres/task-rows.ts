@@ -1,4 +1,5 @@
 import type { KeyLimits } from "../../access-key.ts";
+import type { State } from "../../task.ts";
 import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
@@ -123,8 +124,8 @@ export async function saveClaim(
 
 function updateOf(update: RowUpdate) {
   const { state, document, lease, stalledCount, job, bytes, finishedAt } = update;
-  const write = `UPDATE unreel.tasks SET state = $12, document = $13, lease = $14, deaths = $15,
-       job = $16, bytes = $17, finished_at = $18 WHERE seq = $11`;
+  const write = `UPDATE unreel.tasks SET state = $15, document = $16, lease = $17, deaths = $18,
+       job = $19, bytes = $20, finished_at = $21 WHERE seq = $14`;
   const values = [state, document, lease, stalledCount, job, bytes, finishedAt];
   return { write, values, after: update };
 }
@@ -132,13 +133,13 @@ function updateOf(update: RowUpdate) {
 /** Removes a locked row, otherwise as `saveRowAndCommit`. */
 export async function removeRowAndCommit(sql: Transaction, row: TaskRow): Promise<number> {
   const event = deletedEvent(row.id, row.owner);
-  const write = "DELETE FROM unreel.tasks WHERE seq = $11";
+  const write = "DELETE FROM unreel.tasks WHERE seq = $14";
   const { number } = await writeWithEvent(sql, row, { write, values: [], event });
   return number;
 }
 
 interface Write {
-  /** A statement with the row's `seq` as $11 and `values` after it. */
+  /** A statement with the row's `seq` as $14 and `values` after it. */
   write: string;
   values: unknown[];
   /** The row after the write; default: there is none. */
@@ -164,12 +165,17 @@ async function writeWithEvent(
   { write, values, after, event, isClaim = false, isChecked = false }: Write,
 ): Promise<Written> {
   const change = useChange(row, after);
+  const countChange = (state: State) =>
+    Number(after?.state === state) - Number(row.state === state);
   const { type, taskId, json, owner } = event;
   const run = row.limits === null && !isChecked ? sql.queryAndCommit : sql.query;
   const [written] = await run<Record<"number" | keyof OwnerUse, string | null>>(
     `WITH written AS (${write}),
      counted AS (
-       UPDATE unreel.counters SET events = events + 1, queued = queued + $1 RETURNING events AS number
+       UPDATE unreel.counters SET events = events + 1, counted_events = counted_events + 1,
+         queued = queued + $1, running = running + $7, succeeded = succeeded + $11,
+         failed = failed + $12, canceled = canceled + $13
+       RETURNING events AS number
      ),
      published AS (
        INSERT INTO unreel.task_events (number, type, task_id, json, owner)
@@ -196,6 +202,9 @@ async function writeWithEvent(
       change.bytes,
       isClaim,
       isClaim || changesUse(row, after),
+      countChange("succeeded"),
+      countChange("failed"),
+      countChange("canceled"),
       row.seq,
       ...values,
     ],

@@ -2,7 +2,7 @@ import type { KeyLimits } from "../../access-key.ts";
 import { states } from "../../task.ts";
 import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { parseKeys } from "../key-store.ts";
+import { createKeyParser } from "../key-store.ts";
 import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
 import type { ListQuery, StoredFile, StoredFilesQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
@@ -46,6 +46,8 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
+  const parseKey = createKeyParser();
+
   /** Only grows: the number of a claim that is rolled back is not used again. */
   let { claimed } = sql.lastClaim.get() as { claimed: number };
 
@@ -71,7 +73,7 @@ export function createTaskTable(sql: Statements) {
     const row = owner === null ? undefined : (sql.useOfOwner.get(owner) as UseRow | undefined);
     const { key, queued: waiting, running, bytes } = row ?? noUse;
     const use = { queued: waiting ?? 0, running: running ?? 0, bytes: bytes ?? 0 };
-    const [{ limits } = { limits: {} }] = key === null ? [] : parseKeys([key]);
+    const limits = key === null ? {} : parseKey(owner ?? "", key).limits;
     return { use, limits };
   }
 

@@ -162,6 +162,8 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
      DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
        unreel.outbox_messages;
      ALTER TABLE unreel.tasks DROP COLUMN bytes, DROP COLUMN finished_at;
+     ALTER TABLE unreel.counters DROP COLUMN running, DROP COLUMN succeeded, DROP COLUMN failed,
+       DROP COLUMN canceled, DROP COLUMN counted_events;
      DELETE FROM unreel.migrations WHERE version > 1`,
   );
   const store = await openPostgresStore({ url });
@@ -170,6 +172,7 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   expect((await store.list({ limit: 9 })).tasks).toEqual([hers, task]);
   expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
   expect(await store.keys.list()).toEqual([]);
+  expect((await store.count()).byState).toMatchObject({ queued: 2, running: 0 });
   const claims = [await store.claim({ leaseMs: 1 }), await store.claim({ leaseMs: 1 })];
   expect(claims.map((claim) => claim?.task.id)).toEqual([task.id, hers.id]);
 });
@@ -203,7 +206,7 @@ test("tables from before files were counted are migrated; damaged records are le
      ALTER TABLE unreel.tasks DROP COLUMN finished_at;
      UPDATE unreel.tasks SET bytes = 0;
      UPDATE unreel.owners SET bytes = 0;
-     DELETE FROM unreel.migrations WHERE version > 6`,
+     DELETE FROM unreel.migrations WHERE version > 7`,
   );
   const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());

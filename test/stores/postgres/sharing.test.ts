@@ -1,9 +1,11 @@
+import { Client } from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
-import type { Task } from "../../../src/task.ts";
+import type { State, Task } from "../../../src/task.ts";
+import { emptyCounts } from "../../../src/stores/rules.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
@@ -70,6 +72,27 @@ describe("two processes with one database", () => {
     }
   });
 
+  test("claim from no other owner while the only task of the one whose turn it is is being claimed", async () => {
+    const { url, first, second } = await openTwo();
+    await Promise.all(times(3, () => add(first, undefined, "anna")));
+    await first.claim({ leaseMs: minuteMs });
+    const his = await add(first, undefined, "bert");
+    const client = new Client({ connectionString: url });
+    onTestFinished(() => client.end());
+    await client.connect();
+    // As a claim begins; this one will fail.
+    await client.query("BEGIN");
+    await client.query(
+      "SELECT FROM unreel_jobs.job WHERE id = (SELECT job FROM unreel.tasks WHERE id = $1) FOR UPDATE",
+      [his.id],
+    );
+    const claims = [first, second].map((store) => store.claim({ leaseMs: minuteMs }));
+    await haveLockWaiters(url, 2);
+    await client.query("ROLLBACK");
+    const owners = (await Promise.all(claims)).map((claim) => claim?.task.owner);
+    expect(new Set(owners)).toEqual(new Set(["anna", "bert"]));
+  });
+
   test("let exactly as many tasks of an owner wait as its key allows", async () => {
     const { first, second } = await openTwo();
     const limits = { max_queued: 20 };
@@ -94,6 +117,18 @@ describe("two processes with one database", () => {
     const third = await openStore(url);
     await query(url, "UPDATE unreel.owners SET queued = queued - 1");
     expect(await third.claim({ leaseMs: minuteMs })).toBeDefined();
+  });
+
+  test("tell how many tasks there are while a process of an earlier release changes some, and after", async () => {
+    const { url, first } = await openTwo();
+    const { id } = await add(first);
+    await add(first);
+    await query(url, "UPDATE unreel.tasks SET state = 'failed', job = NULL WHERE id = $1", [id]);
+    await query(url, "UPDATE unreel.counters SET events = events + 1, queued = queued - 1");
+    expect((await first.count()).byState).toMatchObject({ queued: 1, failed: 1 });
+    await openStore(url);
+    await first.delete(id);
+    expect((await first.count()).byState).toMatchObject({ queued: 1, failed: 0 });
   });
 
   test("accept each other's leases", async () => {
@@ -185,12 +220,13 @@ describe("two processes with one database", () => {
          OR jobs.data ->> 'id' <> tasks.id`,
     );
     expect(strays).toEqual([]);
-    const [counted] = await query(
+    const rows = await query<{ state: State; tasks: number }>(
       url,
-      `SELECT queued::int, (SELECT count(*)::int FROM unreel.tasks WHERE state = 'queued') AS really
-       FROM unreel.counters`,
+      "SELECT state, count(*)::int AS tasks FROM unreel.tasks GROUP BY state",
     );
-    expect(counted?.["queued"]).toBe(counted?.["really"]);
+    const { byState } = await first.count();
+    const really = Object.fromEntries(rows.map(({ state, tasks }) => [state, tasks]));
+    expect(byState).toEqual({ ...emptyCounts(), ...really });
     const miscounted = await query(
       url,
       `SELECT owner FROM unreel.owners
@@ -213,6 +249,13 @@ async function openStore(url: string, options: Omit<PostgresStoreOptions, "url">
   const store = await openPostgresStore({ ...options, url });
   onTestFinished(() => store.close());
   return store;
+}
+
+/** Resolves once so many statements of stores wait for a lock. */
+async function haveLockWaiters(url: string, count: number): Promise<void> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+    AND application_name = 'unreel' AND wait_event_type = 'Lock'`;
+  await expect.poll(() => query(url, waiting), { timeout: 10_000 }).toHaveLength(count);
 }
 
 function add(
