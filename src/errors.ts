@@ -14,6 +14,7 @@ export const errorCodes = {
   not_acceptable: { status: 406, title: "Not acceptable", retryable: false },
   request_timeout: { status: 408, title: "Request timeout", retryable: true },
   conflict: { status: 409, title: "Conflict", retryable: false },
+  file_removed: { status: 410, title: "File removed", retryable: false },
   precondition_failed: { status: 412, title: "Precondition failed", retryable: false },
   payload_too_large: { status: 413, title: "Payload too large", retryable: false },
   unsupported_media_type: { status: 415, title: "Unsupported media type", retryable: false },

@@ -8,10 +8,11 @@ import { createClaimLoop } from "./claim-loop.ts";
 import { logOutages } from "./outages.ts";
 import { deleteExpired } from "./runner/retention.ts";
 import { isSuspect, type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
+import { createStorageLimit } from "./runner/storage-limit.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
 import { hostOf } from "./task.ts";
 
-export interface RunnerOptions extends Omit<RunDeps, "now" | "random">, ClockOptions {
+export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, ClockOptions {
   store: TaskStore;
   /** Tasks that run at a time; 0: none. */
   concurrency: number;
@@ -21,6 +22,8 @@ export interface RunnerOptions extends Omit<RunDeps, "now" | "random">, ClockOpt
   leaseMs?: number;
   /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
+  /** How many bytes the files of all tasks may have together; default 0: any number. */
+  maxStoredBytes?: number;
   /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
 }
@@ -50,9 +53,10 @@ const finishRequest = `"finish_requested":true`;
  */
 export function createRunner(options: RunnerOptions): Runner {
   const { store, files, logger, concurrency, perHost, retentionS = 0 } = options;
-  const { leaseMs = 30_000, random = Math.random } = options;
+  const { leaseMs = 30_000, random = Math.random, maxStoredBytes: maxBytes = 0 } = options;
   const clock = createClock(options);
-  const deps: RunDeps = { ...options, now: clock.now, random };
+  const storage = createStorageLimit({ store, files, maxBytes, logger });
+  const deps: RunDeps = { ...options, storage, now: clock.now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   /** With when each has ended. */
@@ -163,7 +167,7 @@ export function createRunner(options: RunnerOptions): Runner {
       const unsubscribe = store.events.subscribe(follow);
       const poll = setInterval(wake, pollMs);
       const { signal } = stopping;
-      const background = [cleanup.cleanUpAll(signal)];
+      const background = [cleanup.cleanUpAll(signal), storage.hold(signal)];
       if (retentionS > 0)
         background.push(deleteExpired({ store, files, retentionS, signal, logger, clock }));
       finish = async () => {

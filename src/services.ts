@@ -192,6 +192,7 @@ function openRunner(
     minFreeBytes: config.MIN_FREE_BYTES,
     maxLiveS: config.MAX_LIVE_S,
     retentionS: config.RETENTION_S,
+    maxStoredBytes: config.MAX_STORED_BYTES,
     observer: metrics.run,
   });
   opened.defer(() => runner.stop());

@@ -228,6 +228,13 @@ export const Config = Type.Object({
     maximum: 315_360_000,
     description: "how long a finished task and its file are kept, seconds; 0: until deleted",
   }),
+  MAX_STORED_BYTES: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description:
+      "what the files of all tasks may have together, bytes: those that finished first are removed first, their tasks stay; 0: any number; must be the same for all processes",
+  }),
   WEBHOOK_URL: Type.String({
     default: "",
     description:

@@ -26,13 +26,15 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
     progress: null,
     info: null,
     file: null,
+    removed_at: null,
     error: null,
     ...(owner !== undefined && { owner }),
   };
 }
 
 /**
- * Returns a copy of `task` with `change` applied and `updated_at` set. A transition also sets `started_at`
+ * Returns a copy of `task` with `change` applied and `updated_at` set, and `removed_at` if the change takes the
+ * file from a task that stays in its state. A transition also sets `started_at`
  * and `finished_at`, clears `progress` when the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that
  * `change` does not set.
  *
@@ -41,7 +43,10 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   const at = now.toISOString();
   const changed: Task = { ...task, ...change, updated_at: at };
-  if (change.state === undefined) return changed;
+  if (change.state === undefined) {
+    if (task.file !== null && changed.file === null) changed.removed_at = at;
+    return changed;
+  }
   if (!transitions[task.state].includes(change.state)) {
     const allowed = transitions[task.state].join(", ") || "no other state";
     throw new ServiceError(

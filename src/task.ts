@@ -84,7 +84,8 @@ export const Task = Type.Object(
     finished_at: nullableText("when it succeeded, failed or was canceled"),
     progress: nullable(Progress, "set while it runs"),
     info: nullable(PageInfo, "the page information that the run used"),
-    file: nullable(TaskFile, "set once it has succeeded"),
+    file: nullable(TaskFile, "set once it has succeeded, until the file is removed"),
+    removed_at: nullableText("when its file was removed, if that was done without the task"),
     error: nullable(TaskFailure, "why the latest run failed"),
     owner: Type.Optional(
       Type.String({

@@ -1,8 +1,9 @@
+import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../errors.ts";
-import type { FileStore } from "./files.ts";
+import { type FileStore, inUseMs } from "./files.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
@@ -13,6 +14,11 @@ import { assertKind, noFollow } from "./no-follow.ts";
 export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
   const workFolders = join(folder, "parts");
+
+  async function removeAll(id: string): Promise<void> {
+    await rm(join(results, id), { force: true });
+    await removeFolder(join(workFolders, id));
+  }
 
   return {
     openWorkFolder: (id) =>
@@ -48,7 +54,14 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         try {
           const found = await handle.stat();
           assertKind(path, found, "file");
-          return { handle, size: found.size };
+          return {
+            handle,
+            size: found.size,
+            markInUse: () =>
+              attempt(`mark the file of task ${id} as in use`, () =>
+                handle.utimes(new Date(Date.now() + inUseMs), found.mtime),
+              ),
+          };
         } catch (error) {
           await handle.close();
           throw error;
@@ -57,9 +70,16 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
 
     remove: (id) =>
       attempt(`remove the file of task ${id}`, async () => {
-        if (!isTaskId(id)) return;
-        await rm(join(results, id), { force: true });
-        await removeFolder(join(workFolders, id));
+        if (isTaskId(id)) await removeAll(id);
+      }),
+
+    removeUnused: (id) =>
+      attempt(`remove the file of task ${id}`, async () => {
+        if (!isTaskId(id)) return true;
+        const found = await unlessMissing(lstat(join(results, id)), undefined);
+        if (found !== undefined && isInUse(found)) return false;
+        await removeAll(id);
+        return true;
       }),
 
     ids: () =>
@@ -84,6 +104,16 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw diskError(what, error);
   }
+}
+
+/**
+ * Returns whether the file was marked as in use: its access time, which nothing else sets to the future, is when
+ * that ends. Later than twice the mark's length, for clocks of machines that differ, it was set by a clock that
+ * has been set back since.
+ */
+function isInUse({ atimeMs }: Stats): boolean {
+  const leftMs = atimeMs - Date.now();
+  return leftMs > 0 && leftMs < 2 * inUseMs;
 }
 
 /** Returns whether `id` is a UUID as this service writes it; only then is it used in a path. */

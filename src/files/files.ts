@@ -1,5 +1,16 @@
 import type { FileHandle } from "node:fs/promises";
 
+/** How long a result is in use once it was marked, milliseconds. */
+export const inUseMs = 60_000;
+
+/** A result that is open for reading. */
+export interface OpenResult {
+  handle: FileHandle;
+  size: number;
+  /** Marks the result as in use for `inUseMs` from now, for all processes that have the file store open. */
+  markInUse(): Promise<void>;
+}
+
 /**
  * Contract of a file store: the results of tasks, and the work folders of their runs. It can be
  * implemented from this text alone.
@@ -29,9 +40,14 @@ export interface FileStore {
    * Opens the result for reading; `undefined` if there is none. The caller closes the handle. The file can
    * be read to its end even if it is removed meanwhile.
    */
-  open(id: string): Promise<{ handle: FileHandle; size: number } | undefined>;
+  open(id: string): Promise<OpenResult | undefined>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;
+  /**
+   * Does the same, but not if the result is in use, for whichever process. Returns whether there is none any
+   * more. A process that marks it as in use at the very same moment may lose it.
+   */
+  removeUnused(id: string): Promise<boolean>;
   /** Lists the ids that have a result or a work folder, in no particular order. */
   ids(): Promise<string[]>;
   /** Returns the free space, bytes. */

@@ -1,18 +1,24 @@
 import type { FileHandle } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { callbackify } from "node:util";
+import { inUseMs } from "../files/files.ts";
 import type { IntRange } from "../net/byte-range.ts";
 
 /** Reads files for responses. */
 export interface FileStreams {
-  /** Returns the bytes of `range`, which the file must have; closes `handle` at the end. */
-  open(handle: FileHandle, range: IntRange): Readable;
+  /**
+   * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
+   * until then, however slowly the client reads.
+   */
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>): Readable;
 }
 
 /** What the streams may read ahead of their clients in all, bytes: few get large buffers, many small ones. */
 const totalBytes = 2 * 1024 * 1024;
 const maxChunkBytes = 128 * 1024;
 const minChunkBytes = 8 * 1024;
+
+const keepEveryMs = inUseMs / 3;
 
 /**
  * Creates streams that hold one chunk each, which is read when the client has taken the one before. A
@@ -26,8 +32,9 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
   }
 
   return {
-    open(handle, { start, end }) {
+    open(handle, { start, end }, keep) {
       let position = start;
+      const keeping = setInterval(() => void keep(), keepEveryMs);
       openStreams += 1;
 
       async function readChunk(): Promise<Buffer | null> {
@@ -52,6 +59,7 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
         },
         destroy(error, done) {
           openStreams -= 1;
+          clearInterval(keeping);
           callbackify(() => handle.close())((failure) => done(error ?? failure));
         },
       });

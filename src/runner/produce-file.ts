@@ -12,6 +12,7 @@ import { findAgain } from "./find-again.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
 import type { ProgressReport } from "./progress.ts";
+import type { StorageLimit } from "./storage-limit.ts";
 import { checkStatedDuration } from "./stated-duration.ts";
 import { publicInfo, type ResolvedPage, resolvePage } from "./resolve-page.ts";
 
@@ -22,6 +23,8 @@ export interface ProduceFileDeps {
   files: FileStore;
   /** Limit of the download and of the result, bytes. */
   maxFileBytes: number;
+  /** What the files of all tasks may have together; one file may not have more. */
+  storage: StorageLimit;
   /** Free disk space that a run needs to start, bytes. */
   minFreeBytes: number;
   /** How much of a live stream is recorded, seconds; 0: nothing. */
@@ -47,7 +50,8 @@ export async function produceFile(
     finish: AbortSignal;
   },
 ): Promise<TaskFile> {
-  const { engine, files, maxFileBytes, maxLiveS } = deps;
+  const { engine, files, maxLiveS } = deps;
+  const limit = fileLimit(deps);
   const { taskLease, progress, signal, finish } = run;
   signal.throwIfAborted();
   await assertFreeSpace(deps);
@@ -63,10 +67,14 @@ export async function produceFile(
   const folder = await files.openWorkFolder(task.id);
   signal.throwIfAborted();
   const { target, download } = await downloadTarget(first, {
-    download(current) {
-      const limits = { maxBytes: maxFileBytes, maxLiveS };
+    async download(current) {
+      const limits = { maxBytes: limit.bytes, maxLiveS };
       const job = { ...current.choice, pageUrl: pageUrlOf(current.page), folder, ...limits };
-      return engine.download(job, { signal, finish, onProgress: progress.report });
+      try {
+        return await engine.download(job, { signal, finish, onProgress: progress.report });
+      } catch (error) {
+        throw withSetting(error, limit.setting);
+      }
     },
     async refresh({ choice }) {
       const again = await resolvePage(task, deps.resolver, signal);
@@ -86,6 +94,19 @@ export async function produceFile(
   const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };
+}
+
+/** Returns the smaller of the two limits of a file, and the setting that it comes from. */
+function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps) {
+  return maxBytes < maxFileBytes
+    ? { bytes: maxBytes, setting: "MAX_STORED_BYTES" }
+    : { bytes: maxFileBytes, setting: "MAX_FILE_BYTES" };
+}
+
+/** Adds to `too_large` which setting that was; returns other errors as they are. */
+function withSetting(error: unknown, setting: string): unknown {
+  if (!(error instanceof ServiceError) || error.code !== "too_large") return error;
+  return new ServiceError("too_large", `${error.message} (${setting})`, { cause: error });
 }
 
 /** Returns what an earlier run of the task downloaded; `null` if there is none. */

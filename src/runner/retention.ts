@@ -16,8 +16,8 @@ const batchPauseMs = 50;
 const longestPauseMs = 60_000;
 
 /**
- * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted. Pauses
- * for a tenth of `retentionS`, at most a minute, between two passes. Several processes may do so at the same
+ * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted; those whose
+ * file is in use, once it is not. Pauses for a tenth of `retentionS`, at most a minute, between two passes. Several processes may do so at the same
  * time. Never rejects.
  *
  * Of the time of day and the steady clock the earlier one counts: a clock that is set forward while this runs
@@ -50,7 +50,7 @@ export async function deleteExpired(options: {
   async function deleteTask({ id, state }: Task): Promise<void> {
     try {
       // Before the record: a file without a record would stay for ever.
-      if (state === "succeeded") await files.remove(id);
+      if (state === "succeeded" && !(await files.removeUnused(id))) return;
     } catch (err) {
       logger.error({ task: id, err }, "the file of a task past its retention could not be removed");
       return;

@@ -98,7 +98,8 @@ export async function runTask(
       finish: finish.signal,
     });
     await progress.close();
-    await taskLease.updateWithRetry({ state: "succeeded", file, error: null });
+    const succeeded = { state: "succeeded", file, error: null } as const;
+    await deps.storage.save(file.size, (limit) => taskLease.updateWithRetry(succeeded, limit));
     const warnings = file.warnings?.map(({ code }) => code) ?? [];
     const line = { ...soFar(), bytes: file.size, ...(warnings.length > 0 && { warnings }) };
     deps.logger.info(line, "run succeeded");

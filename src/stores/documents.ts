@@ -22,6 +22,8 @@ export interface StoredTask {
   stalledCount: number;
   /** Size of its file; 0: it has none. */
   bytes: number;
+  /** When it has finished; null: it has no file. */
+  finishedAt: string | null;
 }
 
 export interface ChangedTask {
@@ -51,8 +53,15 @@ export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">)
   } catch (cause) {
     throw new DamagedTaskError(id, "not JSON", cause);
   }
+  addLaterFields(value);
   if (isTask(value)) return value;
   throw new DamagedTaskError(id, "not a task");
+}
+
+/** Adds what earlier releases did not write. */
+function addLaterFields(document: unknown): void {
+  if (typeof document !== "object" || document === null || "removed_at" in document) return;
+  Object.assign(document, { removed_at: null });
 }
 
 /**
@@ -73,17 +82,18 @@ export function toPage(
 /**
  * Applies an update.
  *
- * @throws ServiceError `conflict` if the lease, the state or the transition does not allow it.
+ * @throws ServiceError `conflict` if the lease, the state, a missing file or the transition does not allow it.
  */
 export function updateDocument(
   stored: StoredTask,
   change: TaskChange,
-  { lease, from, madeProgress = false }: UpdateOptions,
+  { lease, from, hasFile = false, madeProgress = false }: UpdateOptions,
   now: Date,
 ): ChangedTask {
   const before = parseTask(stored);
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
+  if (hasFile && before.file === null) throw noFileError(before);
   const isReset = madeProgress || change.state !== undefined;
   const stalledCount = isReset ? 0 : stored.stalledCount;
   const task = changeTask(before, change, now);
@@ -108,20 +118,24 @@ export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
   return toChanged(task, stored.stalledCount + 1);
 }
 
-/** Returns the size of the task's file; 0 if it has none. */
-export function bytesOf({ file }: Task): number {
-  return file?.size ?? 0;
+/** Returns by what a task's file is counted and found. */
+export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "bytes" | "finishedAt"> {
+  return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
 }
 
 function toChanged(task: Task, stalledCount: number, hasNewInfo = false): ChangedTask {
   const document = JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
-  const stored = { state: task.state, document, stalledCount, bytes: bytesOf(task) };
+  const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };
   return { task, stored, event: changeEvent(task, json) };
 }
 
 function leaseLostError({ id }: Task): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);
+}
+
+function noFileError({ id, state }: Task): ServiceError {
+  return new ServiceError("conflict", `task ${id} is ${state}; it has no file`);
 }
 
 function stateError({ id, state }: Task, from: UpdateOptions["from"] = []): ServiceError {

@@ -10,6 +10,7 @@ export const storeMethods = [
   "delete",
   "claim",
   "heartbeat",
+  "storedFiles",
   "count",
   "ping",
 ] as const satisfies readonly (keyof TaskStore)[];
@@ -47,6 +48,7 @@ export function measureStore(store: TaskStore, observe: StoreObserver): TaskStor
     delete: measure("delete", store.delete),
     claim: measure("claim", store.claim),
     heartbeat: measure("heartbeat", store.heartbeat),
+    storedFiles: measure("storedFiles", store.storedFiles),
     count: measure("count", store.count),
     ping: measure("ping", store.ping),
   };

@@ -3,26 +3,34 @@ import type { AccessKey, KeyLimits } from "../access-key.ts";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State, type Task } from "../task.ts";
 import { createClock } from "./clock.ts";
-import { bytesOf, claimDocument, type StoredTask, toPage, updateDocument } from "./documents.ts";
+import {
+  claimDocument,
+  fileColumns,
+  type StoredTask,
+  toPage,
+  updateDocument,
+} from "./documents.ts";
 import { createKeyParser } from "./key-store.ts";
+import { storedFilesOf } from "./memory/files.ts";
+import { createIdempotencyKeys } from "./memory/idempotency-keys.ts";
 import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
-import { byTurn, type OwnerTurn } from "./memory/turns.ts";
+import { bytesOfAll, byTurn, type OwnerTurn } from "./memory/turns.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
 import { assertQuota, type Counted, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
+  assertStoredBytes,
   defaultMaxQueued,
   delayOf,
   duplicateTaskError,
   emptyCounts,
-  idempotencyMismatchError,
   ofOwner,
   storeClosedError,
   taskNotFoundError,
 } from "./rules.ts";
-import { type Idempotency, idempotencyTtlMs, type StoreOptions, type TaskStore } from "./store.ts";
+import type { StoreOptions, TaskStore } from "./store.ts";
 
 interface Entry extends StoredTask {
   seq: number;
@@ -37,8 +45,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const { now, steadyMs } = createClock(options);
   /** By id, oldest first. */
   const entries = new Map<string, Entry>();
-  /** By idempotency key. */
-  const keys = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  const uses = createIdempotencyKeys();
   /** By owner; `""`: nobody. */
   const turns = new Map<string, OwnerTurn>();
   /** Names of access keys, and the keys as JSON. */
@@ -64,25 +71,17 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     return entry;
   }
 
-  /** Returns the document that was stored under the key. */
-  function recall(idempotency: Idempotency, nowMs: number): string | undefined {
-    for (const [key, { endsMs }] of keys) if (endsMs <= nowMs) keys.delete(key);
-    const use = keys.get(idempotency.key);
-    if (use === undefined || use.fingerprint === idempotency.fingerprint) return use?.document;
-    throw idempotencyMismatchError(idempotency);
-  }
-
-  /** @throws ServiceError `quota_exceeded`, with nothing stored. */
-  function put(entry: Entry, event: TaskEvent): Task {
+  /** @throws ServiceError `quota_exceeded`, `StorageFullError`, with nothing stored. */
+  function put(entry: Entry, event: TaskEvent, maxStoredBytes?: number): Task {
     const before = entries.get(entry.id);
-    count(entry.owner, before, entry);
+    count(entry.owner, before, entry, maxStoredBytes);
     entries.set(entry.id, entry);
     events.publish(event);
     return parse(entry);
   }
 
-  /** @throws ServiceError `quota_exceeded`, with nothing counted. */
-  function count(owner: string | null, before: Counted, after: Counted): void {
+  /** @throws ServiceError `quota_exceeded`, `StorageFullError`, with nothing counted. */
+  function count(owner: string | null, before: Counted, after: Counted, most = Infinity): void {
     const change = useChange(before, after);
     const turn = turnOf(owner);
     const use = {
@@ -91,6 +90,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       bytes: turn.bytes + change.bytes,
     };
     assertQuota(limitsOf(owner), use, before, after);
+    assertStoredBytes(bytesOfAll(turns) + change.bytes, most);
     Object.assign(turn, use);
     if (before !== undefined) counts[before.state] -= 1;
     if (after !== undefined) counts[after.state] += 1;
@@ -154,19 +154,16 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const { id, state, url, owner = null } = task;
       const idempotency = ofOwner(task, given);
       const nowMs = steadyMs();
-      const earlier = idempotency && recall(idempotency, nowMs);
+      const earlier = idempotency && uses.recall(idempotency, nowMs);
       if (earlier !== undefined) return parse({ document: earlier });
       assertQueueNotFull(counts.queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
       const position = { seq: ++lastSeq, host: hostOf(url), claimableAtMs: claimableAt(state) };
       const stored = { id, state, owner, document, lease: null, stalledCount: 0 };
-      const entry = { ...stored, ...position, bytes: bytesOf(task) };
+      const entry = { ...stored, ...position, ...fileColumns(task) };
       const created = put(entry, changeEvent(task, document));
-      if (idempotency !== undefined) {
-        const { key, fingerprint } = idempotency;
-        keys.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
-      }
+      if (idempotency !== undefined) uses.keep(idempotency, document, nowMs);
       return created;
     },
 
@@ -191,7 +188,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const { stored, event, message } = updateDocument(entry, change, given, now());
       const { state } = change;
       const moved = state && { lease: null, claimableAtMs: claimableAt(state, given.runAfter) };
-      const updated = put({ ...entry, ...stored, ...moved }, event);
+      const updated = put({ ...entry, ...stored, ...moved }, event, given.maxStoredBytes);
       if (message !== undefined) announce(message);
       return updated;
     },
@@ -223,6 +220,8 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       return true;
     },
 
+    storedFiles: async (query) => storedFilesOf(opened().values(), query),
+
     async count() {
       const oldest = opened()
         .values()
@@ -235,7 +234,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     async close() {
       isClosed = true;
       entries.clear();
-      keys.clear();
+      uses.clear();
       outbox.clear();
     },
   };

@@ -16,6 +16,7 @@ import { createOutboxRows } from "./postgres/outbox-rows.ts";
 import { probe } from "./postgres/probe.ts";
 import { isPruningDue, prune } from "./postgres/pruning.ts";
 import { openPostgresResources } from "./postgres/resources.ts";
+import { readOldestFiles, readStoredBytes } from "./postgres/stored-files.ts";
 import { countTasks } from "./postgres/task-counts.ts";
 import {
   holds,
@@ -148,7 +149,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
               ? row
               : await replaceJob(sql, row, changes.state, given.runAfter);
           const saved = { ...held, ...stored };
-          return [changed, await saveRowAndCommit(sql, row, saved, event)] as const;
+          const { maxStoredBytes } = given;
+          return [changed, await saveRowAndCommit(sql, row, saved, event, maxStoredBytes)] as const;
         });
         onCommit(number, 1);
         return task;
@@ -179,6 +181,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
+
+    storedFiles: (query) =>
+      read(async () => ({
+        bytes: await readStoredBytes(database),
+        oldest: await readOldestFiles(database, query),
+      })),
 
     count: () => read(() => countTasks(database, damage)),
 

@@ -35,6 +35,16 @@ export class DamagedTaskError extends ServiceError {
   }
 }
 
+/** The change gives a task a file, and the files of all tasks would have more bytes than they may. */
+export class StorageFullError extends ServiceError {}
+
+/** @param bytes Of the files of all tasks, with the change. */
+export function assertStoredBytes(bytes: number, most: number): void {
+  if (bytes <= most) return;
+  const rule = `the files of all tasks would have ${bytes} bytes, the limit is ${most}`;
+  throw new StorageFullError("disk_full", rule);
+}
+
 export function duplicateTaskError(id: string): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be stored: its id is taken`);
 }

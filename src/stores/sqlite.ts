@@ -5,8 +5,8 @@ import type { BaseLogger } from "pino";
 import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
 import {
-  bytesOf,
   claimDocument,
+  fileColumns,
   type ListedTask,
   parseTask,
   toPage,
@@ -14,6 +14,7 @@ import {
 } from "./documents.ts";
 import {
   assertQueueNotFull,
+  assertStoredBytes,
   defaultMaxQueued,
   delayOf,
   ofOwner,
@@ -142,14 +143,14 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     async create({ ...task }, idempotency) {
       const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
-      const bytes = bytesOf(task);
+      const file = fileColumns(task);
       const key = ofOwner(task, idempotency);
       const response = await write(() => {
         const nowMs = steadyMs();
         const earlier = key && uses.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
         assertQueueNotFull(tasks.queued(), maxQueued);
-        tasks.insert({ id, state, owner, host: hostOf(url), document, bytes });
+        tasks.insert({ id, state, owner, host: hostOf(url), document, ...file });
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
@@ -178,6 +179,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
           ...(isMoved && claimStateAfter(task.state, given.runAfter)),
           ...stored,
         });
+        const { maxStoredBytes: most } = given;
+        if (most !== undefined) assertStoredBytes(tasks.storedBytes(), most);
         return { result: task, event };
       });
     },
@@ -212,6 +215,9 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         tasks.extendLease(row, steadyMs() + leaseMs);
         return { result: true };
       }),
+
+    storedFiles: (query) =>
+      read(() => ({ bytes: tasks.storedBytes(), oldest: tasks.oldestFiles(query) })),
 
     count: () =>
       read(() => {

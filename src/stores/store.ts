@@ -74,8 +74,10 @@ export interface TaskStore {
    * makes the task claimable from `options.runAfter` on (default: at once; at most `maxDelayMs` from now).
    *
    * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
-   * the task now, or if `options.from` is given and does not contain the task's state, which the message
-   * then names.
+   * the task now, if `options.from` is given and does not contain the task's state, which the message
+   * then names, or if `options.hasFile` is true and the task has no file; `StorageFullError` if, however many
+   * calls come at once, the files of all tasks would have more than `options.maxStoredBytes` together;
+   * `quota_exceeded`, which comes before that.
    */
   update(id: string, change: TaskChange, options?: UpdateOptions): Promise<Task>;
 
@@ -108,6 +110,12 @@ export interface TaskStore {
    * extended too, unless another claim has taken the task or the store has noticed the expiry.
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
+
+  /**
+   * Returns how many bytes the files of all tasks have together, and a page of these files, those first that
+   * finished first. Costs the same however many tasks there are.
+   */
+  storedFiles(query: StoredFilesQuery): Promise<StoredFiles>;
 
   /** Counts all tasks, at the same cost however many there are. */
   count(): Promise<TaskCounts>;
@@ -153,6 +161,30 @@ export interface TaskPage {
   next?: number;
 }
 
+export interface StoredFilesQuery {
+  /** 1–200 */
+  limit: number;
+  /** Only files that come after this one of an earlier page. */
+  after?: StoredFile | undefined;
+}
+
+export interface StoredFiles {
+  /** Of the files of all tasks together. */
+  bytes: number;
+  oldest: StoredFile[];
+}
+
+/** The file of a task that has succeeded; its record may be damaged. */
+export interface StoredFile {
+  /** Of the task. */
+  id: string;
+  seq: number;
+  /** At least 1: empty files are not listed. */
+  bytes: number;
+  /** `finished_at` of the task. */
+  finishedAt: string;
+}
+
 export interface TaskCounts {
   byState: Record<State, number>;
   /** `created_at` of the oldest queued task, those that wait for a retry included; null: none is queued. */
@@ -164,6 +196,10 @@ export interface UpdateOptions {
   lease?: string;
   /** The states one of which the task must be in; default: any that the transition allows. */
   from?: readonly State[];
+  /** Whether the task must have a file; default false. */
+  hasFile?: boolean;
+  /** How many bytes the files of all tasks may have together after the change; default: any number. */
+  maxStoredBytes?: number;
   /** When a task that becomes queued may be claimed. */
   runAfter?: Date | undefined;
   /** The run is further than the earlier ones: resets `stalledCount` to 0. */

@@ -5,7 +5,10 @@ export function taskLine(task: Task): string {
   return `${statusOf(task)}  ${titleOf(task)}`;
 }
 
-function statusOf({ state, progress, file, error, finish_requested }: Task): string {
+function statusOf(task: Task): string {
+  const { state, progress, file, removed_at, error, finish_requested } = task;
+  // An event of an earlier release has no `removed_at`.
+  if (removed_at != null) return `succeeded  file removed ${printable(removed_at)} `;
   if (state === "succeeded") return `succeeded  ${formatBytes(file?.size ?? null)}${warned(file)}`;
   if (state === "failed") return `failed: ${printable(error?.message ?? "")} `;
   if (state === "queued" && error !== null) return `retrying after: ${printable(error.message)} `;

@@ -1,6 +1,7 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { State, Task } from "../task.ts";
-import { ApiError } from "./api.ts";
+import type { RowAction } from "./action-button.ts";
+import { ApiError, createTask } from "./api.ts";
 import type { Asker } from "./ask.ts";
 import { clampTitle, taskTitle } from "./task-texts.ts";
 import type { TaskAction, Tasks } from "./tasks.ts";
@@ -8,7 +9,7 @@ import { describeFailure } from "./texts.ts";
 
 /** What somebody does with tasks: asks before a file is lost, and says what failed. */
 export interface TaskActions {
-  onAction(task: Task, action: TaskAction): Promise<void>;
+  onAction(task: Task, action: RowAction): Promise<void>;
   /** Cancels all tasks that wait or run, those that are not listed too. */
   cancelAll(): Promise<void>;
   /** The ids of the chosen tasks; undefined: none can be chosen now. */
@@ -62,19 +63,23 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
     return isYes;
   }
 
+  async function mayAct(task: Task, action: TaskAction): Promise<boolean> {
+    if (task.file === null || (action !== "delete" && action !== "delete-file")) return true;
+    return asker.ask(questionOf([task], action));
+  }
+
   return {
     selected,
     failure,
     attempt,
     async onAction(task, action) {
-      const { id, file } = task;
+      const { id, url, options } = task;
       if (busy.has(id)) return;
       busy.add(id);
       await attempt(
         async () => {
-          const isKept = action === "delete" && file !== null;
-          const mayAct = !isKept || (await asker.ask(questionOf([task], "delete")));
-          if (mayAct) await tasks.act(id, action);
+          if (action === "again") tasks.add(await createTask(url, options));
+          else if (await mayAct(task, action)) await tasks.act(id, action);
         },
         `${clampTitle(taskTitle(task))}: `,
       ).finally(() => busy.delete(id));
@@ -106,11 +111,13 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
 
 const cancelable: readonly State[] = ["queued", "running"];
 
-function questionOf(targets: readonly Task[], action: "cancel" | "delete") {
+function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "delete-file") {
   const [first] = targets;
   const isOne = first !== undefined && targets.length === 1;
   const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
   if (action === "cancel") return { text: `Cancel ${what}?`, yes: "Cancel downloads" };
+  if (action === "delete-file")
+    return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
   const files = targets.filter(({ file }) => file !== null).length;
   const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
   return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };

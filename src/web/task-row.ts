@@ -1,20 +1,14 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import type { Task, TaskFile } from "../task.ts";
-import {
-  curlCommand,
-  describeOptions,
-  describeState,
-  describeWarnings,
-  taskTitle,
-} from "./task-texts.ts";
-import type { TaskAction } from "./tasks.ts";
+import { ActionButton, type RowAction, titleId } from "./action-button.ts";
+import { Command, FileActions, type FilePart, Player } from "./task-file.ts";
+import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
 
 export interface TaskRowProps {
   task: ReadonlySignal<Task>;
   /** Called with what somebody wants to be done with the task. */
-  onAction: (task: Task, action: TaskAction) => void;
+  onAction: (task: Task, action: RowAction) => void;
   /** The ids of the chosen tasks; undefined: none can be chosen now. */
   selected: ReadonlySignal<ReadonlySet<string> | undefined>;
   onSelect: (id: string, isSelected: boolean) => void;
@@ -24,7 +18,8 @@ export interface TaskRowProps {
 export function TaskRow(props: TaskRowProps): ComponentChild {
   const task = props.task.value;
   const { id, info, url, options, state } = task;
-  const opened = useSignal<"player" | "command" | undefined>(undefined);
+  const hasFile = state === "succeeded" && task.file !== null;
+  const opened = useSignal<FilePart | undefined>(undefined);
   const about = [describeOptions(options), ...(info?.uploader == null ? [] : [info.uploader])];
   return h(
     "article",
@@ -54,7 +49,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
     h(
       "div",
       { class: "row task-actions" },
-      state === "succeeded"
+      hasFile
         ? h(FileActions, {
             ...props,
             opened: opened.value,
@@ -66,13 +61,19 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
       h(RawError, { error: task.error }),
     ),
     h(Warnings, { file: task.file }),
-    state === "succeeded" && opened.value === "player" && h(Player, { task }),
-    state === "succeeded" && opened.value === "command" && h(Command, { id }),
+    hasFile && opened.value === "player" && h(Player, { task }),
+    hasFile && opened.value === "command" && h(Command, { id }),
   );
 }
 
 /** What can be done with a task that has no file. */
-function actionsOf({ state, progress, finish_requested }: Task): [TaskAction, string][] {
+function actionsOf({ state, progress, finish_requested }: Task): [RowAction, string][] {
+  if (state === "succeeded") {
+    return [
+      ["again", "Download again"],
+      ["delete", "Delete"],
+    ];
+  }
   if (state === "failed" || state === "canceled") {
     return [
       ["retry", "Retry"],
@@ -84,47 +85,6 @@ function actionsOf({ state, progress, finish_requested }: Task): [TaskAction, st
   return [
     ["finish", "Stop and keep"],
     ["cancel", "Discard"],
-  ];
-}
-
-interface ActionButtonProps extends TaskRowProps {
-  action: TaskAction;
-  label: string;
-}
-
-function ActionButton({ task, onAction, action, label }: ActionButtonProps): ComponentChild {
-  const { id } = task.peek();
-  const onClick = () => onAction(task.peek(), action);
-  return h("button", { type: "button", "aria-describedby": titleId(id), onClick }, label);
-}
-
-interface FileActionsProps extends TaskRowProps {
-  opened: "player" | "command" | undefined;
-  onOpen: (part: "player" | "command" | undefined) => void;
-}
-
-function FileActions({ opened, onOpen, ...props }: FileActionsProps): ComponentChild {
-  const { id } = props.task.peek();
-  const toggle = (part: "player" | "command", label: string) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-describedby": titleId(id),
-        "aria-expanded": opened === part,
-        onClick: () => onOpen(opened === part ? undefined : part),
-      },
-      label,
-    );
-  return [
-    toggle("player", "Play"),
-    h(
-      "a",
-      { class: "button", href: fileOf(id), download: "", "aria-describedby": titleId(id) },
-      "Save",
-    ),
-    toggle("command", "Copy curl command"),
-    h(ActionButton, { ...props, action: "delete", label: "Delete" }),
   ];
 }
 
@@ -197,50 +157,4 @@ function RawError({ error }: { error: Task["error"] }): ComponentChild {
     h("summary", {}, "Details"),
     h("p", { class: "muted" }, `${error.code}: ${error.message}`),
   );
-}
-
-function Player({ task }: { task: Task }): ComponentChild {
-  const { id, file } = task;
-  const isAudio = file?.mime_type.startsWith("audio/") === true;
-  return h(isAudio ? "audio" : "video", {
-    class: "task-part",
-    controls: true,
-    preload: "metadata",
-    "aria-labelledby": titleId(id),
-    ...(!isAudio && { playsInline: true }),
-    ...(!isAudio && file?.width != null && file.height != null
-      ? { width: file.width, height: file.height }
-      : {}),
-    src: fileOf(id),
-  });
-}
-
-/** The command in a field that is selected, as only pages with HTTPS may copy by themselves. */
-function Command({ id }: { id: string }): ComponentChild {
-  const field = useRef<HTMLInputElement>(null);
-  const isCopied = useSignal(false);
-  const command = curlCommand(new URL(fileOf(id), document.baseURI).href);
-  useEffect(() => {
-    field.current?.focus();
-    field.current?.select();
-    const clipboard: Clipboard | undefined = navigator.clipboard;
-    clipboard?.writeText(command).then(
-      () => (isCopied.value = true),
-      () => (isCopied.value = false),
-    );
-  }, [command]);
-  return h(
-    "label",
-    { class: "task-part" },
-    isCopied.value ? "Copied: " : "Copy this: ",
-    h("input", { ref: field, readOnly: true, value: command }),
-  );
-}
-
-function titleId(id: string): string {
-  return `title-${id}`;
-}
-
-function fileOf(id: string): string {
-  return `tasks/${id}/file`;
 }

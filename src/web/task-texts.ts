@@ -37,9 +37,11 @@ export function describeTransition(task: Task): string {
 
 /** Returns how a task is doing, as one line; "" for one that is done, whose file says it. */
 export function describeState(task: Task): string {
-  const { state, error, file } = task;
+  const { state, error, file, removed_at } = task;
   if (state === "running") return describeRun(task);
-  if (state === "succeeded") return file === null ? "Done." : describeFile(file);
+  if (state === "succeeded" && file !== null) return describeFile(file);
+  // An event of an earlier release has no `removed_at`.
+  if (state === "succeeded") return removed_at == null ? "Done." : describeRemoval(removed_at);
   if (state === "canceled") return "Canceled.";
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
   if (error === null) return "Waiting.";
@@ -61,6 +63,10 @@ function describeRun({ progress, started_at, finish_requested }: Task): string {
   if (speed !== null) parts.push(formatSpeed(speed));
   if (eta !== null) parts.push(`${formatWait(eta)} left`);
   return parts.length === 0 ? "Downloading…" : parts.join(" · ");
+}
+
+function describeRemoval(at: string): string {
+  return `File removed · ${formatTime(at)}`;
 }
 
 function describeFile({ size, width, height, duration }: TaskFile): string {

@@ -31,7 +31,7 @@ export interface Tasks {
   onTransition(listener: (task: Task) => void): () => void;
 }
 
-export type TaskAction = "cancel" | "finish" | "retry" | "delete";
+export type TaskAction = "cancel" | "finish" | "retry" | "delete-file" | "delete";
 
 /** Events leave out the information about the page unless it has changed. */
 type ChangedTask = Omit<Task, "info"> & Partial<Pick<Task, "info">>;
@@ -210,6 +210,8 @@ export function createTasks(url: URL): Tasks {
     },
     async act(id, action) {
       const path = locate(`tasks/${id}`);
+      if (action === "delete-file")
+        return put(await requestJson<Task>(`${path}/file`, { method: "DELETE" }));
       if (action !== "delete") {
         put(await requestJson<Task>(`${path}/${action}`, { method: "POST" }));
         return;

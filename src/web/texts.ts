@@ -14,6 +14,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   not_acceptable: "The service cannot answer in the form that was asked for.",
   request_timeout: "The request took too long to arrive.",
   conflict: "The state has changed meanwhile, so this is not possible now.",
+  file_removed: "The file was removed.",
   precondition_failed: "It has changed meanwhile.",
   payload_too_large: "The request is too large.",
   unsupported_media_type: "The service did not understand the form of this request.",

@@ -2,8 +2,8 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { randomUUIDv7 } from "node:crypto";
-import { describe, expect, it } from "vitest";
-import type { FileStore } from "../../src/files/files.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { type FileStore, inUseMs } from "../../src/files/files.ts";
 
 /** The contract of `src/files/files.ts`; `open` returns an empty file store. */
 export function describeFiles(name: string, open: () => FileStore): void {
@@ -31,6 +31,57 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.removeWorkFolder(id);
       await expect(stat(folder)).rejects.toThrow("ENOENT");
       await files.removeWorkFolder(id);
+    });
+
+    it("does not remove a result that is in use, until a minute after the last mark", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const opened = (await files.open(id))!;
+      const { mtimeMs } = await opened.handle.stat();
+      await opened.markInUse();
+      expect(await files.removeUnused(id)).toBe(false);
+      expect(Math.round((await opened.handle.stat()).mtimeMs)).toBe(Math.round(mtimeMs));
+      await opened.handle.close();
+      expect(await files.removeUnused(id)).toBe(false);
+      expect(await read(files, id)).toBe("content");
+      vi.useFakeTimers({ now: Date.now() + inUseMs, toFake: ["Date"] });
+      onTestFinished(() => void vi.useRealTimers());
+      expect(await files.removeUnused(id)).toBe(true);
+      expect(await files.open(id)).toBeUndefined();
+    });
+
+    it("removes a result that is not in use, however new it is, and what a run has left", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      expect(await read(files, id)).toBe("content");
+      await files.openWorkFolder(id);
+      expect(await files.removeUnused(id)).toBe(true);
+      expect(await files.ids()).toEqual([]);
+      for (const none of [id, "x", "../x"]) expect(await files.removeUnused(none)).toBe(true);
+    });
+
+    it("takes a mark that ends in an hour for one of a clock that was set back", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const { handle } = (await files.open(id))!;
+      await handle.utimes(new Date(Date.now() + 3_600_000), new Date());
+      await handle.close();
+      expect(await files.removeUnused(id)).toBe(true);
+    });
+
+    it("removes a result at once if it is asked to, in use or not", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const opened = (await files.open(id))!;
+      await opened.markInUse();
+      await files.remove(id);
+      expect(await files.open(id)).toBeUndefined();
+      expect(await opened.handle.readFile("utf8")).toBe("content");
+      await opened.handle.close();
     });
 
     it("saves a file as the task's result, and removes the work folder", async () => {

@@ -10,6 +10,7 @@ import { describeStalled } from "./task-store/stalled.ts";
 import { describeKeys } from "./task-store/keys.ts";
 import { describeOwners } from "./task-store/owners.ts";
 import { describeOutbox } from "./task-store/outbox.ts";
+import { describeStoredFiles } from "./task-store/files.ts";
 import { describeIdempotency } from "./task-store/idempotency.ts";
 import { describeLeases } from "./task-store/leases.ts";
 import { describeTransitions } from "./task-store/transitions.ts";
@@ -38,6 +39,7 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeOwners(open);
     describeTurns(open);
     describeQuotas(open);
+    describeStoredFiles(open);
     describeKeys(open);
     describeOutbox(open);
     describeDamage(open);

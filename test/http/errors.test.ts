@@ -236,7 +236,7 @@ describe("a request without a route", () => {
     ["POST", "/tasks/abc", "DELETE, GET, HEAD, OPTIONS"],
     ["GET", "/tasks/abc/cancel", "OPTIONS, POST"],
     ["PUT", "/tasks/abc/retry", "OPTIONS, POST"],
-    ["DELETE", "/tasks/abc/file", "GET, HEAD, OPTIONS"],
+    ["PUT", "/tasks/abc/file", "DELETE, GET, HEAD, OPTIONS"],
     ["DELETE", "/tasks/events", "GET, HEAD, OPTIONS"],
     ["POST", "/info", "GET, HEAD, OPTIONS"],
     ["PATCH", "/health/live", "GET, HEAD, OPTIONS"],

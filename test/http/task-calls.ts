@@ -46,10 +46,26 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/{id}/file 304": () => getFile((etag) => ({ "if-none-match": etag })),
   "get /tasks/{id}/file 412": () => getFile(() => ({ "if-match": '"other"' })),
   "get /tasks/{id}/file 416": () => getFile(() => ({ range: "bytes=100-" })),
+  "get /tasks/{id}/file 410": () =>
+    withFile(async (app, url) => {
+      await remove(app, url);
+      return app.inject(url);
+    }),
   "get /tasks/{id}/file 400": () => withApp({}, (app) => app.inject("/tasks/%zz/file")),
   "get /tasks/{id}/file 404": () => withApp({}, (app) => app.inject("/tasks/x/file")),
   "get /tasks/{id}/file 500": () => withApp(broken, (app) => app.inject("/tasks/x/file")),
   "get /tasks/{id}/file 503": () => withApp(unavailable, (app) => app.inject("/tasks/x/file")),
+  "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, url)),
+  "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
+  "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),
+  "delete /tasks/{id}/file 406": () =>
+    withApp({}, (app) => remove(app, "/tasks/x/file", { accept })),
+  "delete /tasks/{id}/file 409": () =>
+    withApp({}, async (app) => remove(app, `${await addTask(app)}/file`)),
+  "delete /tasks/{id}/file 412": () =>
+    withFile((app, url) => remove(app, url, { "if-match": '"other"' })),
+  "delete /tasks/{id}/file 500": () => withApp(broken, (app) => remove(app, "/tasks/x/file")),
+  "delete /tasks/{id}/file 503": () => withApp(unavailable, (app) => remove(app, "/tasks/x/file")),
   "get /tasks/events 200": () =>
     withApp({}, async (app) => {
       const response = await app.inject({ url: "/tasks/events", payloadAsStream: true });
@@ -84,13 +100,22 @@ function post(app: App, url: string): Promise<AppResponse> {
   return app.inject({ method: "POST", url });
 }
 
-async function getFile(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
+function remove(app: App, url: string, headers = {}): Promise<AppResponse> {
+  return app.inject({ method: "DELETE", url, headers });
+}
+
+function getFile(headersFor: (etag: string) => Record<string, string>): Promise<AppResponse> {
+  return withFile((app, url, etag) => app.inject({ url, headers: headersFor(etag) }));
+}
+
+async function withFile(
+  call: (app: App, url: string, etag: string) => Promise<AppResponse>,
+): Promise<AppResponse> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
   try {
     const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
     const { id, file } = await addFinishedTask(parts, Buffer.from("content"));
-    const headers = headersFor(`"${file?.sha256}"`);
-    return await withApp(parts, (app) => app.inject({ url: `/tasks/${id}/file`, headers }));
+    return await withApp(parts, (app) => call(app, `/tasks/${id}/file`, `"${file?.sha256}"`));
   } finally {
     await rm(folder, { recursive: true });
   }

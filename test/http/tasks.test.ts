@@ -39,6 +39,7 @@ describe("POST /tasks/", () => {
       progress: null,
       info: null,
       file: null,
+      removed_at: null,
       error: null,
     });
   });

@@ -103,7 +103,8 @@ describe("a failure that is not retryable", () => {
     const { id } = await add();
     runner.start();
     const { error, attempts } = await until(id, "failed");
-    expect(error).toEqual({ code, message: "for good", retryable: false });
+    const message = code === "too_large" ? "for good (MAX_FILE_BYTES)" : "for good";
+    expect(error).toEqual({ code, message, retryable: false });
     expect(attempts).toBe(1);
     expect(files.parts()).toEqual([]);
   });

@@ -99,9 +99,9 @@ test("a task whose file cannot be removed stays until it can, and does not block
   const failing = new Set<string>();
   const files = {
     ...inner,
-    async remove(id: string) {
+    async removeUnused(id: string) {
       if (failing.has(id)) throw new ServiceError("unavailable", "file system error EIO");
-      await inner.remove(id);
+      return inner.removeUnused(id);
     },
   };
   const { runner, store, log, add, until } = createRunnerHarness({

@@ -28,6 +28,7 @@ test("each call is observed once, with its method", async () => {
   const claim = await store.claim({ leaseMs: 1_000 });
   await store.heartbeat(id, claim!.lease, 1_000);
   await store.update(id, { state: "failed" });
+  await store.storedFiles({ limit: 1 });
   await store.count();
   await store.ping();
   await store.delete(id);

@@ -34,6 +34,8 @@ describe("a line about a task", () => {
     expect(taskLine(done)).toMatch(/^succeeded .*example\.com\/a$/);
     expect(taskLine({ ...a, state: "failed", error })).toMatch(/^failed: there is nothing .*\/a$/);
     expect(taskLine({ ...a, state: "canceled" })).toMatch(/^canceled .*\/a$/);
+    const removed = { ...done, removed_at: "2030-01-31T12:00:00.000Z" };
+    expect(taskLine(removed)).toMatch(/^succeeded  file removed 2030-01-31T12:00:00\.000Z .*\/a$/);
   });
 
   it.each([

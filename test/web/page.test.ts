@@ -5,6 +5,7 @@ import { findingPages } from "./page/finding.ts";
 import { keyboardAlone } from "./page/keyboard.ts";
 import { theListIsLive } from "./page/live-list.ts";
 import { manyTasks } from "./page/many-tasks.ts";
+import { removingFiles } from "./page/file-removal.ts";
 import { placesOfThePage } from "./page/places.ts";
 import { signingIn } from "./page/sign-in.ts";
 import { wholeWay } from "./page/whole-way.ts";
@@ -16,6 +17,7 @@ describe.skipIf(isChromiumMissing)("the page in a browser", () => {
   findingPages(openTab);
   theListIsLive(openTab);
   manyTasks(openTab);
+  removingFiles(openTab);
   placesOfThePage(openTab);
   signingIn(openTab);
 });

@@ -5,14 +5,15 @@ import { ServiceError } from "../../errors.ts";
 import type { FileStore } from "../../files/files.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { TaskFile } from "../../task.ts";
+import type { Task, TaskFile } from "../../task.ts";
+import { requireAcceptJson } from "../accept.ts";
 import { attachment } from "../content-disposition.ts";
 import { assertIfMatch, findMatch } from "../etag.ts";
 import { createFileStreams } from "../file-streams.ts";
 import { findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
-import { taskErrors, TaskParams, type TaskRoutesOptions } from "./task.ts";
+import { taskErrors, TaskParams, TaskRef, type TaskRoutesOptions } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
 const media = { "video/*": bytes, "audio/*": bytes };
@@ -64,7 +65,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
           200: { description: "the whole file", headers: fileHeaders, content: media },
           206: { description: "the requested range", headers: fileHeaders, content: media },
           304: Type.Null({ description: "the file still has the `ETag` of `If-None-Match`" }),
-          ...problems(...taskErrors, "precondition_failed", "range_not_satisfiable"),
+          ...problems(
+            ...taskErrors,
+            "file_removed",
+            "precondition_failed",
+            "range_not_satisfiable",
+          ),
         },
       },
     },
@@ -73,7 +79,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
       const file = await findFile(store, request);
       assertIfMatch(request.headers["if-match"], etagOf(file));
       if (isUnmodified(request, file)) return sendNotModified(reply, file);
-      const { handle, size } = await openFile(files, id, file);
+      const { handle, size, markInUse } = await openFile(files, id, file);
       const range = rangeOf(request, file, size);
       if (range === "unsatisfiable") {
         await handle.close();
@@ -85,20 +91,81 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
         reply.code(206).header("content-length", range.end - range.start + 1);
         reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
       }
-      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }));
+      const keep = () =>
+        markInUse().catch((err: unknown) => {
+          request.log.warn({ task: id, err }, "the file may be removed while it is sent");
+        });
+      await keep();
+      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
+    },
+  );
+
+  app.delete(
+    path,
+    {
+      onRequest: requireAcceptJson,
+      schema: {
+        ...schema,
+        operationId: "deleteFile",
+        summary: "Remove the file of a succeeded task and keep the task",
+        description:
+          "The task then has no `file`, but `removed_at`; further requests change nothing. Downloads of the " +
+          "file that have begun go on to their end.",
+        tags: ["tasks"],
+        response: {
+          200: TaskRef,
+          ...problems(
+            ...taskErrors,
+            "cross_site",
+            "not_acceptable",
+            "conflict",
+            "precondition_failed",
+          ),
+        },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      const task = await findVisible(store, request);
+      if (task.state !== "succeeded") throw notSucceededError(task);
+      if (task.file === null) return task;
+      assertIfMatch(request.headers["if-match"], etagOf(task.file));
+      // The file first: if the service is killed before the record is changed, the request can be repeated.
+      await files.remove(id);
+      try {
+        return await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+      } catch (error) {
+        const now = await findVisible(store, request);
+        if (now.removed_at === null) throw error;
+        return now;
+      }
     },
   );
 };
 
-/** @throws ServiceError `not_found` if the task does not exist or has no file. */
-async function findFile(
+type TaskRequest = Pick<FastifyRequest, "caller"> & { params: { id: string } };
+
+/** @throws ServiceError `not_found` */
+async function findVisible(
   store: TaskStore,
-  { params: { id }, caller }: Pick<FastifyRequest, "caller"> & { params: { id: string } },
-): Promise<TaskFile> {
+  { params: { id }, caller }: TaskRequest,
+): Promise<Task> {
   const task = await findTask(store, id, caller);
   if (task === undefined) throw taskNotFoundError(id);
-  if (task.state === "succeeded" && task.file !== null) return task.file;
-  throw new ServiceError("not_found", `task ${id} is ${task.state}; it has no file`);
+  return task;
+}
+
+/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`. */
+async function findFile(store: TaskStore, request: TaskRequest): Promise<TaskFile> {
+  const { id, state, file, removed_at } = await findVisible(store, request);
+  if (state === "succeeded" && file !== null) return file;
+  if (removed_at === null)
+    throw new ServiceError("not_found", `task ${id} is ${state}; it has no file`);
+  throw new ServiceError("file_removed", `the file of task ${id} was removed at ${removed_at}`);
+}
+
+function notSucceededError({ id, state }: Task): ServiceError {
+  return new ServiceError("conflict", `task ${id} is ${state}; it must be succeeded`);
 }
 
 /** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */

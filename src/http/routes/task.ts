@@ -65,7 +65,8 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
       schema: {
         operationId: "deleteTask",
         summary: "Delete a task in any state",
-        description: "Ends its run and removes its file.",
+        description:
+          "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
         tags: ["tasks"],
         params: TaskParams,
         response: {

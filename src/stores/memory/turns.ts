@@ -14,3 +14,7 @@ export function byTurn([oneName, one]: Turn, [otherName, other]: Turn): number {
     one.running - other.running || one.claimed - other.claimed || (oneName < otherName ? -1 : 1)
   );
 }
+
+export function bytesOfAll(turns: ReadonlyMap<string, OwnerTurn>): number {
+  return turns.values().reduce((sum, { bytes }) => sum + bytes, 0);
+}

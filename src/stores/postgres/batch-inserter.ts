@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostOf, type Task } from "../../task.ts";
-import { bytesOf } from "../documents.ts";
+import { fileColumns } from "../documents.ts";
 import { assertMayQueue } from "../quotas.ts";
 import {
   assertQueueNotFull,
@@ -191,7 +191,7 @@ function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert 
     owner,
     host: hostOf(url),
     document: JSON.stringify(task),
-    bytes: bytesOf(task),
+    ...fileColumns(task),
     job: state === "queued" ? randomUUID() : null,
     idempotency: ofOwner(task, idempotency),
   };

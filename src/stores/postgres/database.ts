@@ -1,4 +1,10 @@
-import { Pool, type ClientConfig, type PoolClient, type QueryResultRow } from "pg";
+import {
+  Pool,
+  type ClientConfig,
+  type PoolClient,
+  type QueryConfig,
+  type QueryResultRow,
+} from "pg";
 import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
 
 /** Runs statements: on the database, or in one transaction. */
@@ -10,6 +16,11 @@ export interface Sql {
 export interface Transaction extends Sql {
   /** Runs the last statement and commits, without waiting for its result in between. */
   queryAndCommit<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /**
+   * Runs statements that may take half an hour, where others may take some seconds. From then on the transaction may
+   * also pause for so long.
+   */
+  runLong(statements: string): Promise<void>;
 }
 
 /** A database and its pool of connections. */
@@ -26,6 +37,7 @@ export interface Database extends Sql {
 
 const connections = 10;
 const attempts = 3;
+const longMs = 30 * 60_000;
 
 /** Creates the pool, which connects with the first statement. `onWarning` gets errors of idle connections. */
 export function createDatabase(config: ClientConfig, onWarning: (error: Error) => void): Database {
@@ -95,6 +107,15 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
       // A COMMIT after a failed statement rolls the transaction back.
       const [rows] = await Promise.all([query<Row>(text, values), commit()]);
       return rows;
+    },
+    async runLong(statements) {
+      await query(`SET LOCAL statement_timeout = ${longMs}`);
+      await query(`SET LOCAL idle_in_transaction_session_timeout = ${longMs}`);
+      const limits: QueryConfig & { query_timeout: number } = {
+        text: statements,
+        query_timeout: longMs,
+      };
+      await client.query(limits);
     },
   };
 }

@@ -115,7 +115,29 @@ const migrations: readonly string[] = [
     ADD COLUMN canceled bigint NOT NULL DEFAULT 0,
     ADD COLUMN counted_events bigint NOT NULL DEFAULT -1;
   `,
+  // finished_at: when a task with a file has finished, as in its document. Files of before there were keys were not
+  // counted in bytes. A damaged document is no JSON, or has other types.
+  `
+  CREATE FUNCTION unreel.try_json(document text) RETURNS jsonb LANGUAGE plpgsql AS $$
+    BEGIN RETURN document::jsonb; EXCEPTION WHEN others THEN RETURN NULL; END
+  $$;
+  ALTER TABLE unreel.tasks ADD COLUMN finished_at text COLLATE "C";
+  UPDATE unreel.tasks SET bytes = (task #>> '{file,size}')::bigint, finished_at = task ->> 'finished_at'
+    FROM (SELECT seq AS known, unreel.try_json(document) AS task FROM unreel.tasks
+      WHERE state = 'succeeded' OFFSET 0) AS found
+    WHERE seq = known AND task #>> '{file,size}' ~ '^[0-9]{1,15}$' AND task ->> 'finished_at' IS NOT NULL;
+  DROP FUNCTION unreel.try_json;
+  CREATE INDEX tasks_with_files ON unreel.tasks (finished_at, seq) WHERE bytes > 0;
+  INSERT INTO unreel.owners AS known (owner, bytes)
+    SELECT coalesce(owner, ''), sum(bytes) FROM unreel.tasks WHERE bytes > 0 GROUP BY coalesce(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET bytes = excluded.bytes;
+  `,
 ];
+
+/** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
+const setMissingTimes = `
+  UPDATE unreel.tasks SET finished_at = to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+  WHERE bytes > 0 AND finished_at IS NULL`;
 
 /** Processes of an earlier release may have written tasks without counting them. */
 const countOwnersAgain = `
@@ -146,14 +168,15 @@ const countTasksAgain = `
 export async function migrate(database: Database): Promise<void> {
   await database.transaction(async (sql) => {
     await requireServer(sql);
-    await sql.query("SELECT pg_advisory_xact_lock($1)", [lock]);
+    await sql.runLong(`SELECT pg_advisory_xact_lock(${lock})`);
     const version = await readVersion(sql);
     assertKnownVersion(version, migrations.length);
     for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
-      await sql.query(statements);
+      await sql.runLong(statements);
       await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
     }
+    await sql.query(setMissingTimes);
     const [counters] = await sql.query<{ isExact: boolean }>(
       `SELECT counted_events = events AS "isExact" FROM unreel.counters FOR UPDATE`,
     );

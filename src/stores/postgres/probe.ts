@@ -17,6 +17,7 @@ export async function probe(database: Database, jobs: JobQueue): Promise<void> {
     state: "queued",
     owner: null,
     bytes: 0,
+    finishedAt: null,
     host: "",
     document,
     job: randomUUID(),

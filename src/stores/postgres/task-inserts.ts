@@ -13,6 +13,8 @@ export interface TaskInsert {
   document: string;
   /** Size of its file. */
   bytes: number;
+  /** When that has finished. */
+  finishedAt: string | null;
   /** Id of its job; null if the task is not queued. */
   job: string | null;
   idempotency: Idempotency | undefined;
@@ -124,6 +126,7 @@ export async function insertTasks(
     keysEndAt,
     inserts.map(({ owner }) => owner),
     inserts.map(({ bytes }) => bytes),
+    inserts.map(({ finishedAt }) => finishedAt),
   ]);
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
   return {
@@ -142,7 +145,8 @@ type InsertedRow = Record<"seq" | "events" | "queued" | "tasks" | "keys" | "exce
 const statement = `
   WITH inserts AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $13::text[],
-      $14::bigint[]) WITH ORDINALITY AS task (id, state, host, document, job, owner, bytes, ordinal)
+      $14::bigint[], $15::text[]) WITH ORDINALITY
+      AS task (id, state, host, document, job, owner, bytes, finished_at, ordinal)
   ), counted AS (
     UPDATE unreel.counters SET seq = seq + $6, events = events + $6, queued = queued + $7,
       counted_events = counted_events + $6, (running, succeeded, failed, canceled) = (
@@ -154,8 +158,9 @@ const statement = `
       )
     RETURNING seq - $6 AS seq, events - $6 AS events, queued
   ), inserted AS (
-    INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job, owner, bytes)
-    SELECT seq + ordinal, id, state, host, document, 0, job, owner, bytes FROM counted, inserts
+    INSERT INTO unreel.tasks (seq, id, state, host, document, deaths, job, owner, bytes, finished_at)
+    SELECT seq + ordinal, id, state, host, document, 0, job, owner, bytes, finished_at
+    FROM counted, inserts
     ON CONFLICT (id) DO NOTHING RETURNING 1
   ), kept AS (
     INSERT INTO unreel.idempotency_keys AS existing (key, fingerprint, answer, ends_at)

@@ -3,9 +3,10 @@ import type { State } from "../../task.ts";
 import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
-import { taskNotFoundError } from "../rules.ts";
+import { assertStoredBytes, taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
+import { readStoredBytes } from "./stored-files.ts";
 
 /** The columns that an update writes. */
 export interface RowUpdate extends Omit<StoredTask, "id" | "owner"> {
@@ -74,6 +75,7 @@ export async function lockRowNoWait(
 ): Promise<TaskRow | undefined> {
   const [row] = await sql.query<StoredRow>(
     `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
+       finished_at AS "finishedAt",
        (SELECT document::json -> 'limits' FROM unreel.keys WHERE name = owner) AS limits
      FROM unreel.tasks WHERE id = $1 FOR UPDATE ${wait}`,
     [asText(id)],
@@ -90,16 +92,20 @@ export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
  * Writes a locked row and its event, and commits. Returns the event's number. As in every write the counters
  * come last: from then on other writes wait for the commit, so events are numbered in the order of the commits.
  *
- * @throws ServiceError `quota_exceeded`; then the caller must roll back.
+ * @throws ServiceError `quota_exceeded`, StorageFullError; then the caller must roll back.
  */
 export async function saveRowAndCommit(
   sql: Transaction,
   row: TaskRow,
   update: RowUpdate,
   event: TaskEvent,
+  maxStoredBytes?: number,
 ): Promise<number> {
-  const { number, use } = await writeWithEvent(sql, row, { ...updateOf(update), event });
+  const isChecked = maxStoredBytes !== undefined;
+  const { number, use } = await writeWithEvent(sql, row, { ...updateOf(update), event, isChecked });
   if (row.limits !== null && changesUse(row, update)) assertQuota(row.limits, use, row, update);
+  // In a statement of its own, which sees what was committed before the counters were locked.
+  if (isChecked) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
   return number;
 }
 
@@ -117,10 +123,11 @@ export async function saveClaim(
 }
 
 function updateOf(update: RowUpdate) {
-  const { state, document, lease, stalledCount, job, bytes } = update;
+  const { state, document, lease, stalledCount, job, bytes, finishedAt } = update;
   const write = `UPDATE unreel.tasks SET state = $15, document = $16, lease = $17, deaths = $18,
-       job = $19, bytes = $20 WHERE seq = $14`;
-  return { write, values: [state, document, lease, stalledCount, job, bytes], after: update };
+       job = $19, bytes = $20, finished_at = $21 WHERE seq = $14`;
+  const values = [state, document, lease, stalledCount, job, bytes, finishedAt];
+  return { write, values, after: update };
 }
 
 /** Removes a locked row, otherwise as `saveRowAndCommit`. */
@@ -140,6 +147,8 @@ interface Write {
   event: TaskEvent;
   /** Whether this is the owner's last claim; default: no. */
   isClaim?: boolean;
+  /** Whether the caller checks the result before it commits, whatever limits the owner has; default: no. */
+  isChecked?: boolean;
 }
 
 interface Written {
@@ -149,17 +158,17 @@ interface Written {
   use: OwnerUse;
 }
 
-/** Commits, too, unless the owner has limits. The owner's row comes after the counters, which are one row for all. */
+/** Commits, too, unless the result is checked or the owner has limits. The owner's row comes after the counters, which are one row for all. */
 async function writeWithEvent(
   sql: Transaction,
   row: TaskRow,
-  { write, values, after, event, isClaim = false }: Write,
+  { write, values, after, event, isClaim = false, isChecked = false }: Write,
 ): Promise<Written> {
   const change = useChange(row, after);
   const countChange = (state: State) =>
     Number(after?.state === state) - Number(row.state === state);
   const { type, taskId, json, owner } = event;
-  const run = row.limits === null ? sql.queryAndCommit : sql.query;
+  const run = row.limits === null && !isChecked ? sql.queryAndCommit : sql.query;
   const [written] = await run<Record<"number" | keyof OwnerUse, string | null>>(
     `WITH written AS (${write}),
      counted AS (

@@ -109,6 +109,21 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX outbox_messages_by_line ON outbox_messages (line, seq);
   `,
+  // finished_at: when a task with a file has finished, as in its document. Files of before there were keys were not
+  // counted in bytes.
+  `
+  ALTER TABLE tasks ADD COLUMN finished_at TEXT;
+  UPDATE tasks SET bytes = document ->> '$.file.size', finished_at = document ->> '$.finished_at'
+    WHERE state = 'succeeded' AND CASE WHEN json_valid(document) THEN
+      json_type(document, '$.file.size') = 'integer' AND json_type(document, '$.finished_at') = 'text'
+    END;
+  -- The record of a file that was counted is damaged: as if it was the first that finished.
+  UPDATE tasks SET finished_at = '' WHERE bytes > 0 AND finished_at IS NULL;
+  CREATE INDEX tasks_with_files ON tasks (finished_at, seq) WHERE bytes > 0;
+  INSERT INTO owners (owner, queued, running, bytes, claimed)
+    SELECT ifnull(owner, ''), 0, 0, sum(bytes), 0 FROM tasks WHERE bytes > 0 GROUP BY ifnull(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET bytes = excluded.bytes;
+  `,
 ];
 
 /**

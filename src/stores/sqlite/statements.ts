@@ -3,16 +3,17 @@ import { migrations } from "./migrations.ts";
 
 /** The columns of a `TaskRow`. */
 const taskRow =
-  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes, document";
+  "seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes, finished_at AS finishedAt, document";
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
-  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)
+  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document, bytes, finished_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
   saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?,
-    bytes = ? WHERE seq = ?`,
+    bytes = ?, finished_at = ? WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
@@ -54,6 +55,10 @@ export const statements = {
     LEFT JOIN owners ON owner = name WHERE name = ?`,
   lastClaim: "SELECT max(claimed) AS claimed FROM owners",
   markClaim: "UPDATE owners SET claimed = ? WHERE owner = ?",
+
+  storedBytes: "SELECT ifnull(sum(bytes), 0) AS bytes FROM owners",
+  oldestFiles: `SELECT id, seq, bytes, finished_at AS finishedAt FROM tasks
+    WHERE bytes > 0 AND (finished_at, seq) > (?, ?) ORDER BY finished_at, seq LIMIT ?`,
 
   recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",
   keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)

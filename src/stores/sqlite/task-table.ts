@@ -4,7 +4,7 @@ import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts"
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { createKeyParser } from "../key-store.ts";
 import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
-import type { ListQuery } from "../store.ts";
+import type { ListQuery, StoredFile, StoredFilesQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
 /** What decides whether a claim may take a task. */
@@ -23,7 +23,10 @@ export interface TaskRow extends StoredTask, ClaimState {
 /** What a row of `queue_heads` is for. */
 type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
 
-type NewRow = Pick<TaskRow, "id" | "state" | "owner" | "host" | "document" | "bytes">;
+type NewRow = Pick<
+  TaskRow,
+  "id" | "state" | "owner" | "host" | "document" | "bytes" | "finishedAt"
+>;
 
 /** The key as JSON. The numbers are null if the owner has had no task. */
 interface UseRow extends Record<keyof OwnerUse, number | null> {
@@ -119,7 +122,7 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
-    insert({ id, state, owner, host, document, bytes }: NewRow) {
+    insert({ id, state, owner, host, document, bytes, finishedAt }: NewRow) {
       const claimable = Number(state === "queued");
       const { changes, lastInsertRowid } = sql.insertTask.run(
         id,
@@ -129,6 +132,7 @@ export function createTaskTable(sql: Statements) {
         claimable,
         document,
         bytes,
+        finishedAt,
       );
       if (changes === 0) throw duplicateTaskError(id);
       count(owner, undefined, { state, bytes });
@@ -146,9 +150,20 @@ export function createTaskTable(sql: Statements) {
         lease,
         stalledCount,
         bytes,
+        finishedAt,
       }: Omit<StoredTask, "id" | "owner"> & ClaimState,
     ): void {
-      sql.saveTask.run(state, claimable, dueAtMs, lease, stalledCount, document, bytes, row.seq);
+      sql.saveTask.run(
+        state,
+        claimable,
+        dueAtMs,
+        lease,
+        stalledCount,
+        document,
+        bytes,
+        finishedAt,
+        row.seq,
+      );
       count(row.owner, row, { state, bytes });
       if (claimable === row.claimable && state === row.state) return;
       if (row.claimable === 1) refreshHead(row);
@@ -164,6 +179,18 @@ export function createTaskTable(sql: Statements) {
       sql.deleteTask.run(row.seq);
       count(row.owner, row, undefined);
       if (row.claimable === 1) refreshHead(row);
+    },
+
+    /** Returns how many bytes the files of all tasks have together. */
+    storedBytes(): number {
+      const { bytes } = sql.storedBytes.get() as { bytes: number };
+      return bytes;
+    },
+
+    /** Those first that finished first. */
+    oldestFiles({ limit, after }: StoredFilesQuery): StoredFile[] {
+      const { finishedAt = "", seq = 0 } = after ?? {};
+      return sql.oldestFiles.all(finishedAt, seq, limit) as unknown as StoredFile[];
     },
 
     /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KeyLimits } from "../../../src/access-key.ts";
-import type { TaskFile } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
+import { fileOf } from "./files.ts";
 import { type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 import { addKey } from "./turns.ts";
 
@@ -120,17 +120,4 @@ async function openLimited(open: OpenStore, limits: KeyLimits): Promise<StoreHar
   const harness = await openStoreHarness(open);
   await addKey(harness, "anna", limits);
   return harness;
-}
-
-function fileOf(size: number): TaskFile {
-  return {
-    name: "film.mp4",
-    mime_type: "video/mp4",
-    size,
-    sha256: "0",
-    duration: 1,
-    width: 2,
-    height: 2,
-    url: "/tasks/1/file",
-  };
 }

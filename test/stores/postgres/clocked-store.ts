@@ -57,6 +57,7 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
     delete: (id) => onTime(store.delete, id),
     claim: (query) => onTime(store.claim, query),
     heartbeat: (id, lease, leaseMs) => onTime(store.heartbeat, id, lease, leaseMs),
+    storedFiles: (query) => onTime(store.storedFiles, query),
     count: () => onTime(store.count),
     ping: () => onTime(store.ping),
     close: () => store.close(),

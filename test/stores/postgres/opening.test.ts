@@ -2,9 +2,13 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import type { TaskStore } from "../../../src/stores/store.ts";
 import { newTask } from "../../../src/task-changes.ts";
+import { addFile } from "../../contracts/task-store/files.ts";
 import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
@@ -157,7 +161,7 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
      ALTER TABLE unreel.task_events DROP COLUMN owner;
      DROP TABLE unreel.keys, unreel.owners, unreel.request_counts, unreel.outbox_lines,
        unreel.outbox_messages;
-     ALTER TABLE unreel.tasks DROP COLUMN bytes;
+     ALTER TABLE unreel.tasks DROP COLUMN bytes, DROP COLUMN finished_at;
      ALTER TABLE unreel.counters DROP COLUMN running, DROP COLUMN succeeded, DROP COLUMN failed,
        DROP COLUMN canceled, DROP COLUMN counted_events;
      DELETE FROM unreel.migrations WHERE version > 1`,
@@ -172,6 +176,68 @@ test("tables of version 1 are migrated; their tasks belong to nobody", async () 
   const claims = [await store.claim({ leaseMs: 1 }), await store.claim({ leaseMs: 1 })];
   expect(claims.map((claim) => claim?.task.id)).toEqual([task.id, hers.id]);
 });
+
+test("a process that starts while another one migrates waits, longer than any other statement may", async () => {
+  const url = await openDatabase();
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  await other.query("SELECT pg_advisory_lock(7261983450)");
+  const opening = openPostgresStore({ url });
+  const first = await Promise.race([opening, sleep(9_000, "waits")]);
+  await other.end();
+  const store = await opening;
+  onTestFinished(() => store.close());
+  expect(first).toBe("waits");
+  await store.ping();
+});
+
+test("tables from before files were counted are migrated; damaged records are left alone", async () => {
+  const url = await openDatabase();
+  const before = await openPostgresStore({ url });
+  const harness = { store: before, add: addTo(before) };
+  const [young, old] = [await addFile(harness, 10), await addFile(harness, 20, "anna")];
+  const [damaged, queued] = [await addFile(harness, 40), await harness.add()];
+  await before.close();
+  const earlier = { ...old, finished_at: "2020-01-01T00:00:00.000Z" };
+  await query(
+    url,
+    `UPDATE unreel.tasks SET document = '${JSON.stringify(earlier)}' WHERE id = '${old.id}';
+     UPDATE unreel.tasks SET document = '{' WHERE id = '${damaged.id}';
+     ALTER TABLE unreel.tasks DROP COLUMN finished_at;
+     UPDATE unreel.tasks SET bytes = 0;
+     UPDATE unreel.owners SET bytes = 0;
+     DELETE FROM unreel.migrations WHERE version > 7`,
+  );
+  const store = await openPostgresStore({ url });
+  onTestFinished(() => store.close());
+  const { bytes, oldest } = await store.storedFiles({ limit: 9 });
+  expect([bytes, oldest.map(({ id }) => id)]).toEqual([30, [old.id, young.id]]);
+  expect(await store.get(queued.id)).toEqual(queued);
+  await store.update(old.id, { file: null });
+  expect(await store.storedFiles({ limit: 9 })).toMatchObject({
+    bytes: 10,
+    oldest: [{ id: young.id, finishedAt: young.finished_at }],
+  });
+});
+
+test("a file that an earlier release has finished meanwhile counts as the newest", async () => {
+  const url = await openDatabase();
+  const before = await openPostgresStore({ url });
+  const harness = { store: before, add: addTo(before) };
+  const [theirs, ours] = [await addFile(harness, 10), await addFile(harness, 20)];
+  await before.close();
+  await query(url, `UPDATE unreel.tasks SET finished_at = NULL WHERE id = '${theirs.id}'`);
+  const store = await openPostgresStore({ url });
+  onTestFinished(() => store.close());
+  const { oldest } = await store.storedFiles({ limit: 9 });
+  expect(oldest.map(({ id }) => id)).toEqual([ours.id, theirs.id]);
+  expect(oldest[1]?.finishedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+});
+
+function addTo(store: TaskStore) {
+  return (url = "https://a.test/", options = {}, owner?: string) =>
+    store.create(newTask(url, options, new Date(), owner));
+}
 
 /** Returns the error's message, which has one line. */
 async function failureOf(url: string): Promise<string> {

@@ -4,8 +4,10 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite.ts";
+import type { Task } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
+import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -155,6 +157,34 @@ describe("migrations", () => {
     expect((await store.list({ limit: 9, owner: "anna" })).tasks).toEqual([hers]);
     expect(await store.keys.list()).toEqual([]);
     expect(await store.delete(task.id)).toEqual(task);
+  });
+
+  test.each([1, 4, 6])("find the files of schema version %d", async (version) => {
+    const path = join(makeFolder(), "tasks.db");
+    const [old, young, damaged, queued] = times(4, () =>
+      newTask("https://video.example.com/", {}, new Date()),
+    );
+    const row = (task: Task, state: string, document = JSON.stringify({ ...task, state })) =>
+      `INSERT INTO tasks (id, state, host, claimable, document)
+       VALUES ('${task.id}', '${state}', 'video.example.com', 0, '${document}');`;
+    const ended = (task: Task, finished_at: string) =>
+      row({ ...task, file: fileOf(10), finished_at }, "succeeded");
+    makeDatabase(
+      path,
+      `${migrations.slice(0, version).join(";")}; PRAGMA user_version = ${version};
+      ${ended(young!, "2030-01-02T00:00:00.000Z")} ${ended(old!, "2030-01-01T00:00:00.000Z")}
+      ${row(damaged!, "succeeded", "{")} ${row(damaged!, "succeeded", `{"file":{"size":"x"}}`).replace(damaged!.id, "x")}
+      ${row(queued!, "queued")}`,
+    );
+    const store = openSqliteStore({ path });
+    onTestFinished(() => store.close());
+    const { bytes, oldest } = await store.storedFiles({ limit: 9 });
+    expect([bytes, oldest.map(({ id }) => id)]).toEqual([20, [old!.id, young!.id]]);
+    await store.update(old!.id, { file: null });
+    expect(await store.storedFiles({ limit: 9 })).toMatchObject({
+      bytes: 10,
+      oldest: [{ id: young!.id, finishedAt: "2030-01-02T00:00:00.000Z" }],
+    });
   });
 
   test("keep the tasks of the earlier version", () => {

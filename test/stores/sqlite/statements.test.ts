@@ -7,9 +7,9 @@ import { makeFolder } from "../folder.ts";
 /** Reads the owners in the order of their turns, up to the first that has a task which may run. */
 const orderedWalk = "SCAN owners USING INDEX owners_by_turn";
 
-/** The keys are few, and are read together; the last claim is read once. */
+/** The keys and their owners are few, and are read together; the last claim is read once. */
 const others = Object.entries(statements).filter(
-  ([name]) => !["allKeys", "lastClaim"].includes(name),
+  ([name]) => !["allKeys", "storedBytes", "lastClaim"].includes(name),
 );
 
 test.each(others)("%s finds its rows through an index", (_name, sql) => {
@@ -32,6 +32,7 @@ test.each([
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
   [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
   [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
+  [statements.oldestFiles, "SEARCH tasks USING INDEX tasks_with_files (finished_at>?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [
     statements.nextHead,

@@ -154,6 +154,17 @@ export const pageStates: readonly PageState[] = [
     },
   },
   {
+    name: "file removed",
+    prepare: async (app) => {
+      const { id } = await addDone(app, { title: film, thumbnail: await openPicture() });
+      await app.store.update(id, { file: null });
+    },
+    reach: async ({ page }) => {
+      await page.getByText(/^File removed · \d/).waitFor();
+      await page.getByRole("button", { name: "Download again" }).waitFor();
+    },
+  },
+  {
     name: "curl command",
     prepare: addFilm,
     reach: async ({ page }) => {
@@ -174,7 +185,7 @@ export const pageStates: readonly PageState[] = [
     name: "question",
     prepare: addFilm,
     reach: async ({ page }) => {
-      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("dialog", { name: `Delete “${film}” and its file?` }).waitFor();
     },
   },

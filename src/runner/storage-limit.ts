@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BaseLogger } from "pino";
+import { ServiceError } from "../errors.ts";
+import type { FileStore } from "../files/files.ts";
+import { createKeyedMutex } from "../keyed-mutex.ts";
+import { logOutages } from "../outages.ts";
+import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
+import type { StoredFile, TaskStore, UpdateOptions } from "../stores/store.ts";
+
+/** What the files of all tasks may have together. The files that finished first are removed first. */
+export interface StorageLimit {
+  /** Bytes; Infinity: any number. */
+  readonly maxBytes: number;
+  /**
+   * Calls `storeTask`, which passes the limit on to the store's `update`, and removes files until the task, whose
+   * file has `bytes` bytes, fits. If what is left cannot be removed, it calls it without a limit.
+   *
+   * @throws what `storeTask` throws
+   */
+  save(bytes: number, storeTask: StoreTask): Promise<void>;
+  /** Removes files over the limit, at once and every 10 s, until `signal` is aborted. Never rejects. */
+  hold(signal: AbortSignal): Promise<void>;
+}
+
+type StoreTask = (limit: Pick<UpdateOptions, "maxStoredBytes">) => Promise<void>;
+
+/** Files that are looked at, and removed, at a time. */
+const batchSize = 50;
+
+const pauseMs = 10_000;
+
+/** Other tasks may take the space that was made for one. */
+const maxAttempts = 100;
+
+/**
+ * Creates the limit; `maxBytes` 0: there is none. Leaves files that are in use, which then exceed the limit until
+ * they are not, and those of damaged records. Of each file first the file is removed, then the record changed: if the
+ * process is killed in between, the next removal finds the record again. Several processes may do so at the same time.
+ */
+export function createStorageLimit(options: {
+  store: TaskStore;
+  files: FileStore;
+  maxBytes: number;
+  logger: Pick<BaseLogger, "error" | "info" | "warn">;
+}): StorageLimit {
+  const { store, files, logger } = options;
+  const maxBytes = options.maxBytes === 0 ? Infinity : options.maxBytes;
+  const mutex = createKeyedMutex();
+  const attempt = logOutages(logger, {
+    failed: "files over MAX_STORED_BYTES cannot be removed",
+    restored: "files over MAX_STORED_BYTES can be removed again",
+  });
+  /** Ids of tasks whose files could not be removed. */
+  const failing = new Set<string>();
+  let isExceeded = false;
+
+  /** Returns whether there is space for `bytes` more; undefined if that is unknown. */
+  function makeSpace(bytes: number, signal?: AbortSignal): Promise<boolean | undefined> {
+    return mutex.runExclusive("files", () => attempt(() => pass(bytes, signal)));
+  }
+
+  async function pass(bytes: number, signal?: AbortSignal): Promise<boolean> {
+    const removed: StoredFile[] = [];
+    const log = () => {
+      if (removed.length === 0) return;
+      const line = { files: removed.length, bytes: sumOf(removed), maxBytes };
+      logger.info(line, "removed the oldest files to stay within MAX_STORED_BYTES");
+    };
+    try {
+      for (let after: StoredFile | undefined; ;) {
+        const stored = await store.storedFiles({ limit: batchSize, after });
+        const excess = stored.bytes + bytes - maxBytes;
+        const first = takeBytes(stored.oldest, excess);
+        after = first.at(-1);
+        if (signal?.aborted === true) return false;
+        if (after === undefined) {
+          noteExcess(excess);
+          return excess <= 0;
+        }
+        await settleAll(
+          first.map(async (file) => {
+            if (await removeFile(file)) removed.push(file);
+          }),
+        );
+      }
+    } finally {
+      log();
+    }
+  }
+
+  /** Returns whether this call has removed it. */
+  async function removeFile({ id }: StoredFile): Promise<boolean> {
+    try {
+      const task = await store.get(id);
+      if (task?.state !== "succeeded" || task.file === null) return false;
+      if (!(await removeUnused(id))) return false;
+      await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+      return true;
+    } catch (error) {
+      if (error instanceof DamagedTaskError) return false;
+      const code = error instanceof ServiceError && error.code;
+      // Somebody else has removed it meanwhile.
+      if (code === "conflict" || code === "not_found") return false;
+      throw error;
+    }
+  }
+
+  /** Logs an error once, so that it does not keep other files from being removed. */
+  async function removeUnused(id: string): Promise<boolean> {
+    try {
+      const isRemoved = await files.removeUnused(id);
+      failing.delete(id);
+      return isRemoved;
+    } catch (err) {
+      if (!failing.has(id)) logger.error({ task: id, err }, "an old file could not be removed");
+      failing.add(id);
+      return false;
+    }
+  }
+
+  function noteExcess(excess: number): void {
+    if (excess > 0 && !isExceeded)
+      logger.warn(
+        { bytes: excess, maxBytes },
+        "MAX_STORED_BYTES is exceeded: the files that are left are in use or cannot be removed",
+      );
+    isExceeded = excess > 0;
+  }
+
+  /** Returns false if there cannot be space. */
+  async function saveWithin(bytes: number, storeTask: StoreTask): Promise<boolean> {
+    for (let n = 0; n < maxAttempts; n += 1) {
+      try {
+        await storeTask({ maxStoredBytes: maxBytes });
+        return true;
+      } catch (error) {
+        if (!(error instanceof StorageFullError)) throw error;
+      }
+      if ((await makeSpace(bytes)) === false) break;
+    }
+    return false;
+  }
+
+  return {
+    maxBytes,
+
+    async save(bytes, storeTask) {
+      if (maxBytes < Infinity && (await saveWithin(bytes, storeTask))) return;
+      await storeTask({});
+    },
+
+    async hold(signal) {
+      if (maxBytes === Infinity) return;
+      while (!signal.aborted) {
+        await makeSpace(0, signal);
+        await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Returns as many of the first files as have `bytes` bytes, or all. */
+function takeBytes(files: readonly StoredFile[], bytes: number): StoredFile[] {
+  let taken = 0;
+  return files.filter(({ bytes: more }) => {
+    const isNeeded = taken < bytes;
+    taken += more;
+    return isNeeded;
+  });
+}
+
+function sumOf(files: readonly StoredFile[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Waits for all. @throws the error of the first that failed */
+async function settleAll(jobs: readonly Promise<void>[]): Promise<void> {
+  const outcomes = await Promise.allSettled(jobs);
+  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+}

@@ -1,0 +1,26 @@
+import { idempotencyMismatchError } from "../rules.ts";
+import { type Idempotency, idempotencyTtlMs } from "../store.ts";
+
+/** Creates a memory of the uses of idempotency keys in the last 24 hours. */
+export function createIdempotencyKeys() {
+  const uses = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
+  return {
+    /**
+     * Returns the document that was stored under the key.
+     *
+     * @throws ServiceError `idempotency_mismatch`
+     */
+    recall(idempotency: Idempotency, nowMs: number): string | undefined {
+      for (const [key, { endsMs }] of uses) if (endsMs <= nowMs) uses.delete(key);
+      const use = uses.get(idempotency.key);
+      if (use === undefined || use.fingerprint === idempotency.fingerprint) return use?.document;
+      throw idempotencyMismatchError(idempotency);
+    },
+
+    keep({ key, fingerprint }: Idempotency, document: string, nowMs: number): void {
+      uses.set(key, { fingerprint, document, endsMs: nowMs + idempotencyTtlMs });
+    },
+
+    clear: () => uses.clear(),
+  };
+}

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { ServiceError } from "../../src/errors.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import type { FileStore } from "../../src/files/files.ts";
+import { buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { addFinishedTask } from "./finished-task.ts";
+
+const content = Buffer.alloc(1024 * 1024, "film ");
+
+/** An app with a file, whose marks are counted; `mark` takes the place of setting one. */
+async function openApp(mark?: () => Promise<void>) {
+  const folder = mkdtempSync(join(tmpdir(), "unreel-in-use-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const disk = openDiskFiles({ folder });
+  let marks = 0;
+  const files: FileStore = {
+    ...disk,
+    async open(id) {
+      const opened = await disk.open(id);
+      if (opened === undefined) return undefined;
+      const markInUse = () => {
+        marks += 1;
+        return (mark ?? opened.markInUse)();
+      };
+      return { ...opened, markInUse };
+    },
+  };
+  const store = createMemoryStore();
+  const { id } = await addFinishedTask({ store, files }, content);
+  const app = await buildApp({ store, files });
+  onTestFinished(() => app.close());
+  const url = `/tasks/${id}/file`;
+  const path = join(folder, "files", id);
+  return { app, id, url, path, files, marks: () => marks };
+}
+
+test("a file is in use from the start of a response to a minute after its end", async () => {
+  const { app, id, url, files } = await openApp();
+  const response = await app.inject({ url, payloadAsStream: true });
+  expect(await files.removeUnused(id)).toBe(false);
+  response.stream().destroy();
+  expect(await files.removeUnused(id)).toBe(false);
+  vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  expect(await files.removeUnused(id)).toBe(true);
+});
+
+test("it stays in use for as long as the client takes, then no longer", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { app, url, marks } = await openApp();
+  const response = await app.inject({ url, payloadAsStream: true });
+  expect(marks()).toBe(1);
+  vi.advanceTimersByTime(60_000);
+  expect(marks()).toBe(4);
+  expect((await buffer(response.stream())).equals(content)).toBe(true);
+  const before = marks();
+  vi.advanceTimersByTime(600_000);
+  expect(marks()).toBe(before);
+});
+
+test("what sends no byte of the file does not mark it", async () => {
+  const { app, url, marks } = await openApp();
+  await app.inject({ method: "HEAD", url });
+  await app.inject({ url, headers: { range: "bytes=99999999-" } });
+  await app.inject({ url, headers: { "if-none-match": "*" } });
+  expect(marks()).toBe(0);
+});
+
+test("serving it changes neither its ETag nor when it was changed", async () => {
+  const { app, url, path } = await openApp();
+  const before = statSync(path);
+  const first = await app.inject(url);
+  const second = await app.inject(url);
+  expect(second.headers.etag).toBe(first.headers.etag);
+  expect(second.headers["last-modified"]).toBeUndefined();
+  expect(statSync(path).mtime).toEqual(before.mtime);
+});
+
+test("a file that cannot be marked is sent all the same", async () => {
+  const { app, url } = await openApp(() =>
+    Promise.reject(new ServiceError("unavailable", "file system error EROFS")),
+  );
+  expect((await app.inject(url)).rawPayload.equals(content)).toBe(true);
+});
