@@ -136,7 +136,13 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   return {
     events,
 
-    keys: createKeyTable({ sql: statements, read, write, steadyMs }),
+    keys: createKeyTable({
+      sql: statements,
+      read,
+      write,
+      steadyMs,
+      onChange: tasks.forgetQuotas,
+    }),
 
     outbox,
 

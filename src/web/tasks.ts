@@ -212,10 +212,8 @@ export function createTasks(url: URL): Tasks {
       const path = locate(`tasks/${id}`);
       if (action === "delete-file")
         return put(await requestJson<Task>(`${path}/file`, { method: "DELETE" }));
-      if (action !== "delete") {
-        put(await requestJson<Task>(`${path}/${action}`, { method: "POST" }));
-        return;
-      }
+      if (action !== "delete")
+        return put(await requestJson<Task>(`${path}/${action}`, { method: "POST" }));
       try {
         await request(path, { method: "DELETE" });
       } catch (error) {

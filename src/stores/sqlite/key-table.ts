@@ -8,10 +8,18 @@ export interface KeyTableOptions {
   read<T>(job: () => T): Promise<T>;
   write(job: () => { result: undefined }): Promise<undefined>;
   steadyMs: () => number;
+  /** Called in the transaction of each change. */
+  onChange: () => void;
 }
 
 /** The table `keys`. */
-export function createKeyTable({ sql, read, write, steadyMs }: KeyTableOptions): KeyStore {
+export function createKeyTable({
+  sql,
+  read,
+  write,
+  steadyMs,
+  onChange,
+}: KeyTableOptions): KeyStore {
   const count = createRequestCounter(steadyMs);
   return {
     async add(key) {
@@ -19,6 +27,7 @@ export function createKeyTable({ sql, read, write, steadyMs }: KeyTableOptions):
       const document = JSON.stringify(key);
       await write(() => {
         if (sql.addKey.run(name, document).changes === 0) throw duplicateKeyError(name);
+        onChange();
         return { result: undefined };
       });
     },
@@ -30,6 +39,7 @@ export function createKeyTable({ sql, read, write, steadyMs }: KeyTableOptions):
     async remove(name) {
       await write(() => {
         if (sql.removeKey.run(name).changes === 0) throw keyNotFoundError(name);
+        onChange();
         return { result: undefined };
       });
     },

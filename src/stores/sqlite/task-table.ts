@@ -28,12 +28,18 @@ type NewRow = Pick<
   "id" | "state" | "owner" | "host" | "document" | "bytes" | "finishedAt"
 >;
 
-/** The key as JSON. The numbers are null if the owner has had no task. */
-interface UseRow extends Record<keyof OwnerUse, number | null> {
+/** The key as JSON; null: the owner has none, and so no limits. */
+interface UseRow extends OwnerUse {
   key: string | null;
 }
 
-const noUse: UseRow = { key: null, queued: null, running: null, bytes: null };
+const noKey: UseRow = { key: null, queued: 0, running: 0, bytes: 0 };
+
+/** What an owner uses of the limits of its key. */
+interface Quota {
+  use: OwnerUse;
+  limits: KeyLimits;
+}
 
 /**
  * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
@@ -47,6 +53,9 @@ export function createTaskTable(sql: Statements) {
   }
 
   const parseKey = createKeyParser();
+
+  /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
+  const quotas = new Map<string, Quota>();
 
   /** Only grows: the number of a claim that is rolled back is not used again. */
   let { claimed } = sql.lastClaim.get() as { claimed: number };
@@ -64,17 +73,17 @@ export function createTaskTable(sql: Statements) {
     if (!changesUse(before, after)) return;
     const change = useChange(before, after);
     sql.countOwner.run(owner ?? "", change.queued, change.running, change.bytes);
-    const { use, limits } = quotaOf(owner);
-    assertQuota(limits, use, before, after);
+    if (owner === null) return;
+    const known = quotas.get(owner);
+    const quota =
+      known === undefined ? readQuota(owner) : { ...known, use: sum(known.use, change) };
+    quotas.set(owner, quota);
+    assertQuota(quota.limits, quota.use, before, after);
   }
 
-  /** Returns what the owner uses of the limits of its key; nobody, and an owner without a key, have none. */
-  function quotaOf(owner: string | null): { use: OwnerUse; limits: KeyLimits } {
-    const row = owner === null ? undefined : (sql.useOfOwner.get(owner) as UseRow | undefined);
-    const { key, queued: waiting, running, bytes } = row ?? noUse;
-    const use = { queued: waiting ?? 0, running: running ?? 0, bytes: bytes ?? 0 };
-    const limits = key === null ? {} : parseKey(owner ?? "", key).limits;
-    return { use, limits };
+  function readQuota(owner: string): Quota {
+    const { key, ...use } = (sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
+    return { use, limits: key === null ? {} : parseKey(owner, key).limits };
   }
 
   function find(id: string): TaskRow | undefined {
@@ -93,8 +102,12 @@ export function createTaskTable(sql: Statements) {
       const before = { ...counts };
       return () => {
         counts = before;
+        quotas.clear();
       };
     },
+
+    /** Call it in the transaction in which a key changes. */
+    forgetQuotas: () => quotas.clear(),
 
     /** Oldest first; to be read before the next statement. */
     queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
@@ -206,5 +219,13 @@ export function createTaskTable(sql: Statements) {
       claimed += 1;
       sql.markClaim.run(claimed, owner ?? "");
     },
+  };
+}
+
+function sum(one: OwnerUse, other: OwnerUse): OwnerUse {
+  return {
+    queued: one.queued + other.queued,
+    running: one.running + other.running,
+    bytes: one.bytes + other.bytes,
   };
 }

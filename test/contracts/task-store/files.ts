@@ -165,19 +165,20 @@ export function describeStoredFiles(open: OpenStore): void {
     });
   });
 
-  describe.runIf(open.replaceDocuments !== undefined)("reads what earlier releases wrote:", () => {
-    test("a task without removed_at has none", async () => {
-      const harness = await openStoreHarness(open);
-      const task = await addFile(harness, 10);
-      const { removed_at: _, ...earlier } = task;
-      const documents = new Map([[task.id, JSON.stringify(earlier)]]);
-      const { store, log } = await open.replaceDocuments!(harness.store, documents);
-      onTestFinished(() => store.close());
-      expect(await store.get(task.id)).toEqual(task);
-      expect((await store.list({ limit: 1 })).tasks).toEqual([task]);
-      expect(await store.update(task.id, { attempts: 2 })).toMatchObject({ removed_at: null });
-      expect(log).toEqual([]);
-    });
+  const { replaceDocuments } = open;
+  // A store in memory has no records of earlier releases.
+  if (replaceDocuments === undefined) return;
+  test("reads a task of an earlier release, without removed_at, as one that has none", async () => {
+    const harness = await openStoreHarness(open);
+    const task = await addFile(harness, 10);
+    const { removed_at: _, ...earlier } = task;
+    const documents = new Map([[task.id, JSON.stringify(earlier)]]);
+    const { store, log } = await replaceDocuments(harness.store, documents);
+    onTestFinished(() => store.close());
+    expect(await store.get(task.id)).toEqual(task);
+    expect((await store.list({ limit: 1 })).tasks).toEqual([task]);
+    expect(await store.update(task.id, { attempts: 2 })).toMatchObject({ removed_at: null });
+    expect(log).toEqual([]);
   });
 }
 
