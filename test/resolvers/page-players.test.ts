@@ -182,6 +182,11 @@ describe("the data of a player", () => {
       "https://cdn.example.com/1.mp4",
       `${site}/2.mp4`,
     ],
+    "such a list in an attribute": [
+      `<div data-file="[360p]/1.mp4,[720p]/2.mp4"></div>`,
+      `${site}/1.mp4`,
+      `${site}/2.mp4`,
+    ],
     "a file whose address ends with a slash": [
       script(`var flashvars = {video_url: '/get_file/1.mp4/', preview_url: '/1.jpg'};`),
       `${site}/get_file/1.mp4/`,

@@ -4,8 +4,8 @@ import type { PlayerSource } from "../markup/markup.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
 import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { readScript } from "./read-script.ts";
+import { startOfData } from "./strings.ts";
 
-const isData = /^\s*(?:[[{]|%7b|%5b)/i;
 /** Of an attribute's value, UTF-16 code units. */
 const maxDataLength = 256 * 1024;
 /** Characters of tags that are searched between two pauses. */
@@ -63,7 +63,7 @@ function* readTag(name: string, attributes: Attributes, root: Data): Steps<void>
 }
 
 function* readValue(key: string, value: string, root: Data): Steps<void> {
-  if (!isData.test(value.slice(0, 100))) {
+  if (startOfData(value) !== 0) {
     addText(root, key, value);
     return;
   }

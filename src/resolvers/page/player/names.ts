@@ -8,7 +8,7 @@ const maxParents = 12;
 const mediumName =
   /src|source|file|ur[li]|stream|video|media|audio|hls|dash|m3u8|mpd|mp4|webm|mp3|manifest|master|playlist|movie|clip|play|href|link|download|contents?$/i;
 const qualityName =
-  /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop|\d{3,4}p?)$/i;
+  /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop)$/i;
 const heightName = /^\d{3,4}p?$/i;
 /** Under these names a path may stand that has no slash at its start. */
 const addressName = /^(?:file|src|source|url|video|stream|hls|dash|mp4|webm|mp3)$/i;

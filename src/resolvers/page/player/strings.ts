@@ -6,7 +6,7 @@ const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^])
  * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
  * a list of addresses with labels (`[360p]https:`).
  */
-const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\]\w)|%7b|%5b)/i;
+const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\][\w/])|%7b|%5b)/i;
 /** As far as data is looked for in a text. */
 const maxSearchLength = 8_192;
 const controls = new Map(

@@ -2,6 +2,8 @@ const BACKSLASH = 92;
 const BACKTICK = 96;
 const maxRegexLength = 1_000;
 const shortLength = 100;
+/** Some hundred of them at most: a match of any number could use up the stack. */
+const escapes = String.raw`(?:\\[^]\w{0,8}){1,500}`;
 
 /** Returns the index of the quote that ends the string at `start`, of the end of the line if none does. */
 export function endOfString(text: string, start: number): number {
@@ -19,12 +21,8 @@ export function endOfString(text: string, start: number): number {
 
 /** Goes on from one character that matters, or run of escapes, to the next. */
 function endOfLongString(text: string, quote: number, start: number): number {
-  const marks =
-    quote === BACKTICK
-      ? /(?:\\[^]\w{0,8}){1,500}|`/g
-      : quote === 34
-        ? /(?:\\[^]\w{0,8}){1,500}|["\r\n]/g
-        : /(?:\\[^]\w{0,8}){1,500}|['\r\n]/g;
+  const ends = quote === BACKTICK ? "`" : `[${String.fromCharCode(quote)}\\r\\n]`;
+  const marks = new RegExp(`${escapes}|${ends}`, "g");
   marks.lastIndex = start;
   for (let match = marks.exec(text); match !== null; match = marks.exec(text)) {
     if (!match[0].startsWith("\\")) return match.index;
