@@ -46,7 +46,8 @@ const finishRequest = `"finish_requested":true`;
 
 /**
  * Runs the tasks of the store: owners in turns, the oldest task of each first, as many at a time as
- * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when a worker died runs alone until it is further than then.
+ * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when a worker died
+ * runs alone until it is further than then.
  * `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
  * disk. Store errors are logged and retried, never thrown. Other processes may run tasks of the same store on
  * the same files.

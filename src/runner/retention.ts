@@ -17,8 +17,8 @@ const longestPauseMs = 60_000;
 
 /**
  * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted; those whose
- * file is in use, once it is not. Pauses for a tenth of `retentionS`, at most a minute, between two passes. Several processes may do so at the same
- * time. Never rejects.
+ * file is in use, once it is not. Pauses for a tenth of `retentionS`, at most a minute, between two passes.
+ * Several processes may do so at the same time. Never rejects.
  *
  * Of the time of day and the steady clock the earlier one counts: a clock that is set forward while this runs
  * deletes nothing too early.

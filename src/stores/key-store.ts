@@ -52,7 +52,8 @@ export function createKeyParser(): (name: string, document: string) => AccessKey
   };
 }
 
-function parseKey(document: string): AccessKey {
+/** @throws ServiceError `internal` if it is no key. */
+export function parseKey(document: string): AccessKey {
   const value = parseJson(document);
   if (keyCheck.Check(value)) return value;
   // Without the document, which has hashes.

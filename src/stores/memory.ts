@@ -17,7 +17,7 @@ import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
 import { bytesOfAll, byTurn, type OwnerTurn } from "./memory/turns.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
-import { assertQuota, type Counted, useChange } from "./quotas.ts";
+import { addUse, assertQuota, type Counted, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
@@ -84,11 +84,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   function count(owner: string | null, before: Counted, after: Counted, most = Infinity): void {
     const change = useChange(before, after);
     const turn = turnOf(owner);
-    const use = {
-      queued: turn.queued + change.queued,
-      running: turn.running + change.running,
-      bytes: turn.bytes + change.bytes,
-    };
+    const use = addUse(turn, change);
     assertQuota(limitsOf(owner), use, before, after);
     assertStoredBytes(bytesOfAll(turns) + change.bytes, most);
     Object.assign(turn, use);

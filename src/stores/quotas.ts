@@ -27,6 +27,15 @@ export function useChange(before: Counted, after: Counted): OwnerUse {
   };
 }
 
+/** Returns what an owner uses after a change. */
+export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
+  return {
+    queued: use.queued + change.queued,
+    running: use.running + change.running,
+    bytes: use.bytes + change.bytes,
+  };
+}
+
 /** Whether the change of a task changes what its owner uses. */
 export function changesUse(before: Counted, after: Counted): boolean {
   return Object.values(useChange(before, after)).some((by) => by !== 0);

@@ -2,8 +2,15 @@ import type { KeyLimits } from "../../access-key.ts";
 import { states } from "../../task.ts";
 import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { createKeyParser } from "../key-store.ts";
-import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
+import { parseKey } from "../key-store.ts";
+import {
+  addUse,
+  assertQuota,
+  changesUse,
+  type Counted,
+  type OwnerUse,
+  useChange,
+} from "../quotas.ts";
 import type { ListQuery, StoredFile, StoredFilesQuery } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
@@ -52,8 +59,6 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
-  const parseKey = createKeyParser();
-
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
   const quotas = new Map<string, Quota>();
 
@@ -76,14 +81,14 @@ export function createTaskTable(sql: Statements) {
     if (owner === null) return;
     const known = quotas.get(owner);
     const quota =
-      known === undefined ? readQuota(owner) : { ...known, use: sum(known.use, change) };
+      known === undefined ? readQuota(owner) : { ...known, use: addUse(known.use, change) };
     quotas.set(owner, quota);
     assertQuota(quota.limits, quota.use, before, after);
   }
 
   function readQuota(owner: string): Quota {
     const { key, ...use } = (sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
-    return { use, limits: key === null ? {} : parseKey(owner, key).limits };
+    return { use, limits: key === null ? {} : parseKey(key).limits };
   }
 
   function find(id: string): TaskRow | undefined {
@@ -219,13 +224,5 @@ export function createTaskTable(sql: Statements) {
       claimed += 1;
       sql.markClaim.run(claimed, owner ?? "");
     },
-  };
-}
-
-function sum(one: OwnerUse, other: OwnerUse): OwnerUse {
-  return {
-    queued: one.queued + other.queued,
-    running: one.running + other.running,
-    bytes: one.bytes + other.bytes,
   };
 }
