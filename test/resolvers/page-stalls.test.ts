@@ -42,14 +42,6 @@ const pages: Record<string, [type: string, text: string]> = {
     html,
     fill(`<a data-x='${fill('{"file":"/1.mp4?&quot;"},', 200_000)}'>`),
   ],
-  "lists of values by index": [html, fill(`<script>[{"a":1},{${keys(20_000)}},"/1.mp4"]</script>`)],
-  "texts with tags": [html, `<script>x="/1.mp4";${fill('y="<video <source <audio ";', 4 * MiB)}`],
-  "texts with quoted names": [
-    html,
-    `<script>x="/1.mp4";${fill(`y="${fill('\\"a\\" ', 8_000)}";`, 4 * MiB)}`,
-  ],
-  "lists of labels": [html, fill(`<a data-src="${fill("[a]/1.mp4,", 8_000)}">`)],
-  "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
   "names in a text": [html, fill('< "1.mp4" ', 4 * MiB)],
   quotes: [html, `<script>x="/1.mp4"${fill("'", 4 * MiB)}`],
   "open brackets": [html, `<script>x="/1.mp4"${fill("[{(", 4 * MiB)}`],
@@ -72,26 +64,46 @@ const pages: Record<string, [type: string, text: string]> = {
   ],
 };
 
+/** The same, of lists and texts that players write. */
+const listsAndTexts: typeof pages = {
+  "lists of values by index": [html, fill(`<script>[{"a":1},{${keys(20_000)}},"/1.mp4"]</script>`)],
+  "texts with tags": [html, `<script>x="/1.mp4";${fill('y="<video <source <audio ";', 4 * MiB)}`],
+  "texts with quoted names": [
+    html,
+    `<script>x="/1.mp4";${fill(`y="${fill('\\"a\\" ', 8_000)}";`, 4 * MiB)}`,
+  ],
+  "lists of labels": [html, fill(`<a data-src="${fill("[a]/1.mp4,", 8_000)}">`)],
+  "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
+};
+
 /**
  * The CPU time of this thread between two iterations of the event loop is measured: unlike the loop's
  * delay, it does not depend on what else runs on the machine. The thread is also the site's. The bound
  * is twice the promised 50 ms because garbage is collected in between.
  */
-it("68 hostile pages at once block the event loop for no longer than 100 ms", async () => {
-  const site = await startUpstream((request, response) => {
-    const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));
-    const [type = "", text = ""] = pages[name] ?? [];
-    response.setHeader("content-type", type).end(text);
-  });
-  const client = localClient({ perHost: 68 });
-  const resolver = createPageResolver({ client, pageMaxBytes: 8 * MiB + 1_000 });
-  await using app = await buildApp({ resolver, infoTimeoutMs: 90_000, infoConcurrency: 68 });
-  const urls = Object.keys(pages).flatMap((name) => [1, 2].map((n) => site.url(`/${name}?${n}`)));
-  expect(urls).toHaveLength(68);
-  const { outcome, stallMs } = await measureStall(() =>
-    Promise.all(urls.map(({ href }) => app.inject({ url: "/info", query: { url: href } }))),
-  );
-  if ("error" in outcome) throw outcome.error;
-  expect(outcome.value.map(({ statusCode }) => statusCode)).toEqual(Array(68).fill(200));
-  expect(stallMs).toBeLessThan(100);
-});
+it.each([
+  ["", pages, 58],
+  [" with lists and texts of players", listsAndTexts, 10],
+])(
+  "hostile pages%s, all at once, block the event loop for no longer than 100 ms",
+  async (_, pagesByName, count) => {
+    const site = await startUpstream((request, response) => {
+      const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));
+      const [type = "", text = ""] = pagesByName[name] ?? [];
+      response.setHeader("content-type", type).end(text);
+    });
+    const client = localClient({ perHost: count });
+    const resolver = createPageResolver({ client, pageMaxBytes: 8 * MiB + 1_000 });
+    await using app = await buildApp({ resolver, infoTimeoutMs: 90_000, infoConcurrency: count });
+    const urls = Object.keys(pagesByName).flatMap((name) =>
+      [1, 2].map((n) => site.url(`/${name}?${n}`)),
+    );
+    expect(urls).toHaveLength(count);
+    const { outcome, stallMs } = await measureStall(() =>
+      Promise.all(urls.map(({ href }) => app.inject({ url: "/info", query: { url: href } }))),
+    );
+    if ("error" in outcome) throw outcome.error;
+    expect(outcome.value.map(({ statusCode }) => statusCode)).toEqual(Array(count).fill(200));
+    expect(stallMs).toBeLessThan(100);
+  },
+);
