@@ -1,5 +1,5 @@
 /** The end of a usual media file's name, with what may follow it. */
-const fileNames = /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/;
+const fileNames = /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/g;
 
 /**
  * What tells that a text may name a medium: the end of a file's name, with what may follow it; a manifest's media
@@ -11,11 +11,34 @@ export const mediaNames =
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;
-/** In a longer text only usual files are searched for, which takes half the time; UTF-16 code units. */
+/** In a longer text only usual files that are stated are searched for, which takes half the time; UTF-16 code units. */
 const maxSearchLength = 16 * 1024;
+/** If more files are named and none of them is stated, the text is read all the same. */
+const maxUnstated = 100;
+/** Characters around a name in which what states it is searched for. */
+const reach = 300;
+const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 
 /** Whether a part of a page may name a medium. What has neither a dot nor a slash has no address. */
 export function mayNameMedium(text: string): boolean {
   if (!text.includes(".") && !text.includes("/")) return false;
-  return (text.length > maxSearchLength ? fileNames : mediaNames).test(text);
+  if (text.length <= maxSearchLength) return mediaNames.test(text);
+  let unstated = 0;
+  for (const { index } of text.matchAll(fileNames)) {
+    if (isStated(text, index) || ++unstated > maxUnstated) return true;
+  }
+  return false;
+}
+
+/**
+ * Whether the name at `at` is stated: its text is neither added to others nor compared with others. Near a media
+ * type must be an address: programs know types too, without the media.
+ */
+export function isStated(text: string, at: number): boolean {
+  const before = text.slice(Math.max(0, at - reach), at);
+  const quote = Math.max(...['"', "'", "`"].map((each) => before.lastIndexOf(each)));
+  const operator = before.slice(Math.max(0, quote - 10), Math.max(0, quote));
+  if (/(?:[+!=]=|\+)\s{0,9}$/.test(operator)) return false;
+  if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
+  return text[at] === "." || address.test(before + text.slice(at, at + reach));
 }
