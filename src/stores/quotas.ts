@@ -18,13 +18,15 @@ export type Counted = Pick<StoredTask, "state" | "bytes"> | undefined;
 /** Running tasks leave the queue, but a client may wait for others of its own. */
 const retryAfterS = 30;
 
-/** Returns how the use of an owner changes when one of its tasks does. */
+/** No use, and no change of it. */
+export const noUse: OwnerUse = { queued: 0, running: 0, bytes: 0 };
+
+/** Returns how the use of an owner changes when one of its tasks does; `noUse` if it does not. */
 export function useChange(before: Counted, after: Counted): OwnerUse {
-  return {
-    queued: Number(after?.state === "queued") - Number(before?.state === "queued"),
-    running: Number(after?.state === "running") - Number(before?.state === "running"),
-    bytes: (after?.bytes ?? 0) - (before?.bytes ?? 0),
-  };
+  const queued = Number(after?.state === "queued") - Number(before?.state === "queued");
+  const running = Number(after?.state === "running") - Number(before?.state === "running");
+  const bytes = (after?.bytes ?? 0) - (before?.bytes ?? 0);
+  return queued === 0 && running === 0 && bytes === 0 ? noUse : { queued, running, bytes };
 }
 
 /** Returns what an owner uses after a change. */
@@ -34,11 +36,6 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
     running: use.running + change.running,
     bytes: use.bytes + change.bytes,
   };
-}
-
-/** Whether the change of a task changes what its owner uses. */
-export function changesUse(before: Counted, after: Counted): boolean {
-  return Object.values(useChange(before, after)).some((by) => by !== 0);
 }
 
 /**

@@ -77,7 +77,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const check = createFileCheck(db, path, logger);
   const outbox = createOutboxTable({ sql: statements, steadyMs, read, write, webhook });
   const space = createSpaceProbe(path);
-  const commits = createGroupCommit(db, wal.flush, { mark: tasks.mark, check });
+  const commits = createGroupCommit(db, wal.flush, {
+    mark: tasks.mark,
+    complete: tasks.finish,
+    check,
+  });
   let pinging: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
 

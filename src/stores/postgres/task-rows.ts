@@ -2,7 +2,7 @@ import type { KeyLimits } from "../../access-key.ts";
 import type { State } from "../../task.ts";
 import { deletedEvent, type TaskEvent } from "../../task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { assertQuota, changesUse, type Counted, type OwnerUse, useChange } from "../quotas.ts";
+import { assertQuota, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
 import { assertStoredBytes, taskNotFoundError } from "../rules.ts";
 import type { ListQuery } from "../store.ts";
 import type { Sql, Transaction } from "./database.ts";
@@ -103,7 +103,8 @@ export async function saveRowAndCommit(
 ): Promise<number> {
   const isChecked = maxStoredBytes !== undefined;
   const { number, use } = await writeWithEvent(sql, row, { ...updateOf(update), event, isChecked });
-  if (row.limits !== null && changesUse(row, update)) assertQuota(row.limits, use, row, update);
+  if (row.limits !== null && useChange(row, update) !== noUse)
+    assertQuota(row.limits, use, row, update);
   // In a statement of its own, which sees what was committed before the counters were locked.
   if (isChecked) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
   return number;
@@ -201,7 +202,7 @@ async function writeWithEvent(
       change.running,
       change.bytes,
       isClaim,
-      isClaim || changesUse(row, after),
+      isClaim || change !== noUse,
       countChange("succeeded"),
       countChange("failed"),
       countChange("canceled"),

@@ -34,6 +34,8 @@ export interface GroupCommitHooks {
    * these writes are rolled back.
    */
   mark?: () => () => void;
+  /** Called after the writes of each transaction; if it throws, none of them is committed. */
+  complete?: () => void;
   /** Called before each transaction; if it throws, all writes of the transaction reject with its error. */
   check?: () => void;
 }
@@ -45,7 +47,7 @@ export interface GroupCommitHooks {
 export function createGroupCommit(
   db: DatabaseSync,
   flush: () => Promise<void>,
-  { mark = () => () => {}, check = () => {} }: GroupCommitHooks = {},
+  { mark = () => () => {}, complete = () => {}, check = () => {} }: GroupCommitHooks = {},
 ): GroupCommit {
   let waiting: Job[] = [];
   let committed: Committed[] = [];
@@ -91,6 +93,7 @@ export function createGroupCommit(
       check();
       begin.run();
       const settlements = jobs.map((job) => ({ settle: perform(job), reject: job.reject }));
+      complete();
       commit.run();
       committed.push(...settlements);
       return undefined;

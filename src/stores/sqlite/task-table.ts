@@ -1,17 +1,9 @@
-import type { KeyLimits } from "../../access-key.ts";
 import { states } from "../../task.ts";
 import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import { parseKey } from "../key-store.ts";
-import {
-  addUse,
-  assertQuota,
-  changesUse,
-  type Counted,
-  type OwnerUse,
-  useChange,
-} from "../quotas.ts";
+import type { Counted } from "../quotas.ts";
 import type { ListQuery, StoredFile, StoredFilesQuery } from "../store.ts";
+import { createOwnerTable } from "./owner-table.ts";
 import type { Statements } from "./statements.ts";
 
 /** What decides whether a claim may take a task. */
@@ -35,19 +27,6 @@ type NewRow = Pick<
   "id" | "state" | "owner" | "host" | "document" | "bytes" | "finishedAt"
 >;
 
-/** The key as JSON; null: the owner has none, and so no limits. */
-interface UseRow extends OwnerUse {
-  key: string | null;
-}
-
-const noKey: UseRow = { key: null, queued: 0, running: 0, bytes: 0 };
-
-/** What an owner uses of the limits of its key. */
-interface Quota {
-  use: OwnerUse;
-  limits: KeyLimits;
-}
-
 /**
  * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
@@ -59,11 +38,7 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
-  /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
-  const quotas = new Map<string, Quota>();
-
-  /** Only grows: the number of a claim that is rolled back is not used again. */
-  let { claimed } = sql.lastClaim.get() as { claimed: number };
+  const owners = createOwnerTable(sql);
 
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
   function refreshHead({ owner, host, state }: HeadOf): void {
@@ -75,20 +50,7 @@ export function createTaskTable(sql: Statements) {
   function count(owner: string | null, before: Counted, after: Counted): void {
     if (before !== undefined) counts[before.state] -= 1;
     if (after !== undefined) counts[after.state] += 1;
-    if (!changesUse(before, after)) return;
-    const change = useChange(before, after);
-    sql.countOwner.run(owner ?? "", change.queued, change.running, change.bytes);
-    if (owner === null) return;
-    const known = quotas.get(owner);
-    const quota =
-      known === undefined ? readQuota(owner) : { ...known, use: addUse(known.use, change) };
-    quotas.set(owner, quota);
-    assertQuota(quota.limits, quota.use, before, after);
-  }
-
-  function readQuota(owner: string): Quota {
-    const { key, ...use } = (sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
-    return { use, limits: key === null ? {} : parseKey(key).limits };
+    owners.count(owner, before, after);
   }
 
   function find(id: string): TaskRow | undefined {
@@ -105,14 +67,18 @@ export function createTaskTable(sql: Statements) {
     /** Returns a function that resets the counts to their present values. */
     mark() {
       const before = { ...counts };
+      const resetOwners = owners.mark();
       return () => {
         counts = before;
-        quotas.clear();
+        resetOwners();
       };
     },
 
+    /** Call it at the end of each transaction. */
+    finish: owners.write,
+
     /** Call it in the transaction in which a key changes. */
-    forgetQuotas: () => quotas.clear(),
+    forgetQuotas: owners.forgetQuotas,
 
     /** Oldest first; to be read before the next statement. */
     queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
@@ -200,10 +166,7 @@ export function createTaskTable(sql: Statements) {
     },
 
     /** Returns how many bytes the files of all tasks have together. */
-    storedBytes(): number {
-      const { bytes } = sql.storedBytes.get() as { bytes: number };
-      return bytes;
-    },
+    storedBytes: owners.storedBytes,
 
     /** Those first that finished first. */
     oldestFiles({ limit, after }: StoredFilesQuery): StoredFile[] {
@@ -216,13 +179,11 @@ export function createTaskTable(sql: Statements) {
       const due = sql.promoteDue.all(nowMs) as unknown as (HeadOf & Pick<TaskRow, "seq">)[];
       for (const { owner, host, state, seq } of due)
         sql.offerHead.run(owner ?? "", host, state, seq);
+      owners.write();
       return sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
     },
 
-    /** Puts the owner behind the others that run as many tasks. */
-    markClaim({ owner }: TaskRow): void {
-      claimed += 1;
-      sql.markClaim.run(claimed, owner ?? "");
-    },
+    /** Puts the owner of the task behind the others that run as many tasks. */
+    markClaim: ({ owner }: TaskRow) => owners.markClaim(owner),
   };
 }

@@ -127,6 +127,24 @@ test("a failed check rejects all writes of the transaction before they run; the 
   expect(rows()).toEqual([3]);
 });
 
+test("what completes a transaction is written with it, once for all its writes; if it fails, none is committed", async () => {
+  const { db, insert, rows } = start();
+  let failures = 0;
+  let last = 100;
+  const complete = () => {
+    if (failures > 0) throw new RangeError("not complete");
+    insert((last += 1));
+  };
+  const commits = createGroupCommit(db, async () => {}, { complete });
+  await Promise.all([1, 2].map((n) => commits.run(() => insert(n))));
+  expect(rows()).toEqual([1, 2, 101]);
+  failures = 1;
+  const outcomes = await Promise.allSettled([3, 4].map((n) => commits.run(() => insert(n))));
+  const rejected = { status: "rejected", reason: { message: "not complete" } };
+  expect(outcomes).toMatchObject([rejected, rejected]);
+  expect(rows()).toEqual([1, 2, 101]);
+});
+
 test("finish runs what was accepted, at once and only once", async () => {
   const { commits, insert, rows } = start();
   const result = commits.run(() => insert(1));
