@@ -39,6 +39,9 @@ export function createTaskTable(sql: Statements) {
   }
 
   const owners = createOwnerTable(sql);
+  const pages = [sql.page, sql.pageOfState, sql.pageOfOwner, sql.pageOfOwnerAndState];
+  // An object for each row takes a third of the time of a page.
+  for (const page of pages) page.setReturnArrays(true);
 
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
   function refreshHead({ owner, host, state }: HeadOf): void {
@@ -102,7 +105,8 @@ export function createTaskTable(sql: Statements) {
           ? sql[state === undefined ? "page" : "pageOfState"]
           : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
       const values = [owner, state].filter((value) => value !== undefined);
-      return statement.all(...values, before, limit) as unknown as ListedTask[];
+      const rows = statement.all(...values, before, limit) as unknown as [number, string, string][];
+      return rows.map(([seq, id, document]) => ({ seq, id, document }));
     },
 
     /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
