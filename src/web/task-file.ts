@@ -13,7 +13,7 @@ interface FileActionsProps extends ActionProps {
   onOpen: (part: FilePart | undefined) => void;
 }
 
-/** What can be done with a file. */
+/** What can be done with a file: in one line, as what can be done with a download that runs, so that nothing moves. */
 export function FileActions({ opened, onOpen, ...props }: FileActionsProps): ComponentChild {
   const { id } = props.task.peek();
   const toggle = (part: FilePart, label: string) =>
@@ -34,9 +34,18 @@ export function FileActions({ opened, onOpen, ...props }: FileActionsProps): Com
       { class: "button", href: fileOf(id), download: "", "aria-describedby": titleId(id) },
       "Save",
     ),
-    toggle("command", "Copy curl command"),
-    h(ActionButton, { ...props, action: "delete-file", label: "Delete file only" }),
-    h(ActionButton, { ...props, action: "delete", label: "Delete" }),
+    h(
+      "details",
+      { class: "task-detail" },
+      h("summary", { "aria-describedby": titleId(id) }, "More"),
+      h(
+        "div",
+        { class: "row" },
+        toggle("command", "Copy curl command"),
+        h(ActionButton, { ...props, action: "delete-file", label: "Delete file only" }),
+        h(ActionButton, { ...props, action: "delete", label: "Delete" }),
+      ),
+    ),
   ];
 }
 

@@ -15,6 +15,7 @@ export function removingFiles(openTab: OpenTab): void {
     const remove = row.getByRole("button", { name: "Delete file only" });
     const text = `Delete the file of “${title}”? The download stays listed.`;
     const question = page.getByRole("dialog", { name: text });
+    await row.getByText("More", { exact: true }).click();
     await remove.click();
     await question.waitFor();
     await page.keyboard.press("Escape");

@@ -46,6 +46,7 @@ export function hostileTextsAreText(openTab: OpenTab): void {
       await rows.first().getByText("Details").click();
       expect(await rows.first().locator("details").textContent()).toContain(text);
       await inspect(page, `tasks with ${name}`, ["light"]);
+      await rows.last().getByText("More", { exact: true }).click();
       await rows.last().getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("dialog").getByRole("button", { name: "No" }).click();
       await page.getByRole("dialog").waitFor({ state: "detached" });

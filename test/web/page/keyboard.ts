@@ -44,6 +44,9 @@ export function keyboardAlone(openTab: OpenTab): void {
     const downloading = page.waitForEvent("download");
     await page.keyboard.press("Enter");
     expect((await downloading).suggestedFilename()).toBe(`${title}.mp4`);
+    await page.keyboard.press("Tab");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("More");
+    await page.keyboard.press("Enter");
     await tabTo(page, "button", "Copy curl command");
     await page.keyboard.press("Enter");
     await expect.poll(() => focusedName(page)).toMatch(/^Cop(y this|ied): curl -fOJ 'http/);

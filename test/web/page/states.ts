@@ -168,6 +168,7 @@ export const pageStates: readonly PageState[] = [
     name: "curl command",
     prepare: addFilm,
     reach: async ({ page }) => {
+      await page.getByText("More", { exact: true }).click();
       await page.getByRole("button", { name: "Copy curl command" }).click();
       await page.getByRole("textbox", { name: /^Cop/ }).waitFor();
     },
@@ -185,6 +186,7 @@ export const pageStates: readonly PageState[] = [
     name: "question",
     prepare: addFilm,
     reach: async ({ page }) => {
+      await page.getByText("More", { exact: true }).click();
       await page.getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("dialog", { name: `Delete “${film}” and its file?` }).waitFor();
     },

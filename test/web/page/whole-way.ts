@@ -59,6 +59,7 @@ export function wholeWay(openTab: OpenTab): void {
     // The small rendition, which the playlist says is of 360 lines, has 54.
     expect(task?.file.height).toBe(54);
 
+    await row.getByText("More", { exact: true }).click();
     await row.getByRole("button", { name: "Delete", exact: true }).click();
     const question = page.getByRole("dialog", { name: `Delete “${filmTitle}” and its file?` });
     await question.getByRole("button", { name: "Delete" }).click();
