@@ -17,7 +17,7 @@ import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
 import { bytesOfAll, byTurn, type OwnerTurn } from "./memory/turns.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
-import { addUse, assertQuota, type Counted, useChange } from "./quotas.ts";
+import { addUse, assertQuota, type Counted, noUse, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
@@ -93,7 +93,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   }
 
   function turnOf(owner: string | null): OwnerTurn {
-    const turn = turns.get(owner ?? "") ?? { queued: 0, running: 0, bytes: 0, claimed: 0 };
+    const turn = turns.get(owner ?? "") ?? { ...noUse, claimed: 0 };
     turns.set(owner ?? "", turn);
     return turn;
   }

@@ -18,8 +18,8 @@ export type Counted = Pick<StoredTask, "state" | "bytes"> | undefined;
 /** Running tasks leave the queue, but a client may wait for others of its own. */
 const retryAfterS = 30;
 
-/** No use, and no change of it. */
-export const noUse: OwnerUse = { queued: 0, running: 0, bytes: 0 };
+/** No use, and no change of it: compared with by identity. */
+export const noUse: OwnerUse = Object.freeze({ queued: 0, running: 0, bytes: 0 });
 
 /** Returns how the use of an owner changes when one of its tasks does; `noUse` if it does not. */
 export function useChange(before: Counted, after: Counted): OwnerUse {

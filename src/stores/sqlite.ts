@@ -79,7 +79,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const space = createSpaceProbe(path);
   const commits = createGroupCommit(db, wal.flush, {
     mark: tasks.mark,
-    complete: tasks.finish,
+    complete: tasks.complete,
     check,
   });
   let pinging: Promise<void> | undefined;

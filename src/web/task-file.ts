@@ -13,7 +13,7 @@ interface FileActionsProps extends ActionProps {
   onOpen: (part: FilePart | undefined) => void;
 }
 
-/** What can be done with a file: in one line, as what can be done with a download that runs, so that nothing moves. */
+/** What can be done with a file. One line of buttons, as a running download has: the row keeps its height. */
 export function FileActions({ opened, onOpen, ...props }: FileActionsProps): ComponentChild {
   const { id } = props.task.peek();
   const toggle = (part: FilePart, label: string) =>

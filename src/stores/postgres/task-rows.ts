@@ -103,8 +103,7 @@ export async function saveRowAndCommit(
 ): Promise<number> {
   const isChecked = maxStoredBytes !== undefined;
   const { number, use } = await writeWithEvent(sql, row, { ...updateOf(update), event, isChecked });
-  if (row.limits !== null && useChange(row, update) !== noUse)
-    assertQuota(row.limits, use, row, update);
+  if (row.limits !== null) assertQuota(row.limits, use, row, update);
   // In a statement of its own, which sees what was committed before the counters were locked.
   if (isChecked) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
   return number;

@@ -17,13 +17,13 @@ interface Quota {
 }
 
 /**
- * The table `owners`. Changes wait until the transaction reads the table or ends: it may create many tasks of one
- * owner, and the row of each would be written as often. Call the methods inside a transaction; if it is rolled back,
+ * The table `owners`. Changes are written when the transaction reads the table or ends: a transaction that creates
+ * many tasks of one owner writes its row once. Call the methods inside a transaction; if it is rolled back,
  * call the function that `mark` returned at its start.
  */
 export function createOwnerTable(sql: Statements) {
-  /** Changes that are not in the table yet, by owner; '' has the tasks of nobody. */
-  let waiting = new Map<string, OwnerUse>();
+  /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
+  let pending = new Map<string, OwnerUse>();
 
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
   const quotas = new Map<string, Quota>();
@@ -31,21 +31,21 @@ export function createOwnerTable(sql: Statements) {
   /** Only grows: the number of a claim that is rolled back is not used again. */
   let { claimed } = sql.lastClaim.get() as { claimed: number };
 
-  function write(): void {
-    for (const [owner, { queued, running, bytes }] of waiting)
+  function writePending(): void {
+    for (const [owner, { queued, running, bytes }] of pending)
       sql.countOwner.run(owner, queued, running, bytes);
-    waiting.clear();
+    pending.clear();
   }
 
   function readQuota(owner: string): Quota {
-    write();
+    writePending();
     const { key, ...use } = (sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
     return { use, limits: key === null ? {} : parseKey(key).limits };
   }
 
   return {
-    /** Writes the changes that wait. Call it before other statements read the table, and before each commit. */
-    write,
+    /** Writes the pending changes. Call it before other statements read the table, and before each commit. */
+    writePending,
 
     /**
      * Counts the change of a task.
@@ -55,7 +55,7 @@ export function createOwnerTable(sql: Statements) {
     count(owner: string | null, before: Counted, after: Counted): void {
       const change = useChange(before, after);
       if (change === noUse) return;
-      waiting.set(owner ?? "", addUse(waiting.get(owner ?? "") ?? noUse, change));
+      pending.set(owner ?? "", addUse(pending.get(owner ?? "") ?? noUse, change));
       if (owner === null) return;
       const known = quotas.get(owner);
       const quota =
@@ -66,14 +66,14 @@ export function createOwnerTable(sql: Statements) {
 
     /** Puts the owner behind the others that run as many tasks. */
     markClaim(owner: string | null): void {
-      write();
+      writePending();
       claimed += 1;
       sql.markClaim.run(claimed, owner ?? "");
     },
 
     /** Returns how many bytes the files of all tasks have together. */
     storedBytes(): number {
-      write();
+      writePending();
       const { bytes } = sql.storedBytes.get() as { bytes: number };
       return bytes;
     },
@@ -81,11 +81,11 @@ export function createOwnerTable(sql: Statements) {
     /** Call it in the transaction in which a key changes. */
     forgetQuotas: () => quotas.clear(),
 
-    /** Returns a function that forgets the changes since. */
+    /** Returns a function that undoes what the methods have done since. */
     mark() {
-      const before = new Map(waiting);
+      const before = new Map(pending);
       return () => {
-        waiting = before;
+        pending = before;
         quotas.clear();
       };
     },

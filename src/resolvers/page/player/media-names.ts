@@ -11,11 +11,11 @@ export const mediaNames =
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;
-/** In a longer text only usual files that are stated are searched for, which takes half the time; UTF-16 code units. */
+/** UTF-16 code units. A longer text is searched only for usual files that are stated, which takes half the time. */
 const maxSearchLength = 16 * 1024;
-/** If more files are named and none of them is stated, the text is read all the same. */
+/** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
-/** Characters around a name in which what states it is searched for. */
+/** How far around a name its context is looked at, UTF-16 code units. */
 const reach = 300;
 const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 

@@ -2,7 +2,7 @@ const BACKSLASH = 92;
 const BACKTICK = 96;
 const maxRegexLength = 1_000;
 const shortLength = 100;
-/** Some hundred of them at most: a match of any number could use up the stack. */
+/** At most 500 in one match: a match of any number could use up the stack. */
 const escapes = String.raw`(?:\\[^]\w{0,8}){1,500}`;
 
 /** Returns the index of the quote that ends the string at `start`, of the end of the line if none does. */
