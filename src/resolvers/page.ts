@@ -17,7 +17,6 @@ import { findPlayers } from "./page/frames.ts";
 import type { Markup } from "./page/markup/markup.ts";
 import { type Fields, mergeMetadata } from "./page/merge.ts";
 import type { Metadata } from "./page/metadata.ts";
-import { linksOf } from "./page/vocabularies/html-metadata.ts";
 import type { Resolver } from "./resolver.ts";
 
 export interface PageResolverOptions {
@@ -163,9 +162,11 @@ async function fetchOembed(
   const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every(
     (value) => value !== null,
   );
-  const link = linksOf(markup, "alternate").find((each) =>
-    /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
-  );
+  const link = markup.links
+    .get("alternate")
+    ?.find((each) =>
+      /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
+    );
   const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
   return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl, url);
 }

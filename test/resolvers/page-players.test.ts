@@ -252,6 +252,25 @@ describe("the data of a player", () => {
   });
 
   it.each([
+    ["a script", (clip: string) => `<script>var clip = ${clip}</script>`],
+    ["two chunks", (clip: string) => `<script>x${"é".repeat(32_754)} clip = ${clip}</script>`],
+    ["an attribute", (clip: string) => `<div data-clip='${clip}'></div>`],
+  ])("is decoded as the page is, in %s", async (_, pageOf) => {
+    const clip = json({
+      file: "/ñ/1.mp4",
+      tracks: [{ file: "/ñ.vtt", srclang: "es", label: "Niños" }],
+    });
+    for (const encoding of ["utf8", "latin1"] as const) {
+      const type = `text/html; charset=${encoding === "utf8" ? "utf-8" : "iso-8859-1"}`;
+      const info = await resolveFrom({
+        [pageUrl]: { type, body: Buffer.from(pageOf(clip), encoding) },
+      });
+      expect(urlsOf(info)).toEqual([`${site}/%C3%B1/1.mp4`]);
+      expect(info.subtitles["es"]).toMatchObject([{ url: `${site}/%C3%B1.vtt`, name: "Niños" }]);
+    }
+  });
+
+  it.each([
     ["its label", { label: "HD 720p" }],
     ["a label of thousands", { label: "4K" }, 2160],
     ["a size that is too small for a file", { size: 720 }],

@@ -73,6 +73,10 @@ const listsAndTexts: typeof pages = {
     `<script>x="/1.mp4";${fill(`y="${fill('\\"a\\" ', 8_000)}";`, 4 * MiB)}`,
   ],
   "lists of labels": [html, fill(`<a data-src="${fill("[a]/1.mp4,", 8_000)}">`)],
+  "starts of names": [
+    html,
+    `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m", 4 * MiB)}"</script>`,
+  ],
   "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
 };
 
@@ -83,7 +87,7 @@ const listsAndTexts: typeof pages = {
  */
 it.each([
   ["", pages, 58],
-  [" with lists and texts of players", listsAndTexts, 10],
+  [" with lists and texts of players", listsAndTexts, 12],
 ])(
   "hostile pages%s, all at once, block the event loop for no longer than 100 ms",
   async (_, pagesByName, count) => {

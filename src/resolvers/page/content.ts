@@ -8,7 +8,7 @@ import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media
 import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
-import { decodePage } from "./markup/charset.ts";
+import { PageText } from "./markup/charset.ts";
 import { type Markup, readMarkup } from "./markup/markup.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 
@@ -59,7 +59,7 @@ async function readAs(
 ): Promise<Content> {
   const { kind } = type;
   if (kind === "page") {
-    return { kind, markup: await readMarkup(decodePage(body, contentType), slices, signal) };
+    return { kind, markup: await readMarkup(new PageText(body, contentType), slices, signal) };
   }
   if (kind === "hls" || kind === "dash") {
     const text = await readText(body);

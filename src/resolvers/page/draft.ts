@@ -29,7 +29,7 @@ export function* createDraft(
   const draft = merge(metadata, url);
   if (draft.merged.media.length > 0) return draft;
   const base = tryParseUrl(markup.base, url) ?? url;
-  const player = yield* extractPlayer(markup.playerSources, factsOf(draft, markup, url), base);
+  const player = yield* extractPlayer(markup, factsOf(draft, markup, url), base);
   return player.resources === undefined ? draft : merge({ ...metadata, player }, url);
 }
 

@@ -4,26 +4,60 @@ import sniffHtmlEncoding from "html-encoding-sniffer";
 const chunkBytes = 65_536;
 
 /**
- * Decodes an HTML page. Yields its text in chunks of 64 KiB (the last may be shorter), however the bytes
- * of `body` are cut.
+ * The text of an HTML page, of which only the ASCII characters are sure to be decoded: in UTF-8 each other
+ * character still is its bytes, one character a byte. It is scanned faster than decoded text, and little
+ * of a page is kept.
  *
  * The encoding is that of a byte order mark, else of `contentType`, else of a `<meta>` or an XML
  * declaration, else UTF-8. A `<meta>` counts if it is in the head and in the first chunk: browsers too
- * accept it after the 1,024 bytes of HTML §13.2.3.2. Invalid bytes become U+FFFD; the encoding
- * "replacement", which cannot be decoded, is read as UTF-8. Rejects only with the errors of `body`.
+ * accept it after the 1,024 bytes of HTML §13.2.3.2. The encoding "replacement", which cannot be decoded,
+ * is read as UTF-8.
  */
-export async function* decodePage(
-  body: AsyncIterable<Uint8Array>,
-  contentType: string | null,
-): AsyncGenerator<string, void, undefined> {
-  let decoder: TextDecoder | undefined;
-  for await (const chunk of rechunk(body)) {
-    decoder ??= createDecoder(chunk, contentType);
-    const text = decoder.decode(chunk, { stream: true });
-    if (text !== "") yield text;
+export class PageText {
+  readonly #body: AsyncIterable<Uint8Array>;
+  readonly #contentType: string | null;
+  #isUtf8 = true;
+
+  constructor(body: AsyncIterable<Uint8Array>, contentType: string | null) {
+    this.#body = body;
+    this.#contentType = contentType;
   }
-  const rest = decoder?.decode() ?? "";
-  if (rest !== "") yield rest;
+
+  /**
+   * Yields the text in chunks of 64 KiB (the last may be shorter), however the bytes of the body are cut; a
+   * character may be cut between two chunks. Rejects only with the errors of the body.
+   */
+  async *chunks(): AsyncGenerator<string, void, undefined> {
+    let decoder: TextDecoder | null | undefined;
+    for await (const chunk of rechunk(this.#body)) {
+      const isFirst = decoder === undefined;
+      if (isFirst) decoder = this.#createDecoder(chunk);
+      const text = decoder?.decode(chunk, { stream: true }) ?? bufferOf(chunk).toString("latin1");
+      yield isFirst ? text.replace(/^\xEF\xBB\xBF/, "") : text;
+    }
+    const rest = decoder?.decode() ?? "";
+    if (rest !== "") yield rest;
+  }
+
+  /** Decodes a part that starts and ends at ASCII characters. Invalid bytes become U+FFFD. */
+  decode(part: string): string {
+    return this.#isUtf8 ? decodeUtf8(part) : part;
+  }
+
+  /** Returns null for UTF-8. */
+  #createDecoder(start: Uint8Array): TextDecoder | null {
+    const encoding = encodingOf(start, this.#contentType);
+    this.#isUtf8 = encoding === "UTF-8";
+    return this.#isUtf8 ? null : new TextDecoder(encoding);
+  }
+}
+
+function decodeUtf8(bytes: string): string {
+  return /[\x80-\xff]/.test(bytes) ? Buffer.from(bytes, "latin1").toString("utf8") : bytes;
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** Yields the same bytes in arrays of `chunkBytes`; cuts larger ones without copying. */
@@ -47,19 +81,20 @@ async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
   if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
 }
 
-function createDecoder(start: Uint8Array, contentType: string | null): TextDecoder {
+/** Returns the encoding's name by its first bytes; "UTF-8" if it is that. */
+function encodingOf(start: Uint8Array, contentType: string | null): string {
   const label = charsetParameter(contentType);
   const encoding = sniffHtmlEncoding(start, {
     ...(label === null ? {} : { transportLayerEncodingLabel: label }),
     defaultEncoding: "UTF-8",
     maxPrescanBytes: isKnown(label) ? 0 : headLength(start),
   });
-  return new TextDecoder(decodable.get(encoding) ?? encoding);
+  return decodable.get(encoding) ?? encoding;
 }
 
 /** Encodings that TextDecoder refuses, or that have another meaning in HTML, with what to use. */
 const decodable: ReadonlyMap<string, string> = new Map([
-  ["replacement", "utf-8"],
+  ["replacement", "UTF-8"],
   ["x-user-defined", "windows-1252"],
 ]);
 
@@ -83,7 +118,7 @@ function isKnown(label: string | null): boolean {
  * after the first 1,024 bytes.
  */
 function headLength(start: Uint8Array): number {
-  const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
+  const bytes = bufferOf(start);
   const ends = ["</head", "</HEAD"].map((tag) => bytes.indexOf(tag)).filter((at) => at !== -1);
   const head = bytes.subarray(0, Math.min(bytes.length, ...ends));
   const last = Math.max(...["charset", "CHARSET", "Charset"].map((word) => head.lastIndexOf(word)));

@@ -1,6 +1,7 @@
 import { decodeHTML } from "entities";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
+import type { PageText } from "./charset.ts";
 import { HtmlScanner } from "./html.ts";
 import type { HtmlSink, StartTag } from "./html-sink.ts";
 import { MicrodataReader } from "./microdata.ts";
@@ -13,13 +14,15 @@ export interface Markup {
   title: string | null;
   /** In page order; `name` is each of `property`, `name` and `http-equiv`, in lower case. */
   metas: { name: string; content: string }[];
-  links: Attributes[];
+  /** The `<link>` elements by relation, in lower case. */
+  links: Map<string, Attributes[]>;
   /** Sources of the JSON-LD blocks. */
   jsonLd: string[];
   players: Player[];
   frames: Attributes[];
-  /** The scripts, and the tags that may hold a player's data, in page order. */
+  /** The scripts, and the tags that may hold a player's data, in page order: to be decoded by `text`. */
   playerSources: PlayerSource[];
+  text: Pick<PageText, "decode">;
   /** The top-level microdata items. */
   items: readonly Thing[];
 }
@@ -36,11 +39,16 @@ export interface Player {
 export type PlayerSource = { script: readonly string[] } | { name: string; source: string };
 
 const maxMetas = 2_000;
+/** Of each relation. */
 const maxLinks = 500;
+const maxRelations = 500;
+const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
 /** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
 const maxJsonLdLength = 256 * 1024;
-const maxTitleSource = 10_000;
+/** As encoded: a UTF-16 code unit is three bytes of UTF-8 at most. */
+const maxJsonLdSource = 3 * maxJsonLdLength;
+const maxTitleSource = 30_000;
 const maxPlayers = 20;
 const maxSources = 50;
 const maxFrames = 50;
@@ -55,15 +63,15 @@ const elements = new Set(
 const dataElements = new Set("embed input object param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
-/** Reads a page to its end. Rejects only with the errors of `chunks` and `signal.reason`. */
+/** Reads a page to its end. Rejects only with the errors of `text` and `signal.reason`. */
 export async function readMarkup(
-  chunks: AsyncIterable<string>,
+  text: PageText,
   slices: TimeSlices,
   signal: AbortSignal,
 ): Promise<Markup> {
-  const collector = new MarkupCollector();
+  const collector = new MarkupCollector(text);
   const scanner = new HtmlScanner(collector);
-  for await (const chunk of chunks) await slices.run(scanner.write(chunk), signal);
+  for await (const chunk of text.chunks()) await slices.run(scanner.write(chunk), signal);
   await slices.run(scanner.end(), signal);
   return collector.end();
 }
@@ -72,7 +80,7 @@ export async function readMarkup(
 interface Capture {
   kind: "title" | "json-ld" | "script";
   chunks: string[];
-  /** How much more text is kept, UTF-16 code units; negative: too long. */
+  /** How much more text is kept, as encoded; negative: too long. */
   remaining: number;
 }
 
@@ -80,23 +88,29 @@ class MarkupCollector implements HtmlSink {
   readonly elements = reported;
   wantsAllTags = false;
   wantsText = false;
-  readonly #microdata = new MicrodataReader();
-  readonly #markup: Markup = {
-    language: null,
-    base: null,
-    title: null,
-    metas: [],
-    links: [],
-    jsonLd: [],
-    players: [],
-    frames: [],
-    playerSources: [],
-    items: this.#microdata.items,
-  };
+  readonly #microdata: MicrodataReader;
+  readonly #markup: Markup;
   #player: Player | null = null;
   /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
   #isPlayerImplied = false;
   #capture: Capture | null = null;
+
+  constructor(text: PageText) {
+    this.#microdata = new MicrodataReader(text);
+    this.#markup = {
+      language: null,
+      base: null,
+      title: null,
+      metas: [],
+      links: new Map(),
+      jsonLd: [],
+      players: [],
+      frames: [],
+      playerSources: [],
+      text,
+      items: this.#microdata.items,
+    };
+  }
 
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
@@ -105,7 +119,8 @@ class MarkupCollector implements HtmlSink {
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
     const isKnown = elements.has(name) && (name !== "script" || isJson);
-    const attributes = isKnown || hasMicrodata ? parseAttributes(source) : null;
+    const attributes =
+      isKnown || hasMicrodata ? parseAttributes(this.#markup.text.decode(source)) : null;
     if (name === "script") this.#collectScript(isJson ? attributes : null);
     else if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {
@@ -147,7 +162,7 @@ class MarkupCollector implements HtmlSink {
   #collect(name: string, attributes: Attributes, isForeign: boolean): void {
     const markup = this.#markup;
     if (name === "meta") addMeta(markup, attributes);
-    else if (name === "link") addBounded(markup.links, attributes, maxLinks);
+    else if (name === "link") addLink(markup, attributes);
     else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
     else if (name === "html")
       markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
@@ -164,7 +179,7 @@ class MarkupCollector implements HtmlSink {
       if (playerSources.length < maxPlayerSources)
         this.#capture = createCapture("script", Infinity);
     } else if (jsonLd.length < maxJsonLdBlocks) {
-      this.#capture = createCapture("json-ld", maxJsonLdLength);
+      this.#capture = createCapture("json-ld", maxJsonLdSource);
     }
   }
 
@@ -194,10 +209,13 @@ class MarkupCollector implements HtmlSink {
     if (this.#capture === null) return;
     const { kind, chunks, remaining } = this.#capture;
     this.#capture = null;
-    if (kind === "title") this.#markup.title = decodeHTML(chunks.join(""));
-    else if (kind === "json-ld" && remaining >= 0) this.#markup.jsonLd.push(chunks.join(""));
-    else if (kind === "script" && chunks.length > 0)
-      addBounded(this.#markup.playerSources, { script: chunks }, maxPlayerSources);
+    const { text, jsonLd, playerSources } = this.#markup;
+    if (kind === "title") this.#markup.title = decodeHTML(text.decode(chunks.join("")));
+    else if (kind === "json-ld" && remaining >= 0) {
+      const source = text.decode(chunks.join(""));
+      if (source.length <= maxJsonLdLength) jsonLd.push(source);
+    } else if (kind === "script" && chunks.length > 0)
+      addBounded(playerSources, { script: chunks }, maxPlayerSources);
   }
 }
 
@@ -216,6 +234,15 @@ function addMeta(markup: Markup, attributes: Attributes): void {
     for (const name of (attributes.get(key) ?? "").toLowerCase().split(/\s+/)) {
       if (name !== "") addBounded(markup.metas, { name, content }, maxMetas);
     }
+  }
+}
+
+function addLink({ links }: Markup, attributes: Attributes): void {
+  const stated = (attributes.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
+  for (const relation of stated.split(/\s+/)) {
+    const list = links.get(relation);
+    if (list !== undefined) addBounded(list, attributes, maxLinks);
+    else if (links.size < maxRelations) links.set(relation, [attributes]);
   }
 }
 

@@ -14,7 +14,7 @@ export interface Metas {
 export function indexMetas({ metas }: Pick<Markup, "metas">): Metas {
   const byName = new Map<string, string[]>();
   for (const { name, content } of metas) {
-    if (/^\s*$/.test(content)) continue;
+    if (content.trim() === "") continue;
     const contents = byName.get(name);
     if (contents === undefined) byName.set(name, [content]);
     else contents.push(content);

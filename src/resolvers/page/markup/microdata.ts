@@ -1,5 +1,6 @@
 import { decodeHTML } from "entities";
 import type { Attributes } from "./attributes.ts";
+import type { PageText } from "./charset.ts";
 import { localName, type Thing, type Value } from "./thing.ts";
 
 interface Item extends Thing {
@@ -18,7 +19,7 @@ interface Target {
   owner: Item;
   names: readonly string[];
   chunks: string[];
-  /** How much more text is kept, UTF-16 code units. */
+  /** How much more text is kept, as encoded. */
   remaining: number;
 }
 
@@ -26,7 +27,8 @@ const maxItems = 500;
 const maxFrames = 128;
 const maxTargets = 16;
 const maxValues = 200;
-const maxTextLength = 20_000;
+/** As encoded: a UTF-16 code unit is three bytes of UTF-8 at most. */
+const maxTextLength = 60_000;
 
 const voidElements = new Set(
   "area base br col embed hr img input link meta param source track wbr".split(" "),
@@ -64,6 +66,11 @@ export class MicrodataReader {
   readonly #targets: Target[] = [];
   /** The number of open elements beyond `maxFrames`. */
   #excessDepth = 0;
+  readonly #text: PageText;
+
+  constructor(text: PageText) {
+    this.#text = text;
+  }
 
   /** Whether an item is open; then `open` and `close` need every tag. */
   get isInItem(): boolean {
@@ -136,7 +143,7 @@ export class MicrodataReader {
       if (item !== null) this.#owners.pop();
       if (target === null) continue;
       this.#targets.pop();
-      const text = target.chunks.join("").trim();
+      const text = this.#text.decode(target.chunks.join("")).trim();
       if (text !== "") addValue(target.owner, target.names, decodeHTML(text));
     }
   }

@@ -1,6 +1,6 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { parseUrls } from "../../../parsers/url.ts";
-import type { PlayerSource } from "../markup/markup.ts";
+import type { Markup } from "../markup/markup.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
 import { findCandidates } from "./candidates.ts";
 import { choosePlayer, type PageFacts } from "./choose-player.ts";
@@ -12,11 +12,11 @@ import { describeItem, postersOf, subtitlesOf } from "./item.ts";
  * tags name it. Returns {} if there is none.
  */
 export function* extractPlayer(
-  sources: readonly PlayerSource[],
+  markup: Pick<Markup, "playerSources" | "text">,
   page: PageFacts,
   base: URL,
 ): Steps<Metadata> {
-  const candidates = yield* findCandidates(yield* findData(sources), base);
+  const candidates = yield* findCandidates(yield* findData(markup), base);
   const chosen = yield* choosePlayer(candidates, page);
   if (chosen === null) return {};
   const { item, resources } = chosen;

@@ -1,6 +1,6 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "../markup/attributes.ts";
-import type { PlayerSource } from "../markup/markup.ts";
+import type { Markup, PlayerSource } from "../markup/markup.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
 import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { readScript } from "./read-script.ts";
@@ -18,23 +18,34 @@ const maxVariables = 100;
  * data has its `data-*` attributes, and the address of a link to download, of a hidden input or of a
  * custom element.
  */
-export function* findData(sources: readonly PlayerSource[]): Steps<Data[]> {
+export function* findData({
+  playerSources,
+  text,
+}: Pick<Markup, "playerSources" | "text">): Steps<Data[]> {
   const found: Data[] = [];
+  for (const each of yield* searchSources(playerSources)) {
+    const root = createData("block", "", null);
+    if ("script" in each) yield* readScript(text.decode(each.script.join("")), root);
+    else yield* readTag(each.name, parseAttributes(text.decode(each.source), maxDataLength), root);
+    if (root.isMarked) found.push(root);
+  }
+  return found;
+}
+
+/** Returns those that may name a medium: few of them do. */
+function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]> {
+  const found: PlayerSource[] = [];
   let searched = 0;
   for (const each of sources) {
-    const root = createData("block", "", null);
     if ("script" in each) {
-      if (yield* mayNameMediumIn(each.script)) yield* readScript(each.script.join(""), root);
-    } else {
-      searched += each.source.length;
-      if (searched > stepLength) {
-        searched = 0;
-        yield;
-      }
-      if (mayNameMedium(each.source))
-        yield* readTag(each.name, parseAttributes(each.source, maxDataLength), root);
+      if (yield* mayNameMediumIn(each.script)) found.push(each);
+      continue;
     }
-    if (root.isMarked) found.push(root);
+    if (mayNameMedium(each.source)) found.push(each);
+    searched += each.source.length;
+    if (searched < stepLength) continue;
+    searched = 0;
+    yield;
   }
   return found;
 }

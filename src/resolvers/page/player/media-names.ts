@@ -1,5 +1,7 @@
+/** What the ends of usual media files' names start with: to search for each takes less time than for a pattern. */
+const endStarts = [".m", ".M", ".webm"];
 /** The end of a usual media file's name, with what may follow it. */
-const fileNames = /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/g;
+const fileName = /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
 
 /**
  * What tells that a text may name a medium: the end of a file's name, with what may follow it; a manifest's media
@@ -24,8 +26,12 @@ export function mayNameMedium(text: string): boolean {
   if (!text.includes(".") && !text.includes("/")) return false;
   if (text.length <= maxSearchLength) return mediaNames.test(text);
   let unstated = 0;
-  for (const { index } of text.matchAll(fileNames)) {
-    if (isStated(text, index) || ++unstated > maxUnstated) return true;
+  for (const start of endStarts) {
+    for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1)) {
+      fileName.lastIndex = at;
+      if (!fileName.test(text)) continue;
+      if (isStated(text, at) || ++unstated > maxUnstated) return true;
+    }
   }
   return false;
 }

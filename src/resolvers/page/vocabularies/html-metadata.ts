@@ -16,7 +16,7 @@ import { createResource, type Metadata, type Resource, thumbnailsAt } from "../m
  * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
  */
 export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: boolean): Metadata {
-  const canonical = linksOf(markup, "canonical")[0]?.get("href");
+  const canonical = markup.links.get("canonical")?.[0]?.get("href");
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
   const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
@@ -41,16 +41,6 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   };
 }
 
-const maxRelLength = 200;
-
-/** Returns the `<link>` elements with this `rel`, in page order. */
-export function linksOf(markup: Markup, relation: string): Attributes[] {
-  return markup.links.filter((link) => {
-    const stated = (link.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
-    return stated.includes(relation) && stated.split(/\s+/).includes(relation);
-  });
-}
-
 /** Ignores the name or the domain of the site, which many sites state as author of every page. */
 function author(metas: Metas): string | null {
   const name = parseLine(metas.first("author"));
@@ -71,7 +61,7 @@ function isAdult(metas: Metas): boolean {
 function images(markup: Markup, metas: Metas, player: Player | null, base: URL): Thumbnail[] {
   const stated = [
     player?.attributes.get("poster"),
-    linksOf(markup, "image_src")[0]?.get("href"),
+    markup.links.get("image_src")?.[0]?.get("href"),
     metas.first("thumbnail", "thumbnailurl"),
   ];
   return parseUrls(stated, base).flatMap((url) => thumbnailsAt(url));
@@ -107,7 +97,7 @@ function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[]
 }
 
 function manifestLinks(markup: Markup, base: URL): Resource[] {
-  return linksOf(markup, "alternate").flatMap((link) => {
+  return (markup.links.get("alternate") ?? []).flatMap((link) => {
     const type = link.get("type") ?? "";
     const url = tryParseUrl(link.get("href"), base);
     const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(
@@ -119,7 +109,7 @@ function manifestLinks(markup: Markup, base: URL): Resource[] {
 
 /** The manifests that a page has the browser fetch for its player. */
 function preloadedManifests(markup: Markup, base: URL): Resource[] {
-  return linksOf(markup, "preload").flatMap((link) => {
+  return (markup.links.get("preload") ?? []).flatMap((link) => {
     const url = tryParseUrl(link.get("href"), base);
     const isManifest = url !== null && ["hls", "dash"].includes(mediaTypeOf(null, url).kind);
     return isManifest ? [createResource(url, "media")] : [];

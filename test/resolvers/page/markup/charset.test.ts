@@ -1,13 +1,14 @@
 import { expect, test } from "vitest";
-import { decodePage } from "../../../../src/resolvers/page/markup/charset.ts";
+import { PageText } from "../../../../src/resolvers/page/markup/charset.ts";
 
 async function* chunks(bytes: Uint8Array, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
 async function decode(bytes: Uint8Array, contentType: string | null = null, size = 1_000) {
-  const decoded = await Array.fromAsync(decodePage(chunks(bytes, size), contentType));
-  return { text: decoded.join(""), chunks: decoded };
+  const page = new PageText(chunks(bytes, size), contentType);
+  const read = await Array.fromAsync(page.chunks());
+  return { text: page.decode(read.join("")), chunks: read };
 }
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -66,6 +67,16 @@ test("invalid bytes become U+FFFD, also a truncated end", async () => {
   expect((await decode(page, null, 1)).text).toBe("a\uFFFDb\uFFFD");
 });
 
+test("parts are decoded as the whole is, valid or not", async () => {
+  const parts = ["Grüße", "日本", "\uFEFF🎬", "\xED\xA0\x80", "\xC0\xAF", "\xE2\x82", "\xF5\x80"];
+  const bytes = parts.map((part, index) => (index < 3 ? Buffer.from(part) : latin(part)));
+  const whole = Buffer.concat(bytes.flatMap((each) => [latin("<p>"), each]));
+  const page = new PageText(chunks(whole, 7), null);
+  const read = (await Array.fromAsync(page.chunks())).join("");
+  const decoded = read.split("<p>").map((part) => page.decode(part));
+  expect(decoded.join("<p>")).toBe(new TextDecoder("utf-8").decode(whole));
+});
+
 test("legacy multi-byte text is decoded across chunks", async () => {
   const shiftJis = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
   expect((await decode(shiftJis, "text/html; charset=Shift_JIS", 1)).text).toBe("日本");
@@ -81,7 +92,7 @@ test("small chunks are joined and large ones cut, without waiting for the whole 
   async function* endless() {
     for (;;) yield page;
   }
-  for await (const chunk of decodePage(endless(), null)) {
+  for await (const chunk of new PageText(endless(), null).chunks()) {
     expect(chunk).toHaveLength(65536);
     break;
   }
@@ -97,5 +108,5 @@ test("an error of the body rejects the iteration", async () => {
     yield utf8("abc");
     throw lost;
   }
-  await expect(Array.fromAsync(decodePage(failing(), null))).rejects.toBe(lost);
+  await expect(Array.fromAsync(new PageText(failing(), null).chunks())).rejects.toBe(lost);
 });
