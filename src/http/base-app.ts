@@ -63,9 +63,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
   if (logger) logRequests(app);
   if (options.observer) observeRequests(app, options.observer.onRequest);
   app.addHook("onRequest", (request, reply, done) => {
-    reply.headers(securityHeaders);
-    // On the raw response, as a hijacked reply sends no other headers.
-    reply.raw.setHeader(requestIdHeader, request.id);
+    reply.headers(securityHeaders).header(requestIdHeader, request.id);
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);

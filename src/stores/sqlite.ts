@@ -155,7 +155,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
       const document = JSON.stringify(task);
       const file = fileColumns(task);
       const key = ofOwner(task, idempotency);
-      const response = await write(() => {
+      const created = await write(() => {
         const nowMs = steadyMs();
         const earlier = key && uses.recall(key, nowMs);
         if (earlier !== undefined) return { result: earlier };
@@ -164,7 +164,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
-      return parseTask({ id, document: response });
+      // A document that has just been written need not be checked.
+      return created === document ? JSON.parse(document) : parseTask({ id, document: created });
     },
 
     get: (id) =>

@@ -7,6 +7,7 @@ import { requireAccept } from "../accept.ts";
 import { createEventStreams } from "../event-streams.ts";
 import { ownerFilter, OwnerQuery } from "../ownership.ts";
 import { problems, securityHeaders } from "../problem.ts";
+import { requestIdHeader } from "../request-id.ts";
 
 const mediaType = "text/event-stream";
 
@@ -79,7 +80,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
       }
       reply.hijack();
-      reply.raw.writeHead(200, streamHeaders);
+      reply.raw.writeHead(200, { ...streamHeaders, [requestIdHeader]: request.id });
       streams.open(reply.raw, {
         after: request.headers["last-event-id"],
         taskId: request.query.task,
