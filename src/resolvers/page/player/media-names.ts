@@ -42,9 +42,7 @@ export function mayNameMedium(text: string): boolean {
  */
 export function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
-  const quote = Math.max(...['"', "'", "`"].map((each) => before.lastIndexOf(each)));
-  const operator = before.slice(Math.max(0, quote - 10), Math.max(0, quote));
-  if (/(?:[+!=]=|\+)\s{0,9}$/.test(operator)) return false;
+  if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
   return text[at] === "." || address.test(before + text.slice(at, at + reach));
 }
