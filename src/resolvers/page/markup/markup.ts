@@ -39,9 +39,8 @@ export interface Player {
 export type PlayerSource = { script: readonly string[] } | { name: string; source: string };
 
 const maxMetas = 2_000;
-/** Of each relation. */
 const maxLinks = 500;
-const maxRelations = 500;
+/** Of a `rel`, UTF-16 code units. */
 const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
 /** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
@@ -94,6 +93,7 @@ class MarkupCollector implements HtmlSink {
   /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
   #isPlayerImplied = false;
   #capture: Capture | null = null;
+  #linkCount = 0;
 
   constructor(text: PageText) {
     this.#microdata = new MicrodataReader(text);
@@ -162,8 +162,9 @@ class MarkupCollector implements HtmlSink {
   #collect(name: string, attributes: Attributes, isForeign: boolean): void {
     const markup = this.#markup;
     if (name === "meta") addMeta(markup, attributes);
-    else if (name === "link") addLink(markup, attributes);
-    else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
+    else if (name === "link") {
+      if (this.#linkCount++ < maxLinks) addLink(markup, attributes);
+    } else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
     else if (name === "html")
       markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
@@ -241,8 +242,8 @@ function addLink({ links }: Markup, attributes: Attributes): void {
   const stated = (attributes.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
   for (const relation of stated.split(/\s+/)) {
     const list = links.get(relation);
-    if (list !== undefined) addBounded(list, attributes, maxLinks);
-    else if (links.size < maxRelations) links.set(relation, [attributes]);
+    if (list === undefined) links.set(relation, [attributes]);
+    else list.push(attributes);
   }
 }
 
