@@ -164,8 +164,7 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
-      // A document that has just been written need not be checked.
-      return created === document ? JSON.parse(document) : parseTask({ id, document: created });
+      return created === document ? JSON.parse(created) : parseTask({ id, document: created });
     },
 
     get: (id) =>

@@ -75,7 +75,7 @@ const listsAndTexts: typeof pages = {
   "lists of labels": [html, fill(`<a data-src="${fill("[a]/1.mp4,", 8_000)}">`)],
   "starts of names": [
     html,
-    `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m", 4 * MiB)}"</script>`,
+    `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m")}"</script>`,
   ],
   "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
 };

@@ -9,7 +9,8 @@ import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
 import { PageText } from "./markup/charset.ts";
-import { type Markup, readMarkup } from "./markup/markup.ts";
+import type { Markup } from "./markup/markup.ts";
+import { readMarkup } from "./markup/read-markup.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 
 /** What a response is, read as far as needed. */

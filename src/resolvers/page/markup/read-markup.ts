@@ -1,0 +1,221 @@
+import { decodeHTML } from "entities";
+import type { TimeSlices } from "../../../parsers/steps.ts";
+import { type Attributes, parseAttributes } from "./attributes.ts";
+import type { PageText } from "./charset.ts";
+import { HtmlScanner } from "./html.ts";
+import type { HtmlSink, StartTag } from "./html-sink.ts";
+import type { Markup, Player } from "./markup.ts";
+import { MicrodataReader } from "./microdata.ts";
+
+const maxMetas = 2_000;
+const maxLinks = 500;
+/** Of a `rel`, UTF-16 code units. */
+const maxRelLength = 200;
+const maxJsonLdBlocks = 100;
+/** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
+const maxJsonLdLength = 256 * 1024;
+/** As encoded: a UTF-16 code unit is three bytes of UTF-8 at most. */
+const maxJsonLdSource = 3 * maxJsonLdLength;
+const maxTitleSource = 30_000;
+const maxPlayers = 20;
+const maxSources = 50;
+const maxFrames = 50;
+/** Scripts and tags that may hold a player's data. */
+const maxPlayerSources = 10_000;
+
+const elements = new Set(
+  "html base title meta link script video audio source track iframe".split(" "),
+);
+
+/** Those that may hold a player's data whatever the names of their attributes are. */
+const dataElements = new Set("embed input object param".split(" "));
+const reported = new Set([...elements, ...dataElements]);
+
+/** Reads a page to its end. Rejects only with the errors of `text` and `signal.reason`. */
+export async function readMarkup(
+  text: PageText,
+  slices: TimeSlices,
+  signal: AbortSignal,
+): Promise<Markup> {
+  const collector = new MarkupCollector(text);
+  const scanner = new HtmlScanner(collector);
+  for await (const chunk of text.chunks()) await slices.run(scanner.write(chunk), signal);
+  await slices.run(scanner.end(), signal);
+  return collector.end();
+}
+
+/** An open `<title>`, JSON-LD block or other script. */
+interface Capture {
+  kind: "title" | "json-ld" | "script";
+  chunks: string[];
+  /** How much more text is kept, as encoded; negative: too long. */
+  remaining: number;
+}
+
+class MarkupCollector implements HtmlSink {
+  readonly elements = reported;
+  wantsAllTags = false;
+  wantsText = false;
+  readonly #microdata: MicrodataReader;
+  readonly #markup: Markup;
+  #player: Player | null = null;
+  /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
+  #isPlayerImplied = false;
+  #capture: Capture | null = null;
+  #linkCount = 0;
+
+  constructor(text: PageText) {
+    this.#microdata = new MicrodataReader(text);
+    this.#markup = {
+      language: null,
+      base: null,
+      title: null,
+      metas: [],
+      links: new Map(),
+      jsonLd: [],
+      players: [],
+      frames: [],
+      playerSources: [],
+      text,
+      items: this.#microdata.items,
+    };
+  }
+
+  open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
+    this.#finishCapture();
+    if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
+    if (mayHoldData || dataElements.has(name))
+      addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
+    const isJson = name === "script" && /json/i.test(source);
+    const isKnown = elements.has(name) && (name !== "script" || isJson);
+    const attributes =
+      isKnown || hasMicrodata ? parseAttributes(this.#markup.text.decode(source)) : null;
+    if (name === "script") this.#collectScript(isJson ? attributes : null);
+    else if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
+    if (hasMicrodata || this.wantsAllTags) {
+      this.#microdata.open(name, hasMicrodata ? attributes : null);
+      this.#update();
+    }
+    return this.#capture !== null;
+  }
+
+  close(name: string): void {
+    this.#finishCapture();
+    if (name === "video" || name === "audio") this.#player = null;
+    if (!this.wantsAllTags) return;
+    this.#microdata.close(name);
+    this.#update();
+  }
+
+  text(chunk: string): void {
+    const capture = this.#capture;
+    if (capture === null) this.#microdata.text(chunk);
+    else {
+      if (capture.remaining > 0) capture.chunks.push(chunk.slice(0, capture.remaining));
+      capture.remaining -= chunk.length;
+    }
+  }
+
+  /** Closes what is still open and returns the result. */
+  end(): Markup {
+    this.#finishCapture();
+    this.#microdata.end();
+    return this.#markup;
+  }
+
+  #update(): void {
+    this.wantsAllTags = this.#microdata.isInItem;
+    this.wantsText = this.#microdata.wantsText;
+  }
+
+  #collect(name: string, attributes: Attributes, isForeign: boolean): void {
+    const markup = this.#markup;
+    if (name === "meta") addMeta(markup, attributes);
+    else if (name === "link") {
+      if (this.#linkCount++ < maxLinks) addLink(markup, attributes);
+    } else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
+    else if (name === "html")
+      markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
+    else if (name === "base") markup.base ??= attributes.get("href") ?? null;
+    else if (name === "title") {
+      if (markup.title === null && !isForeign)
+        this.#capture = createCapture("title", maxTitleSource);
+    } else this.#collectMedia(name, attributes);
+  }
+
+  #collectScript(attributes: Attributes | null): void {
+    const { jsonLd, playerSources } = this.#markup;
+    if (attributes === null || !isJsonLd(attributes)) {
+      if (playerSources.length < maxPlayerSources)
+        this.#capture = createCapture("script", Infinity);
+    } else if (jsonLd.length < maxJsonLdBlocks) {
+      this.#capture = createCapture("json-ld", maxJsonLdSource);
+    }
+  }
+
+  #collectMedia(name: string, attributes: Attributes): void {
+    if (name === "video" || name === "audio") {
+      this.#addPlayer(name, attributes);
+      return;
+    }
+    if (this.#player === null && name === "source" && attributes.has("src")) {
+      const isAudio = attributes.get("type")?.startsWith("audio/") === true;
+      this.#addPlayer(isAudio ? "audio" : "video", new Map());
+      this.#isPlayerImplied = true;
+    }
+    if (this.#player === null) return;
+    const list = name === "source" ? this.#player.sources : this.#player.tracks;
+    addBounded(list, attributes, maxSources);
+  }
+
+  #addPlayer(kind: Player["kind"], attributes: Attributes): void {
+    this.#player = { kind, attributes, sources: [], tracks: [] };
+    this.#isPlayerImplied = false;
+    addBounded(this.#markup.players, this.#player, maxPlayers);
+  }
+
+  /** Ends a title or script: its raw text ends with the next tag. */
+  #finishCapture(): void {
+    if (this.#capture === null) return;
+    const { kind, chunks, remaining } = this.#capture;
+    this.#capture = null;
+    const { text, jsonLd, playerSources } = this.#markup;
+    if (kind === "title") this.#markup.title = decodeHTML(text.decode(chunks.join("")));
+    else if (kind === "json-ld" && remaining >= 0) {
+      const source = text.decode(chunks.join(""));
+      if (source.length <= maxJsonLdLength) jsonLd.push(source);
+    } else if (kind === "script" && chunks.length > 0)
+      addBounded(playerSources, { script: chunks }, maxPlayerSources);
+  }
+}
+
+function createCapture(kind: Capture["kind"], remaining: number): Capture {
+  return { kind, chunks: [], remaining };
+}
+
+function isJsonLd(attributes: Attributes): boolean {
+  return /^\s*application\/ld\+json\b/i.test(attributes.get("type") ?? "");
+}
+
+function addMeta(markup: Markup, attributes: Attributes): void {
+  const content = attributes.get("content") || attributes.get("value");
+  if (content === undefined || content === "") return;
+  for (const key of ["property", "name", "http-equiv"]) {
+    for (const name of (attributes.get(key) ?? "").toLowerCase().split(/\s+/)) {
+      if (name !== "") addBounded(markup.metas, { name, content }, maxMetas);
+    }
+  }
+}
+
+function addLink({ links }: Markup, attributes: Attributes): void {
+  const stated = (attributes.get("rel") ?? "").slice(0, maxRelLength).toLowerCase();
+  for (const relation of stated.split(/\s+/)) {
+    const list = links.get(relation);
+    if (list === undefined) links.set(relation, [attributes]);
+    else list.push(attributes);
+  }
+}
+
+function addBounded<T>(list: T[], value: T, limit: number): void {
+  if (list.length < limit) list.push(value);
+}
