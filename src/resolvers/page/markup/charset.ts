@@ -28,13 +28,18 @@ export class PageText {
    * character may be cut between two chunks. Rejects only with the errors of the body.
    */
   async *chunks(): AsyncGenerator<string, void, undefined> {
+    const joiner = createJoiner();
     let decoder: TextDecoder | null | undefined;
-    for await (const chunk of rechunk(this.#body)) {
+    const toText = (chunk: Uint8Array): string => {
       const isFirst = decoder === undefined;
       if (isFirst) decoder = this.#createDecoder(chunk);
       const text = decoder?.decode(chunk, { stream: true }) ?? bufferOf(chunk).toString("latin1");
-      yield isFirst ? text.replace(/^\xEF\xBB\xBF/, "") : text;
+      return isFirst ? text.replace(/^\xEF\xBB\xBF/, "") : text;
+    };
+    for await (const bytes of this.#body) {
+      for (const chunk of joiner.add(bytes)) yield toText(chunk);
     }
+    for (const chunk of joiner.end()) yield toText(chunk);
     const rest = decoder?.decode() ?? "";
     if (rest !== "") yield rest;
   }
@@ -60,25 +65,29 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** Yields the same bytes in arrays of `chunkBytes`; cuts larger ones without copying. */
-async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Makes arrays of `chunkBytes` of the bytes that it is given; cuts larger ones without copying. */
+function createJoiner() {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
-  for await (const chunk of body) {
-    let rest = chunk;
-    while (waitingBytes + rest.length >= chunkBytes) {
-      const missing = chunkBytes - waitingBytes;
-      const part = rest.subarray(0, missing);
-      yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
-      rest = rest.subarray(missing);
-      waiting = [];
-      waitingBytes = 0;
-    }
-    if (rest.length === 0) continue;
-    waiting.push(rest);
-    waitingBytes += rest.length;
-  }
-  if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
+  return {
+    *add(bytes: Uint8Array): Generator<Uint8Array> {
+      let rest = bytes;
+      while (waitingBytes + rest.length >= chunkBytes) {
+        const missing = chunkBytes - waitingBytes;
+        const part = rest.subarray(0, missing);
+        yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
+        rest = rest.subarray(missing);
+        waiting = [];
+        waitingBytes = 0;
+      }
+      if (rest.length === 0) return;
+      waiting.push(rest);
+      waitingBytes += rest.length;
+    },
+    *end(): Generator<Uint8Array> {
+      if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
+    },
+  };
 }
 
 /** Returns the encoding's name by its first bytes; "UTF-8" if it is that. */

@@ -8,6 +8,8 @@ import type { Markup, Player } from "./markup.ts";
 import { MicrodataReader } from "./microdata.ts";
 
 const maxMetas = 2_000;
+/** In the attributes of the links that a vocabulary reads. */
+const usedRelations = /canonical|alternate|image_src|preload/i;
 const maxLinks = 500;
 /** Of a `rel`, UTF-16 code units. */
 const maxRelLength = 200;
@@ -87,7 +89,9 @@ class MarkupCollector implements HtmlSink {
     if (mayHoldData || dataElements.has(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
-    const isKnown = elements.has(name) && (name !== "script" || isJson);
+    const isOfUse =
+      name === "script" ? isJson : name === "link" ? usedRelations.test(source) : true;
+    const isKnown = isOfUse && elements.has(name);
     const attributes =
       isKnown || hasMicrodata ? parseAttributes(this.#markup.text.decode(source)) : null;
     if (name === "script") this.#collectScript(isJson ? attributes : null);
@@ -201,7 +205,7 @@ function addMeta(markup: Markup, attributes: Attributes): void {
   const content = attributes.get("content") || attributes.get("value");
   if (content === undefined || content === "") return;
   for (const key of ["property", "name", "http-equiv"]) {
-    for (const name of (attributes.get(key) ?? "").toLowerCase().split(/\s+/)) {
+    for (const name of attributes.get(key)?.toLowerCase().split(/\s+/) ?? []) {
       if (name !== "") addBounded(markup.metas, { name, content }, maxMetas);
     }
   }
