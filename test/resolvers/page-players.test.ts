@@ -251,6 +251,15 @@ describe("the data of a player", () => {
     expect(Object.keys(info.subtitles)).toEqual(["en"]);
   });
 
+  it.each(["m3u8", "mpd", "mp4", "mp3", "m4v", "m4a", "mov", "webm", "flv", "M3U8", "MP4"])(
+    "is found in a long script by a file's extension %s",
+    async (extension) => {
+      const code = "x.m = y.map(z.min); ".repeat(1_000);
+      const info = await resolvePage(script(`${code}setup({file: "/1.${extension}"}); ${code}`));
+      expect(urlsOf(info)).toEqual([`${site}/1.${extension}`]);
+    },
+  );
+
   it.each([
     ["a script", (clip: string) => `<script>var clip = ${clip}</script>`],
     ["two chunks", (clip: string) => `<script>x${"é".repeat(32_754)} clip = ${clip}</script>`],

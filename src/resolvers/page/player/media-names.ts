@@ -1,7 +1,8 @@
-/** What the ends of usual media files' names start with: to search for each takes less time than for a pattern. */
-const endStarts = [".m", ".M", ".webm"];
-/** The end of a usual media file's name, with what may follow it. */
-const fileName = /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
+/** How the extensions of usual media files start: to search for each of them is faster than to match a pattern. */
+const extensionStarts = [".m", ".M", ".webm", ".flv"];
+/** The extension of a usual media file, with what may follow it. */
+const usualExtension =
+  /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
 
 /**
  * What tells that a text may name a medium: the end of a file's name, with what may follow it; a manifest's media
@@ -13,7 +14,7 @@ export const mediaNames =
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;
-/** UTF-16 code units. A longer text is searched only for usual files that are stated, which takes half the time. */
+/** Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes half the time. */
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
@@ -26,10 +27,10 @@ export function mayNameMedium(text: string): boolean {
   if (!text.includes(".") && !text.includes("/")) return false;
   if (text.length <= maxSearchLength) return mediaNames.test(text);
   let unstated = 0;
-  for (const start of endStarts) {
+  for (const start of extensionStarts) {
     for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1)) {
-      fileName.lastIndex = at;
-      if (!fileName.test(text)) continue;
+      usualExtension.lastIndex = at;
+      if (!usualExtension.test(text)) continue;
       if (isStated(text, at) || ++unstated > maxUnstated) return true;
     }
   }
