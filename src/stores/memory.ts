@@ -6,6 +6,7 @@ import { createClock } from "./clock.ts";
 import {
   claimDocument,
   fileColumns,
+  parseWritten,
   type StoredTask,
   toPage,
   updateDocument,
@@ -77,7 +78,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     count(entry.owner, before, entry, maxStoredBytes);
     entries.set(entry.id, entry);
     events.publish(event);
-    return parse(entry);
+    return parseWritten(entry);
   }
 
   /** @throws ServiceError `quota_exceeded`, `StorageFullError`, with nothing counted. */
@@ -151,7 +152,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const idempotency = ofOwner(task, given);
       const nowMs = steadyMs();
       const earlier = idempotency && uses.recall(idempotency, nowMs);
-      if (earlier !== undefined) return parse({ document: earlier });
+      if (earlier !== undefined) return parseWritten({ document: earlier });
       assertQueueNotFull(counts.queued, maxQueued);
       if (entries.has(id)) throw duplicateTaskError(id);
       const document = JSON.stringify(task);
@@ -165,7 +166,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
 
     async get(id) {
       const entry = opened().get(id);
-      return entry && parse(entry);
+      return entry && parseWritten(entry);
     },
 
     async list({ limit, state, owner, before = Infinity }) {
@@ -176,7 +177,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
           (state ?? entry.state) === entry.state && (owner ?? entry.owner) === entry.owner;
         if (isWanted && entry.seq < before) found.push(entry);
       }
-      return toPage(found, limit, parse);
+      return toPage(found, limit, parseWritten);
     },
 
     async update(id, change, given = {}) {
@@ -194,7 +195,7 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       entries.delete(id);
       count(entry.owner, entry, undefined);
       events.publish(deletedEvent(id, entry.owner));
-      return parse(entry);
+      return parseWritten(entry);
     },
 
     async claim({ leaseMs, exceptHosts = [] }) {
@@ -222,7 +223,10 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const oldest = opened()
         .values()
         .find(({ state }) => state === "queued");
-      return { byState: { ...counts }, oldestQueuedAt: oldest ? parse(oldest).created_at : null };
+      return {
+        byState: { ...counts },
+        oldestQueuedAt: oldest ? parseWritten(oldest).created_at : null,
+      };
     },
 
     ping: async () => void opened(),
@@ -235,6 +239,3 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     },
   };
 }
-
-/** Needs no check: only this process has written the document. */
-const parse = ({ document }: Pick<StoredTask, "document">): Task => JSON.parse(document);

@@ -9,6 +9,7 @@ import {
   fileColumns,
   type ListedTask,
   parseTask,
+  parseWritten,
   toPage,
   updateDocument,
 } from "./documents.ts";
@@ -77,11 +78,8 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const check = createFileCheck(db, path, logger);
   const outbox = createOutboxTable({ sql: statements, steadyMs, read, write, webhook });
   const space = createSpaceProbe(path);
-  const commits = createGroupCommit(db, wal.flush, {
-    mark: tasks.mark,
-    complete: tasks.complete,
-    check,
-  });
+  const { mark, complete } = tasks;
+  const commits = createGroupCommit(db, wal.flush, { mark, complete, check });
   let pinging: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
 
@@ -164,7 +162,9 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         if (key !== undefined) uses.keep(key, document, nowMs);
         return { result: document, event: changeEvent(task, document) };
       });
-      return created === document ? JSON.parse(created) : parseTask({ id, document: created });
+      return created === document
+        ? parseWritten({ document })
+        : parseTask({ id, document: created });
     },
 
     get: (id) =>
