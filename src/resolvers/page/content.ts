@@ -41,8 +41,7 @@ export async function readContent(
     const head = mustSniff ? await readHead(body) : [];
     const type = mustSniff ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
     const resource = { url: response.url, type, contentType, headers: response.headers };
-    const whole = mustSniff ? concat(head, body) : { [Symbol.asyncIterator]: () => body };
-    return await readAs(resource, whole, slices, signal);
+    return await readAs(resource, concat(head, body), slices, signal);
   } finally {
     await body.return?.();
   }

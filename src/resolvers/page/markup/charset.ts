@@ -3,6 +3,9 @@ import sniffHtmlEncoding from "html-encoding-sniffer";
 /** The bytes per chunk of text; the first chunk decides the encoding. */
 const chunkBytes = 65_536;
 
+/** Of UTF-8: a UTF-16 code unit is encoded in three bytes at most, and so in three characters of a `PageText`. */
+export const maxBytesPerUnit = 3;
+
 /**
  * The text of an HTML page, of which only the ASCII characters are sure to be decoded: in UTF-8 each other
  * character still is its bytes, one character a byte. It is scanned faster than decoded text, and little
@@ -28,18 +31,11 @@ export class PageText {
    * character may be cut between two chunks. Rejects only with the errors of the body.
    */
   async *chunks(): AsyncGenerator<string, void, undefined> {
-    const joiner = createJoiner();
-    let decoder: TextDecoder | null | undefined;
-    const toText = (chunk: Uint8Array): string => {
-      const isFirst = decoder === undefined;
-      if (isFirst) decoder = this.#createDecoder(chunk);
-      const text = decoder?.decode(chunk, { stream: true }) ?? bufferOf(chunk).toString("latin1");
-      return isFirst ? text.replace(/^\xEF\xBB\xBF/, "") : text;
-    };
-    for await (const bytes of this.#body) {
-      for (const chunk of joiner.add(bytes)) yield toText(chunk);
+    let decoder: Decoder | undefined;
+    for await (const chunk of rechunk(this.#body)) {
+      decoder ??= this.#createDecoder(chunk);
+      yield decoder.decode(chunk, { stream: true });
     }
-    for (const chunk of joiner.end()) yield toText(chunk);
     const rest = decoder?.decode() ?? "";
     if (rest !== "") yield rest;
   }
@@ -49,12 +45,26 @@ export class PageText {
     return this.#isUtf8 ? decodeUtf8(part) : part;
   }
 
-  /** Returns null for UTF-8. */
-  #createDecoder(start: Uint8Array): TextDecoder | null {
+  #createDecoder(start: Uint8Array): Decoder {
     const encoding = encodingOf(start, this.#contentType);
     this.#isUtf8 = encoding === "UTF-8";
-    return this.#isUtf8 ? null : new TextDecoder(encoding);
+    return this.#isUtf8 ? createByteDecoder() : new TextDecoder(encoding);
   }
+}
+
+type Decoder = Pick<TextDecoder, "decode">;
+
+/** Creates a decoder that makes a character of each byte, without a byte order mark of UTF-8 at the start. */
+function createByteDecoder() {
+  let isStart = true;
+  return {
+    decode(chunk: Uint8Array = new Uint8Array()): string {
+      const text = bufferOf(chunk).toString("latin1");
+      const read = isStart ? text.replace(/^\xEF\xBB\xBF/, "") : text;
+      isStart = false;
+      return read;
+    },
+  };
 }
 
 function decodeUtf8(bytes: string): string {
@@ -65,29 +75,25 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** Makes arrays of `chunkBytes` of the bytes that it is given; cuts larger ones without copying. */
-function createJoiner() {
+/** Yields the same bytes in arrays of `chunkBytes`; cuts larger ones without copying. */
+async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
-  return {
-    *add(bytes: Uint8Array): Generator<Uint8Array> {
-      let rest = bytes;
-      while (waitingBytes + rest.length >= chunkBytes) {
-        const missing = chunkBytes - waitingBytes;
-        const part = rest.subarray(0, missing);
-        yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
-        rest = rest.subarray(missing);
-        waiting = [];
-        waitingBytes = 0;
-      }
-      if (rest.length === 0) return;
-      waiting.push(rest);
-      waitingBytes += rest.length;
-    },
-    *end(): Generator<Uint8Array> {
-      if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
-    },
-  };
+  for await (const chunk of body) {
+    let rest = chunk;
+    while (waitingBytes + rest.length >= chunkBytes) {
+      const missing = chunkBytes - waitingBytes;
+      const part = rest.subarray(0, missing);
+      yield waiting.length === 0 ? part : Buffer.concat([...waiting, part], chunkBytes);
+      rest = rest.subarray(missing);
+      waiting = [];
+      waitingBytes = 0;
+    }
+    if (rest.length === 0) continue;
+    waiting.push(rest);
+    waitingBytes += rest.length;
+  }
+  if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
 }
 
 /** Returns the encoding's name by its first bytes; "UTF-8" if it is that. */

@@ -15,9 +15,10 @@ export interface Markup {
   jsonLd: string[];
   players: Player[];
   frames: Attributes[];
-  /** The scripts, and the tags that may hold a player's data, in page order: to be decoded by `text`. */
+  /** The scripts, and the tags that may hold a player's data, in page order; not decoded yet. */
   playerSources: PlayerSource[];
-  text: Pick<PageText, "decode">;
+  /** Decodes them. */
+  pageText: Pick<PageText, "decode">;
   /** The top-level microdata items. */
   items: readonly Thing[];
 }

@@ -1,6 +1,6 @@
 import { decodeHTML } from "entities";
 import type { Attributes } from "./attributes.ts";
-import type { PageText } from "./charset.ts";
+import { maxBytesPerUnit, type PageText } from "./charset.ts";
 import { localName, type Thing, type Value } from "./thing.ts";
 
 interface Item extends Thing {
@@ -27,8 +27,7 @@ const maxItems = 500;
 const maxFrames = 128;
 const maxTargets = 16;
 const maxValues = 200;
-/** As encoded: a UTF-16 code unit is three bytes of UTF-8 at most. */
-const maxTextLength = 60_000;
+const maxTextLength = 20_000;
 
 const voidElements = new Set(
   "area base br col embed hr img input link meta param source track wbr".split(" "),
@@ -66,10 +65,10 @@ export class MicrodataReader {
   readonly #targets: Target[] = [];
   /** The number of open elements beyond `maxFrames`. */
   #excessDepth = 0;
-  readonly #text: PageText;
+  readonly #pageText: PageText;
 
-  constructor(text: PageText) {
-    this.#text = text;
+  constructor(pageText: PageText) {
+    this.#pageText = pageText;
   }
 
   /** Whether an item is open; then `open` and `close` need every tag. */
@@ -134,7 +133,8 @@ export class MicrodataReader {
     if (value !== null) addValue(owner, names, value);
     if (value !== null || voidElements.has(name) || this.#targets.length === maxTargets)
       return null;
-    return { name, item: null, target: { owner, names, chunks: [], remaining: maxTextLength } };
+    const remaining = maxTextLength * maxBytesPerUnit;
+    return { name, item: null, target: { owner, names, chunks: [], remaining } };
   }
 
   #closeFrom(index: number): void {
@@ -143,7 +143,8 @@ export class MicrodataReader {
       if (item !== null) this.#owners.pop();
       if (target === null) continue;
       this.#targets.pop();
-      const text = this.#text.decode(target.chunks.join("")).trim();
+      const source = this.#pageText.decode(target.chunks.join(""));
+      const text = source.slice(0, maxTextLength).trim();
       if (text !== "") addValue(target.owner, target.names, decodeHTML(text));
     }
   }

@@ -1,24 +1,20 @@
 import { decodeHTML } from "entities";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
-import type { PageText } from "./charset.ts";
+import { maxBytesPerUnit, type PageText } from "./charset.ts";
 import { HtmlScanner } from "./html.ts";
 import type { HtmlSink, StartTag } from "./html-sink.ts";
 import type { Markup, Player } from "./markup.ts";
 import { MicrodataReader } from "./microdata.ts";
 
 const maxMetas = 2_000;
-/** In the attributes of the links that a vocabulary reads. */
-const usedRelations = /canonical|alternate|image_src|preload/i;
 const maxLinks = 500;
 /** Of a `rel`, UTF-16 code units. */
 const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
 /** Longer blocks are ignored, UTF-16 code units: JSON cannot be parsed in steps. */
 const maxJsonLdLength = 256 * 1024;
-/** As encoded: a UTF-16 code unit is three bytes of UTF-8 at most. */
-const maxJsonLdSource = 3 * maxJsonLdLength;
-const maxTitleSource = 30_000;
+const maxTitleSource = 10_000;
 const maxPlayers = 20;
 const maxSources = 50;
 const maxFrames = 50;
@@ -33,15 +29,15 @@ const elements = new Set(
 const dataElements = new Set("embed input object param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
-/** Reads a page to its end. Rejects only with the errors of `text` and `signal.reason`. */
+/** Reads a page to its end. Rejects only with the errors of `pageText` and `signal.reason`. */
 export async function readMarkup(
-  text: PageText,
+  pageText: PageText,
   slices: TimeSlices,
   signal: AbortSignal,
 ): Promise<Markup> {
-  const collector = new MarkupCollector(text);
+  const collector = new MarkupCollector(pageText);
   const scanner = new HtmlScanner(collector);
-  for await (const chunk of text.chunks()) await slices.run(scanner.write(chunk), signal);
+  for await (const chunk of pageText.chunks()) await slices.run(scanner.write(chunk), signal);
   await slices.run(scanner.end(), signal);
   return collector.end();
 }
@@ -66,8 +62,8 @@ class MarkupCollector implements HtmlSink {
   #capture: Capture | null = null;
   #linkCount = 0;
 
-  constructor(text: PageText) {
-    this.#microdata = new MicrodataReader(text);
+  constructor(pageText: PageText) {
+    this.#microdata = new MicrodataReader(pageText);
     this.#markup = {
       language: null,
       base: null,
@@ -78,7 +74,7 @@ class MarkupCollector implements HtmlSink {
       players: [],
       frames: [],
       playerSources: [],
-      text,
+      pageText,
       items: this.#microdata.items,
     };
   }
@@ -89,11 +85,9 @@ class MarkupCollector implements HtmlSink {
     if (mayHoldData || dataElements.has(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
-    const isOfUse =
-      name === "script" ? isJson : name === "link" ? usedRelations.test(source) : true;
-    const isKnown = isOfUse && elements.has(name);
+    const isKnown = elements.has(name) && (name !== "script" || isJson);
     const attributes =
-      isKnown || hasMicrodata ? parseAttributes(this.#markup.text.decode(source)) : null;
+      isKnown || hasMicrodata ? parseAttributes(this.#markup.pageText.decode(source)) : null;
     if (name === "script") this.#collectScript(isJson ? attributes : null);
     else if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {
@@ -143,7 +137,7 @@ class MarkupCollector implements HtmlSink {
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
     else if (name === "title") {
       if (markup.title === null && !isForeign)
-        this.#capture = createCapture("title", maxTitleSource);
+        this.#capture = createCapture("title", maxTitleSource * maxBytesPerUnit);
     } else this.#collectMedia(name, attributes);
   }
 
@@ -153,7 +147,7 @@ class MarkupCollector implements HtmlSink {
       if (playerSources.length < maxPlayerSources)
         this.#capture = createCapture("script", Infinity);
     } else if (jsonLd.length < maxJsonLdBlocks) {
-      this.#capture = createCapture("json-ld", maxJsonLdSource);
+      this.#capture = createCapture("json-ld", maxJsonLdLength * maxBytesPerUnit);
     }
   }
 
@@ -183,10 +177,12 @@ class MarkupCollector implements HtmlSink {
     if (this.#capture === null) return;
     const { kind, chunks, remaining } = this.#capture;
     this.#capture = null;
-    const { text, jsonLd, playerSources } = this.#markup;
-    if (kind === "title") this.#markup.title = decodeHTML(text.decode(chunks.join("")));
-    else if (kind === "json-ld" && remaining >= 0) {
-      const source = text.decode(chunks.join(""));
+    const { pageText, jsonLd, playerSources } = this.#markup;
+    if (kind === "title") {
+      const source = pageText.decode(chunks.join("")).slice(0, maxTitleSource);
+      this.#markup.title = decodeHTML(source);
+    } else if (kind === "json-ld" && remaining >= 0) {
+      const source = pageText.decode(chunks.join(""));
       if (source.length <= maxJsonLdLength) jsonLd.push(source);
     } else if (kind === "script" && chunks.length > 0)
       addBounded(playerSources, { script: chunks }, maxPlayerSources);

@@ -12,7 +12,7 @@ import { describeItem, postersOf, subtitlesOf } from "./item.ts";
  * tags name it. Returns {} if there is none.
  */
 export function* extractPlayer(
-  markup: Pick<Markup, "playerSources" | "text">,
+  markup: Pick<Markup, "playerSources" | "pageText">,
   page: PageFacts,
   base: URL,
 ): Steps<Metadata> {

@@ -20,13 +20,16 @@ const maxVariables = 100;
  */
 export function* findData({
   playerSources,
-  text,
-}: Pick<Markup, "playerSources" | "text">): Steps<Data[]> {
+  pageText,
+}: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
   const found: Data[] = [];
   for (const each of yield* searchSources(playerSources)) {
     const root = createData("block", "", null);
-    if ("script" in each) yield* readScript(text.decode(each.script.join("")), root);
-    else yield* readTag(each.name, parseAttributes(text.decode(each.source), maxDataLength), root);
+    if ("script" in each) yield* readScript(pageText.decode(each.script.join("")), root);
+    else {
+      const attributes = parseAttributes(pageText.decode(each.source), maxDataLength);
+      yield* readTag(each.name, attributes, root);
+    }
     if (root.isMarked) found.push(root);
   }
   return found;

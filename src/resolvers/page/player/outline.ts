@@ -27,7 +27,7 @@ for (const [kind, characters] of [
 }
 const stepLength = 32 * 1024;
 /** To read what is shorter is faster than to note it. */
-const minLength = 12;
+const minLength = 32;
 const maxDepth = 10_000;
 const maxSpaces = 100;
 
