@@ -77,6 +77,16 @@ const listsAndTexts: typeof pages = {
     html,
     `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m")}"</script>`,
   ],
+  "names of arguments": [
+    html,
+    `<script>x=(function(a){return {f:"1.mp4",l:[${fill("a,", MiB / 4 - 1_000)}]}}("/1.mp4"))`,
+  ],
+  "strings of arguments": [
+    html,
+    `<script>x=(function(a){return {f:"1.mp4",l:"${fill('\\"', MiB / 4 - 1_000)}"}}("/1.mp4"))`,
+  ],
+  "references of Angular": [html, `<script>{&q;f&q;:&q;/1.mp4&q;${fill(",&q;a&q;:1", 4 * MiB)}}`],
+  "streams in parts": [html, fill(`<script>self.__next_f.push([1,"/1.mp4"])</script>`)],
   "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
 };
 
@@ -87,7 +97,7 @@ const listsAndTexts: typeof pages = {
  */
 it.each([
   ["", pages, 58],
-  [" with lists and texts of players", listsAndTexts, 12],
+  [" with lists and texts of players", listsAndTexts, 20],
 ])(
   "hostile pages%s, all at once, block the event loop for no longer than 100 ms",
   async (_, pagesByName, count) => {

@@ -45,5 +45,6 @@ function factsOf({ metadata, merged: { fields } }: Draft, markup: Markup, url: U
     duration: fields.duration,
     isFrontPage: isFrontPage(URL.parse(fields.webpage_url) ?? url),
     isMedium: fields.media_type !== "none" || markup.players.length > 0,
+    mediaType: fields.media_type,
   };
 }

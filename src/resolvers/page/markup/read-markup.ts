@@ -2,6 +2,7 @@ import { decodeHTML } from "entities";
 import type { TimeSlices } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "./attributes.ts";
 import { maxBytesPerUnit, type PageText } from "./charset.ts";
+import { isDecoration } from "./decoration.ts";
 import { HtmlScanner } from "./html.ts";
 import type { HtmlSink, StartTag } from "./html-sink.ts";
 import type { Markup, Player } from "./markup.ts";
@@ -82,7 +83,8 @@ class MarkupCollector implements HtmlSink {
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
     if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
-    if (mayHoldData || dataElements.has(name))
+    const isDesign = name === "source" && isDecoration(name, this.#player?.attributes ?? new Map());
+    if ((mayHoldData || dataElements.has(name)) && !isDesign)
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
     const isKnown = elements.has(name) && (name !== "script" || isJson);

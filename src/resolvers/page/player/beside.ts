@@ -25,7 +25,7 @@ export interface Beside {
 const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
 const mediaWord =
-  /^(?:(?:video|audio)\/\w|application\/(?:x-mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp4|webm)$)/i;
+  /^(?:(?:video|audio)\/\w|application\/(?:x-mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp[34]|webm)$)/i;
 
 /** Reads it once for all addresses in `data`. */
 export function readBeside(data: Data): Beside {
@@ -57,8 +57,9 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
   const { data, width, tbr, filesize, language } = beside;
   const isNamed = namesFile(value) || beside.isTyped || isManifestName(key, data);
   if (!isNamed) return null;
-  const url = tryParseUrl(value.replaceAll("&amp;", "&"), base);
-  if (url === null) return null;
+  const address = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
+  const url = tryParseUrl(address.replaceAll("&amp;", "&"), base);
+  if (url === null || isPicture(url)) return null;
   const isMedium = ["video", "audio", "hls", "dash"].includes(mediaTypeOf(null, url).kind);
   // The path of `1.mp4.srt` or `1.mp4.jpg` ends in something else than a medium.
   if (!isMedium && /\.[a-z][a-z\d]{1,4}$/i.test(url.pathname)) return null;
@@ -76,6 +77,19 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
   });
 }
 
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Whether the server is asked for a frame of the file. */
+function isPicture({ search }: URL): boolean {
+  return /snapshot|format=(?:jpe?g|png|webp)|[?&]frame=/i.test(search.slice(0, 1_000));
+}
+
 /** Returns the first text of the fields whose names match. */
 export function firstText({ fields }: Data, name: RegExp): string | null {
   for (const { key, value } of fields) {
@@ -87,8 +101,9 @@ export function firstText({ fields }: Data, name: RegExp): string | null {
 function typeOf(key: string, { type, data }: Beside): string | null {
   if (type?.includes("/") === true) return type;
   const name = isManifestName(key, data) ? `${key} ${data.name}` : (type ?? "");
-  if (/hls|m3u8/i.test(name)) return hls;
+  if (/hls|m3u8|loadSource/i.test(name)) return hls;
   if (/dash|mpd/i.test(name)) return dash;
+  if (/^mp3$/i.test(name)) return "audio/mpeg";
   return /^(?:mp4|webm)$/i.test(name) ? `video/${name}` : null;
 }
 

@@ -1,13 +1,15 @@
+import type { PageInfo } from "../../../page-info.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, tryParseUrl } from "../../../parsers/url.ts";
 import type { Candidate } from "./candidates.ts";
-import { createBars } from "./names.ts";
+import { namesFile } from "./data.ts";
 import { describeItem } from "./item.ts";
+import { createLikeness } from "./likeness.ts";
+import { createBars } from "./names.ts";
+import { placeOf } from "./place.ts";
 
 /** If a page names more media than this, and nothing tells which one is its own, none is. */
 const maxCandidates = 3;
-const minTitleLength = 8;
-const minIdLength = 4;
 
 /** What the page's vocabularies state about it, to compare media with. */
 export interface PageFacts {
@@ -19,6 +21,8 @@ export interface PageFacts {
   isFrontPage: boolean;
   /** A vocabulary calls the page video or audio, or it has a player. */
   isMedium: boolean;
+  /** What the vocabularies call the page. */
+  mediaType: PageInfo["media_type"];
 }
 
 /**
@@ -27,29 +31,36 @@ export interface PageFacts {
  * - its title is the page's, or is a part of it;
  * - its id is a part of the page's URL, or its URL is the page's;
  * - its duration is the one that the page states;
- * - its place: the first one of a page that calls itself a medium, or has no more than three. A front
+ * - its place: the first one of a page that calls itself a medium, or has no more than three. One that stands for itself
+ *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's. A front
  *   page that does not call itself a medium has none.
  *
- * A preview or a related video is taken only for its title, id or URL; an advertisement never. Video comes
- * before audio. If a page that calls itself a medium names nothing else, an address that is called a preview is
- * taken where a title and a duration stand beside it: sites name the whole video so too.
+ * A related video is taken only for its title, id or URL, a preview only if it is also as long as the page states; an
+ * advertisement never. Video comes before audio, unless the page calls itself audio. If a page that calls itself a medium
+ * names nothing else, an address that is called a preview is taken where a title and a duration stand beside it: sites
+ * name the whole video so too.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],
   page: PageFacts,
 ): Steps<Candidate | null> {
+  const score = createScore(page);
   const scored: Scored[] = [];
   for (const candidate of candidates) {
     yield;
-    if (candidate.bar !== "never") scored.push(score(candidate, page));
+    if (candidate.bar !== "never") scored.push(score(candidate));
   }
   const isVideo = ({ candidate }: Scored) => candidate.resources.some(isVideoResource);
+  const videos = scored.filter(isVideo);
+  const audios = scored.filter((each) => !isVideo(each));
+  const [first, second] = page.mediaType === "audio" ? [audios, videos] : [videos, audios];
+  const isVideoPage = page.mediaType === "video";
   return (
-    choose(scored.filter(isVideo), page) ??
-    choose(
-      scored.filter((each) => !isVideo(each)),
-      page,
-    )
+    chooseCertain(first) ??
+    (isVideoPage ? null : chooseCertain(second)) ??
+    chooseByPlace(first, page) ??
+    (isVideoPage ? chooseCertain(second) : null) ??
+    chooseByPlace(second, page)
   );
 }
 
@@ -57,77 +68,90 @@ interface Scored {
   candidate: Candidate;
   /** What speaks for it, weighed: title, id, duration. */
   points: number;
-  /** Its duration is another than the page's. */
+  isSameDuration: boolean;
+  /** Its duration is another than the page's, or a list says that it is another page's. */
   isOther: boolean;
+  /** It is one of several of a list. */
+  isListed: boolean;
+  /** The names around what describes it tell of another video, not only those within. */
+  isInOther: boolean;
   /** It has a title and a duration, and only the name of its address calls it a preview. */
   isWhole: boolean;
 }
 
-function score(candidate: Candidate, page: PageFacts): Scored {
-  const { titles, ids, urls, duration } = describeItem(candidate.item);
-  const base = page.urls[0];
+function createScore(page: PageFacts): (candidate: Candidate) => Scored {
+  const likeness = createLikeness(page);
+  const bars = createBars();
   const keys = new Set(page.urls.map(pageKey));
-  const isTitle = titles.some((title) => page.titles.some((each) => isSameTitle(title, each)));
-  const isId =
-    ids.some((id) => page.urls.some(({ href }) => hasPart(href, id))) ||
-    urls.some((text) => {
-      const url = base === undefined ? null : tryParseUrl(text, base);
-      return url !== null && keys.has(pageKey(url));
-    });
-  const off =
-    duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
-  const isSame = off !== null && off <= 2;
-  const isOther = off !== null && off > Math.max(5, (page.duration ?? 0) / 10);
-  const isWhole =
-    titles.length > 0 && duration !== null && createBars().ofData(candidate.item) === "none";
-  return {
-    candidate,
-    isWhole,
-    points: (isTitle ? 4 : 0) + (isId ? 2 : 0) + (isSame ? 1 : 0),
-    isOther,
+  const [base] = page.urls;
+  const pageAt = (text: string) => {
+    const url = base === undefined || namesFile(text) ? null : tryParseUrl(text, base);
+    return url ?? [];
+  };
+  return (candidate) => {
+    const { item } = candidate;
+    const { titles, ids, urls, duration } = describeItem(item);
+    const { isElement, isListed } = placeOf(item);
+    const { title, isId } = likeness({ titles, ids });
+    const bar = bars.ofData(item);
+    const pages = urls.flatMap(pageAt);
+    const isOwn = isId || pages.some((url) => keys.has(pageKey(url)));
+    const isElsewhere = isListed || (isElement && pages.some((url) => isOtherPage(url, base)));
+    const off =
+      duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
+    const isSameDuration = off !== null && off <= 2;
+    const isOtherDuration = off !== null && off > Math.max(5, (page.duration ?? 0) / 10);
+    return {
+      candidate,
+      points: title + (isOwn ? 2 : 0) + (isSameDuration ? 1 : 0),
+      isSameDuration,
+      isOther: isOtherDuration || (isElsewhere && titles.length > 0),
+      isListed,
+      isInOther: bar === "other",
+      isWhole: titles.length > 0 && duration !== null && bar === "none",
+    };
   };
 }
 
-function choose(scored: readonly Scored[], page: PageFacts): Candidate | null {
-  const isDirect = ({ candidate }: Scored) => candidate.bar === "none";
-  const certain = scored.filter((each) => each.points >= 2 || (each.points > 0 && isDirect(each)));
+/** Whether it is another page of the same site. */
+function isOtherPage(url: URL, page: URL | undefined): boolean {
+  return url.host === page?.host && url.pathname !== "/" && pageKey(url) !== pageKey(page);
+}
+
+function chooseCertain(scored: readonly Scored[]): Candidate | null {
+  const certain = scored.filter((each) => isCertain(each));
   const most = Math.max(0, ...certain.slice(0, 1_000).map(({ points }) => points));
   const best = certain.filter(({ points }) => points === most);
-  const chosen = best.find(isDirect) ?? best[0];
-  if (chosen !== undefined) return chosen.candidate;
+  return (best.find(isDirect) ?? best[0])?.candidate ?? null;
+}
+
+function chooseByPlace(scored: readonly Scored[], page: PageFacts): Candidate | null {
   if (page.isFrontPage && !page.isMedium) return null;
   const possible = scored.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) {
     const whole = scored.filter((each) => each.isWhole && !each.isOther);
     return whole.length <= maxCandidates ? (whole[0]?.candidate ?? null) : null;
   }
-  const isMain = page.isMedium || possible.length <= maxCandidates;
-  return isMain ? (possible[0]?.candidate ?? null) : null;
+  const single = possible.filter(({ isListed }) => !isListed);
+  const main = single.length > 0 ? single : possible;
+  if (main.length > 1 && main.every(isLoneDownload) && !page.isMedium) return null;
+  return page.isMedium || main.length <= maxCandidates ? (main[0]?.candidate ?? null) : null;
+}
+
+/** Whether there is only a link to download it, in one quality. */
+function isLoneDownload({ candidate }: Scored): boolean {
+  return candidate.isLinked && candidate.resources.length === 1;
+}
+
+function isDirect({ candidate }: Scored): boolean {
+  return candidate.bar === "none";
+}
+
+function isCertain({ candidate, points, isSameDuration, isWhole, isInOther }: Scored): boolean {
+  if (candidate.bar === "none") return points > 0;
+  return points >= 2 && (isInOther || isSameDuration || isWhole);
 }
 
 function isVideoResource({ fallback, url }: Candidate["resources"][number]): boolean {
   return fallback === "video" && !/\.(?:mp3|m4a|aac|og[ga]|opus|wav|flac)$/i.test(url.pathname);
-}
-
-function isSameTitle(a: string, b: string): boolean {
-  const [one, other] = [comparable(a), comparable(b)];
-  if (one === other) return one !== "";
-  const [short, long] = one.length < other.length ? [one, other] : [other, one];
-  return short.length >= minTitleLength && long.includes(short);
-}
-
-function comparable(text: string): string {
-  return text
-    .slice(0, 1_000)
-    .replace(/[\s\p{P}]+/gu, " ")
-    .trim()
-    .toLowerCase();
-}
-
-/** Whether `id` stands in the URL, not as part of a longer word or number. */
-function hasPart(href: string, id: string): boolean {
-  if (id.length < minIdLength || id.length > 200) return false;
-  const at = href.indexOf(id);
-  const isEdge = (character: string | undefined) => !/[a-z\d]/i.test(character ?? "");
-  return at >= 0 && isEdge(href[at - 1]) && isEdge(href[at + id.length]);
 }

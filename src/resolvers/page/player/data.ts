@@ -27,7 +27,7 @@ const fileName =
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
 const typeWord = /^(?:hls|dash|m3u8|mpd|mp4|webm)$/i;
-const manifestKey = /hls|dash|m3u8|mpd/i;
+const manifestKey = /hls|dash|m3u8|mpd|^loadSource$/i;
 const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
 
 /** Whether an address may be a medium's, by the extension of the file. */
@@ -37,6 +37,14 @@ export function namesFile(text: string): boolean {
 
 export function createData(kind: Data["kind"], name: string, parent: Data | null): Data {
   return { kind, name, parent, fields: [], isMarked: false };
+}
+
+/** The key of the address that a link to download has. */
+export const linkKey = "download link";
+
+/** Whether it is a tag; those that are alike are a list. */
+export function isTag({ kind, parent }: Data): boolean {
+  return kind === "object" && parent?.kind === "array" && parent.parent === null;
 }
 
 /** Adds a text; marks its ancestors if it may name a medium. */

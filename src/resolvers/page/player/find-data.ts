@@ -1,7 +1,8 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "../markup/attributes.ts";
+import { isDecoration } from "../markup/decoration.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
-import { addText, addToParent, createData, type Data } from "./data.ts";
+import { addText, addToParent, createData, type Data, linkKey } from "./data.ts";
 import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { readScript } from "./read-script.ts";
 import { startOfData } from "./strings.ts";
@@ -12,27 +13,68 @@ const maxDataLength = 256 * 1024;
 const stepLength = 16 * 1024;
 const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
+const pushStart = 'self.__next_f.push([1,"';
+const pushEnd = '"])';
+/** Longer streams are read in parts, characters as encoded. */
+const maxStreamLength = 1_000_000;
 
 /**
- * Returns what the scripts and tags of a page say that name a medium, in page order. A tag's
- * data has its `data-*` attributes, and the address of a link to download, of a hidden input or of a
- * custom element.
+ * Returns what the scripts and tags of a page say that names a medium, in page order. Tags of one name with the same
+ * attributes are a list. A tag's data has its `data-*` attributes, and the address of a link to download, of a hidden
+ * input or of a custom element.
  */
 export function* findData({
   playerSources,
   pageText,
 }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
-  const found: Data[] = [];
-  for (const each of yield* searchSources(playerSources)) {
-    const root = createData("block", "", null);
-    if ("script" in each) yield* readScript(pageText.decode(each.script.join("")), root);
-    else {
-      const attributes = parseAttributes(pageText.decode(each.source), maxDataLength);
-      yield* readTag(each.name, attributes, root);
+  const found = new Set<Data>();
+  const tags = new Map<string, Data>();
+  for (const each of yield* searchSources(joinPushes(playerSources))) {
+    if ("script" in each) {
+      const root = createData("block", "", null);
+      yield* readScript(pageText.decode(each.script.join("")), root);
+      if (root.isMarked) found.add(root);
+      continue;
     }
-    if (root.isMarked) found.push(root);
+    const attributes = parseAttributes(pageText.decode(each.source), maxDataLength);
+    const kind = [each.name, ...attributes.keys()].join(" ");
+    const list = tags.get(kind) ?? createData("array", "", null);
+    tags.set(kind, list);
+    const tag = createData("object", "", list);
+    yield* readTag(each.name, attributes, tag);
+    addToParent(tag);
+    if (list.isMarked) found.add(list);
   }
-  return found;
+  return [...found];
+}
+
+/**
+ * Joins the strings that successive scripts push: the server components of Next.js are one stream, which is cut
+ * anywhere.
+ */
+function joinPushes(sources: readonly PlayerSource[]): PlayerSource[] {
+  const joined: PlayerSource[] = [];
+  let strings: string[] = [];
+  let length = 0;
+  const flush = (): void => {
+    if (strings.length > 0) joined.push({ script: [`${pushStart}${strings.join("")}${pushEnd}`] });
+    strings = [];
+    length = 0;
+  };
+  for (const each of sources) {
+    const isPush = "script" in each && each.script[0]?.startsWith(pushStart) === true;
+    const script = isPush ? each.script.join("").trimEnd() : "";
+    if (!script.endsWith(pushEnd)) {
+      if ("script" in each) flush();
+      joined.push(each);
+      continue;
+    }
+    if (length + script.length > maxStreamLength) flush();
+    length += script.length;
+    strings.push(script.slice(pushStart.length, -pushEnd.length));
+  }
+  flush();
+  return joined;
 }
 
 /** Returns those that may name a medium: few of them do. */
@@ -66,18 +108,18 @@ function* mayNameMediumIn(parts: readonly string[]): Steps<boolean> {
 }
 
 function* readTag(name: string, attributes: Attributes, root: Data): Steps<void> {
-  if (isDecoration(attributes)) return;
+  if (isDecoration(name, attributes)) return;
   for (const [attribute, value] of attributes) {
     yield;
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;
     if (key === "flashvars") yield* readVariables(value, root);
-    else yield* readValue(key, value, root);
+    else yield* readValue(key, value, root, /^(?:x|ng)-/.test(attribute));
   }
 }
 
-function* readValue(key: string, value: string, root: Data): Steps<void> {
-  if (startOfData(value) !== 0) {
+function* readValue(key: string, value: string, root: Data, isProgram = false): Steps<void> {
+  if (startOfData(value) !== 0 && !isProgram) {
     addText(root, key, value);
     return;
   }
@@ -96,22 +138,17 @@ function* readVariables(value: string, root: Data): Steps<void> {
 /** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (attribute.startsWith("data-")) return attribute.slice(5);
-  if (attribute === "x-data") return "data";
+  if (attribute === "x-data" || attribute === "ng-init") return "data";
   if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
     return attribute;
   if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
     return "src";
-  if (attribute === "href" && name === "a") return isDownload(attributes) ? "download" : null;
+  if (attribute === "href" && name === "a") return isDownload(attributes) ? linkKey : null;
   if (attribute !== "value") return name.includes("-") ? attribute : null;
   const stated = attributes.get("name") ?? attributes.get("id") ?? "";
   if (name === "param") return stated.toLowerCase();
   const isHidden = name === "input" && attributes.get("type")?.toLowerCase() === "hidden";
   return isHidden ? stated : null;
-}
-
-/** Whether it is a loop without sound and controls: a part of the page's design. */
-function isDecoration(attributes: Attributes): boolean {
-  return attributes.has("loop") && attributes.has("muted") && !attributes.has("controls");
 }
 
 function isDownload(attributes: Attributes): boolean {

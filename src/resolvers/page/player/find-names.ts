@@ -5,7 +5,7 @@ import { isStated, maxNameLength, mediaNames } from "./media-names.ts";
 const stepLength = 256 * 1024;
 const maxNames = 10_000;
 
-/** Returns the indexes of the stated names in `text` that may be of media; searches 10,000 at most. */
+/** Returns where the stated names in `text` end that may be of media; searches 10,000 at most. */
 export function* findNames(text: string): Steps<number[]> {
   const names: number[] = [];
   let count = 0;
@@ -15,7 +15,7 @@ export function* findNames(text: string): Steps<number[]> {
     for (let match = pattern.exec(part); match !== null; match = pattern.exec(part)) {
       if (match.index >= stepLength || count === maxNames) break;
       const at = start + match.index;
-      if (isStated(text, at)) names.push(at);
+      if (isStated(text, at)) names.push(at + match[0].length - 1);
       if (++count % 100 === 0) yield;
     }
     yield;

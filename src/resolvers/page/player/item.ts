@@ -1,10 +1,12 @@
 import type { PageInfo } from "../../../page-info.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
+import { parseQuality } from "../../../parsers/quality.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { firstText } from "./beside.ts";
 import type { Data } from "./data.ts";
+import { barOfName } from "./names.ts";
 
 /** What is said about a medium. */
 export interface Item {
@@ -20,20 +22,42 @@ const maxLevels = 3;
 const maxTexts = 20;
 const maxTracks = 100;
 
-const titleName = /(?:title|headline)s?$|^(?:video|media|clip)?_?name$/i;
-const idName = /(?:^|_|[a-z])id$|guid$|slug$|^key$/i;
+const titleName =
+  /(?:tit(?:le|el|re|ulo|olo)|headline)s?$|^(?:video|media|clip)?_?(?:name|caption)$/i;
+const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)$/i;
 const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
 const durationName = /duration|^length$|^run_?time$/i;
 
 export function describeItem(item: Data): Item {
   const levels = levelsOf(item);
-  const texts = (name: RegExp) => levels.flatMap((data) => textsNamed(data, name));
+  // What is further out than a title, or than a name such as `next`, may be about another medium.
+  const last = levels.findIndex(
+    (data) => titlesOf(data).length > 0 || barOfName(data.name) !== "none",
+  );
+  const own = last < 0 ? levels : levels.slice(0, last + 1);
+  const texts = (name: RegExp) => own.flatMap((data) => textsNamed(data, name));
   return {
-    titles: texts(titleName),
+    titles: own.flatMap(titlesOf),
     ids: texts(idName),
     urls: texts(pageName),
     duration: durationOf(levels),
   };
+}
+
+/** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
+export function titlesOf(data: Data): string[] {
+  return textsNamed(data, titleName).filter((title) => !isLabel(title));
+}
+
+function isLabel(title: string): boolean {
+  if (title.length > 30) return false;
+  return (
+    parseQuality(title) !== null ||
+    /^(?:hd|sd|uhd|hq|lq|low|medium|high|auto|default|original|source|mobile|desktop)$/i.test(
+      title,
+    ) ||
+    /(?:^|[\s-])(?:mp[34]|m4[av]|aac|mpeg|ogg|opus|webm|hls|dash|flac)(?:[\s-]|$)/i.test(title)
+  );
 }
 
 /** Returns the pictures of a medium, as written. */

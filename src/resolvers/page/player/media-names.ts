@@ -10,7 +10,7 @@ const usualExtension =
  * the words for files, as a type (`type: "video/mp4"`).
  */
 export const mediaNames =
-  /\.(?:m(?:3u8|p[d34]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|(?:video\\{0,3}\/|type(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;))(?:mp4|webm)(?:\\|["'&])/i;
+  /\.(?:m(?:3u8|p[d34]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|(?:(?:video|audio)\\{0,3}\/|(?:type|format)(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;))(?:mp[34]|webm|mpeg|aac|ogg)(?:[\\;]|["'&])|loadSource\(["']/i;
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;
@@ -45,5 +45,5 @@ export function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
   if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
-  return text[at] === "." || address.test(before + text.slice(at, at + reach));
+  return /[.l]/.test(text[at] ?? "") || address.test(before + text.slice(at, at + reach));
 }

@@ -1,28 +1,42 @@
 import type { Data } from "./data.ts";
 
-/** `never`: an advertisement, captions, part of the site's design; `aside`: a preview, another video. */
-export type Bar = "none" | "aside" | "never";
+/** `never`: an advertisement, captions, part of the site's design; `preview`: a part of a video; `other`: another video. */
+const bars = ["none", "other", "preview", "never"] as const;
+export type Bar = (typeof bars)[number];
 
 const maxParents = 12;
+/** How far out the settings of a loop may stand. */
+const maxLoopLevels = 3;
 
 const mediumName =
-  /src|source|file|ur[li]|stream|video|media|audio|hls|dash|m3u8|mpd|mp4|webm|mp3|manifest|master|playlist|movie|clip|play|href|link|download|contents?$/i;
+  /src|source|file|ur[li]|stream|video|media|audio|hls|dash|m3u8|mpd|mp[34]|m4[av]|webm|og[av]|flv|manifest|master|playlist|movie|clip|play|href|link|load|enclosure|contents?$/i;
 const qualityName =
   /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop)$/i;
 const heightName = /^\d{3,4}p?$/i;
 /** Under these names a path may stand that has no slash at its start. */
-const addressName = /^(?:file|src|source|url|video|stream|hls|dash|mp4|webm|mp3)$/i;
-const manifestName = /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$/i;
+const addressName = /^(?:file|src|source|video|stream|hls|dash|mp4|webm|mp3)$/i;
+const manifestName =
+  /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$|^loadSource$/i;
 
 /** It says nothing itself: the name of what it is in counts. */
 const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
 
 const never =
-  /promo(?!te)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|sprite|storyboard|bumper|background|hover|logo|placeholder/i;
-const neverWords = new Set("ad ads adtag adurl bg sfx sound sounds".split(" "));
-const aside =
-  /preview|teaser|trailer|related|recommend|suggest|up_?next|similar|popular|trending|latest|more_?videos|sidebar|carousel|sample/i;
-const asideWords = new Set("next prev previous other others more intro outro".split(" "));
+  /promo(?!te)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
+const neverWords = new Set(
+  "ad ads adtag adurl bg vbg cover sfx beep chime ding howl tts".split(" "),
+);
+const preview = /preview|teaser|sample/i;
+const other =
+  /trailer|related|recommend|suggest|up_?next|similar|popular|trending|latest|most_?(?:watched|viewed|read)|more_?videos|sidebar|carousel|comments?$|reviews?$|repl(?:y|ies)$/i;
+const otherWords = new Set(
+  "next prev previous other others more intro outro hero banner slider slides rail picks creative campaign help tutorial tour music soundtrack bgm".split(
+    " ",
+  ),
+);
+const previewFile = /preview|teaser/i;
+/** Folders of files that no page is about. */
+const otherFolder = /\/(?:sounds?|sfx|ads?|adverts?|sponsors?|promos?|bg|backgrounds?|thumbs?)\//i;
 
 /** Whether the name of a field, with those of what it is in, says that it is the address of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
@@ -32,10 +46,15 @@ export function isMediumName(key: string, { name, parent }: Data): boolean {
 
 /** Whether a text may be an address: an absolute URL, or a path; under some names one without a slash. */
 export function isAddress(key: string, value: string): boolean {
-  if (value.length < 5 || /[\s{}<>|\\]/.test(value)) return false;
-  if (/^(?:https?:\/\/|\.{0,2}\/)/i.test(value)) return true;
-  return addressName.test(key) && !/^[\w.+-]+:/.test(value);
+  if (value.length < 5 || /[\n\r\t{}<>|\\]/.test(value) || template.test(value)) return false;
+  const isComplete = /^(?:https?(?::\/\/|%3A%2F%2F)|\.{0,2}\/)/i.test(value);
+  if (value.includes(" "))
+    return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
+  return isComplete || (addressName.test(key) && !/^[\w.+-]+:/.test(value));
 }
+
+/** What a program puts a value into: `/%s/1.mp4`, `/:id.mp4`, `/[[id]].mp4`, `/*.mp4`. */
+const template = /%s|\/:[a-z]|\[\[|\/\*\./i;
 
 /** Whether the name says that it is the address of a manifest. */
 export function isManifestName(key: string, data: Data): boolean {
@@ -56,27 +75,40 @@ export function createBars(): { ofData(data: Data): Bar; ofField(key: string, ur
       let next: Data | null = data;
       for (let n = 0; next !== null && n < maxParents; n++) {
         bar = worseOf(bar, ofName(next.name));
+        if (n < maxLoopLevels && isSilentLoop(next)) bar = worseOf(bar, "other");
         next = next.parent;
       }
       return bar;
     },
-    ofField(key, { pathname }) {
-      const bar = ofName(key);
-      const file = pathname.slice(pathname.lastIndexOf("/") + 1).slice(0, 300);
-      return bar === "none" && (never.test(file) || /preview|teaser/i.test(file)) ? "aside" : bar;
+    ofField(key, url) {
+      return worseOf(ofName(key), barOfUrl(url));
     },
   };
 }
 
 export function worseOf(a: Bar, b: Bar): Bar {
-  if (a === "never" || b === "never") return "never";
-  return a === "none" ? b : a;
+  return bars.indexOf(a) > bars.indexOf(b) ? a : b;
 }
 
-function barOfName(name: string): Bar {
+/** Whether its settings are those of a part of the page's design. */
+function isSilentLoop({ fields }: Data): boolean {
+  const isOn = (name: RegExp) =>
+    fields.some(({ key, value }) => value === "true" && name.test(key));
+  return isOn(/^loop$/) && isOn(/^muted?$/);
+}
+
+function barOfUrl({ pathname }: URL): Bar {
+  const file = pathname.slice(pathname.lastIndexOf("/") + 1).slice(0, 300);
+  if (previewFile.test(file)) return "preview";
+  return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "other" : "none";
+}
+
+/** Tells what a name speaks against the media that it is of. */
+export function barOfName(name: string): Bar {
   const words = wordsOf(name.slice(0, 300));
   if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
-  return aside.test(name) || words.some((word) => asideWords.has(word)) ? "aside" : "none";
+  if (preview.test(name)) return "preview";
+  return other.test(name) || words.some((word) => otherWords.has(word)) ? "other" : "none";
 }
 
 /** Returns the words of a name such as `adTagUrl` or `next_video`, in lower case. */

@@ -4,7 +4,8 @@ import { findNames } from "./find-names.ts";
 import { readFlatData } from "./flat-data.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
-import { isPercentEncoded, unescapeInSteps } from "./strings.ts";
+import { inlineArguments } from "./inline-arguments.ts";
+import { decodeAngularState, isPercentEncoded, unescapeInSteps } from "./strings.ts";
 
 const maxNestedTexts = 50;
 
@@ -17,7 +18,9 @@ export function* readScript(source: string, root: Data): Steps<void> {
   const pending: Nested[] = [{ source, isEscaped: isPercentEncoded(source), data: root }];
   let count = 0;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
-    const text = next.isEscaped ? yield* unescapeInSteps(next.source) : next.source;
+    const text = next.isEscaped
+      ? yield* unescapeInSteps(next.source)
+      : yield* inlineArguments(yield* decodeAngularState(next.source));
     const names = yield* findNames(text);
     if (names.length === 0) continue;
     if (!(yield* readFlatData(text, next.data))) {

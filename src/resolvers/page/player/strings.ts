@@ -13,6 +13,35 @@ const controls = new Map(
   "nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]),
 );
 
+/** The references that Angular writes in the state of a page, in the order in which they can be replaced. */
+const angularReferences = [
+  ["&q;", '"'],
+  ["&s;", "'"],
+  ["&l;", "<"],
+  ["&g;", ">"],
+  ["&a;", "&"],
+] as const;
+/** Returns an object that Angular has written (`{&q;src&q;:…`) as JSON; any other text as it is. */
+export function* decodeAngularState(text: string): Steps<string> {
+  if (!/^\s{0,10}\{&q;/.test(text.slice(0, 20))) return text;
+  const parts: string[] = [];
+  for (let at = 0; at < text.length;) {
+    const end = Math.min(at + stepLength, text.length);
+    // A reference is not cut.
+    const last = text.lastIndexOf("&", end);
+    const cut = end < text.length && last > Math.max(at, end - 3) ? last : end;
+    parts.push(
+      angularReferences.reduce(
+        (decoded, [reference, character]) => decoded.replaceAll(reference, character),
+        text.slice(at, cut),
+      ),
+    );
+    at = cut;
+    yield;
+  }
+  return parts.join("");
+}
+
 /** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
 export function unescapeString(source: string): string {
   return source.replace(

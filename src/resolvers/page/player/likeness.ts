@@ -1,0 +1,65 @@
+import { decodeHTML } from "entities";
+import type { Item } from "./item.ts";
+
+/** Shorter titles may be a part of another by chance, and shorter ids of a URL; in characters. */
+const minTitleLength = 8;
+const minIdeographs = 4;
+const minIdLength = 4;
+const maxIdLength = 200;
+
+const ideograph = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
+/** What stands between a page's title and the name of its site. */
+const separator = /\s+[|\u2013\u2014·-]\s+|_/;
+
+/** How much what is said about a medium is like what a page states. */
+export interface Likeness {
+  /** 5: a title is the page's; 4: one is a part of the other; 0: neither. */
+  title: 0 | 4 | 5;
+  /** An id stands in the page's URL. */
+  isId: boolean;
+}
+
+/** Returns a function that compares what is said about a medium with a page's titles and URLs. */
+export function createLikeness(page: {
+  titles: readonly string[];
+  urls: readonly URL[];
+}): (item: Pick<Item, "titles" | "ids">) => Likeness {
+  const pageTitles = page.titles.map(comparable);
+  // Without the name of the site at its end.
+  const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));
+  const whole = new Set([...pageTitles, ...parts.map(comparable)]);
+  return ({ titles, ids }) => {
+    const own = titles.map(comparable);
+    const isWhole = own.some((title) => title.length > 1 && whole.has(title));
+    const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
+    return {
+      title: isWhole ? 5 : isPart() ? 4 : 0,
+      isId: ids.some((id) => page.urls.some((url) => hasId(url, id))),
+    };
+  };
+}
+
+/** Whether one title is a part of the other, in whole words. */
+function isPartOf(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  if (ideograph.test(short)) return short.length >= minIdeographs && long.includes(short);
+  return short.length >= minTitleLength && ` ${long} `.includes(` ${short} `);
+}
+
+function comparable(text: string): string {
+  return decodeHTML(text.slice(0, 1_000))
+    .replace(/[\s\p{P}]+/gu, " ")
+    .trim()
+    .toLowerCase();
+}
+
+/** Whether the URL has the id, not as part of a longer word or number; a short one at its end. */
+function hasId({ href, pathname, searchParams }: URL, id: string): boolean {
+  if (id.length > maxIdLength || id.length < 2) return false;
+  if (id.length < minIdLength) {
+    return pathname.endsWith(`/${id}`) || [...searchParams.values()].includes(id);
+  }
+  const at = href.indexOf(id);
+  const isEdge = (character: string | undefined) => !/[a-z\d]/i.test(character ?? "");
+  return at >= 0 && isEdge(href[at - 1]) && isEdge(href[at + id.length]);
+}
