@@ -91,7 +91,7 @@ export async function readSessionName(): Promise<string> {
   try {
     return (await requestJson<{ name: string }>("session")).name;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return "";
+    if (isNotFound(error)) return "";
     throw error;
   }
 }
@@ -99,6 +99,11 @@ export async function readSessionName(): Promise<string> {
 /** Makes this browser drop the cookie of the session. */
 export async function endSession(): Promise<void> {
   await request("session", { method: "DELETE" });
+}
+
+/** Whether the service responded that there is no such thing. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
 }
 
 const json = { "content-type": "application/json" };

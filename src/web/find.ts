@@ -30,7 +30,7 @@ export function Find({ onTask }: FindProps): ComponentChild {
   );
 }
 
-/** Enter looks, Ctrl+Enter downloads the best; what is pasted is looked at at once. */
+/** Enter shows the formats, Ctrl+Enter downloads the best; the formats of what is pasted are shown at once. */
 function AddressForm({ finder }: { finder: Finder }): ComponentChild {
   const address = useSignal(sharedText());
   const added = finder.added.value;
@@ -84,8 +84,12 @@ function AddressForm({ finder }: { finder: Finder }): ComponentChild {
         downloadBest();
       },
     }),
-    h("button", { class: "primary" }, "Look"),
-    h("p", { id: "address-keys", class: "muted" }, "Enter looks, Ctrl+Enter downloads the best."),
+    h("button", { class: "primary" }, "Show formats"),
+    h(
+      "p",
+      { id: "address-keys", class: "muted" },
+      "Press Enter to show the formats, Ctrl+Enter to download the best one.",
+    ),
   );
 }
 

@@ -82,7 +82,11 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
     h(Filter, { tasks, actions }),
     h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
-      ? h("button", { onClick: () => void actions.cancelAll() }, "Cancel all")
+      ? h(
+          "button",
+          { disabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() },
+          "Cancel all",
+        )
       : h(Selection, { tasks, actions }),
     h(Running, { tasks }),
   );

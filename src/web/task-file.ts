@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Task } from "../task.ts";
 import { ActionButton, type ActionProps, titleId } from "./action-button.ts";
+import { hasSession } from "./session.ts";
 import { curlCommand } from "./task-texts.ts";
 
 /** What can be opened below a task that has a file. */
@@ -49,10 +50,20 @@ export function FileActions({ opened, onOpen, ...props }: FileActionsProps): Com
   ];
 }
 
+/** Plays the file, and brings itself into view. */
 export function Player({ task }: { task: Task }): ComponentChild {
   const { id, file } = task;
+  const player = useRef<HTMLMediaElement>(null);
+  // Before the click is over, as browsers play nothing by themselves.
+  useLayoutEffect(() => {
+    // What the browser refuses to play, somebody can still start.
+    player.current?.play().catch(() => {});
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    player.current?.scrollIntoView({ block: "nearest", behavior: isCalm ? "instant" : "smooth" });
+  }, []);
   const isAudio = file?.mime_type.startsWith("audio/") === true;
   return h(isAudio ? "audio" : "video", {
+    ref: player,
     class: "task-part",
     controls: true,
     preload: "metadata",
@@ -69,7 +80,8 @@ export function Player({ task }: { task: Task }): ComponentChild {
 export function Command({ id }: { id: string }): ComponentChild {
   const field = useRef<HTMLInputElement>(null);
   const isCopied = useSignal(false);
-  const command = curlCommand(new URL(fileOf(id), document.baseURI).href);
+  const needsKey = hasSession();
+  const command = curlCommand(new URL(fileOf(id), document.baseURI).href, needsKey);
   useEffect(() => {
     field.current?.focus();
     field.current?.select();
@@ -82,7 +94,9 @@ export function Command({ id }: { id: string }): ComponentChild {
   return h(
     "label",
     { class: "task-part" },
-    isCopied.value ? "Copied: " : "Copy this: ",
+    isCopied.value ? "Copied" : "Copy this",
+    needsKey && " (the variable UNREEL_KEY must hold your key)",
+    ": ",
     h("input", { ref: field, readOnly: true, value: command }),
   );
 }

@@ -106,7 +106,8 @@ export function describeWarnings({ warnings: given = [] }: TaskFile): string[] {
   return [...new Set(sentences)];
 }
 
-/** Returns a shell command that saves the file at `url` under its own name. */
-export function curlCommand(url: string): string {
-  return `curl -fOJ '${url.replaceAll("'", "'\\''")}'`;
+/** Returns a shell command that saves the file at `url` under its own name; `withKey`: with the key in UNREEL_KEY. */
+export function curlCommand(url: string, withKey: boolean): string {
+  const key = withKey ? '-H "Authorization: Bearer $UNREEL_KEY" ' : "";
+  return `curl -fOJ ${key}'${url.replaceAll("'", "'\\''")}'`;
 }

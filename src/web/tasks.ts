@@ -2,7 +2,7 @@ import { batch, computed, signal, type ReadonlySignal, type Signal } from "@prea
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed-client.ts";
 import type { State, Task } from "../task.ts";
-import { ApiError, refusals, request, requestJson } from "./api.ts";
+import { isNotFound, refusals, request, requestJson } from "./api.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
 export interface Tasks {
@@ -12,6 +12,8 @@ export interface Tasks {
   readonly filter: ReadonlySignal<State | undefined>;
   /** The running ones: how many there are and how fast they are together, bytes per second. */
   readonly running: ReadonlySignal<{ count: number; speed: number }>;
+  /** Whether one waits or runs, in whatever state the shown ones are. */
+  readonly hasCancelable: ReadonlySignal<boolean>;
   /** Whether the list was read at least once. */
   readonly isRead: ReadonlySignal<boolean>;
   /** `locked`: the service needs a key. */
@@ -179,6 +181,7 @@ export function createTasks(url: URL): Tasks {
     shown,
     filter,
     running,
+    hasCancelable: computed(() => entriesIn("queued").length + runningTasks.value.length > 0),
     isRead,
     connection,
     hasOlder: computed(() => older.value !== undefined),
@@ -242,8 +245,4 @@ function newestFirst(one: ReadonlySignal<Task>, other: ReadonlySignal<Task>): nu
   const [a, b] = [one.peek(), other.peek()];
   if (a.created_at !== b.created_at) return a.created_at < b.created_at ? 1 : -1;
   return a.id < b.id ? 1 : -1;
-}
-
-function isNotFound(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404;
 }

@@ -29,13 +29,14 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   login_required: "The site shows this only after a login.",
   geo_restricted: "The site does not show this in the country of the service.",
   playlist: "This is a list of videos: choose one of them.",
-  live_stream: "This is a live stream, and the service does not record them.",
+  live_stream:
+    "This live stream has not begun, or it is of a kind that the service does not record.",
   too_large: "The video is larger than the service allows.",
   too_many_requests: "There are too many requests at the moment.",
   headers_too_large: "The request is too large.",
   internal: "Something went wrong in the service.",
   upstream_unreachable: "The site cannot be reached.",
-  upstream_status: "The site refused the request.",
+  upstream_status: "The site responded with an error.",
   upstream_invalid: "The site sent something that cannot be read.",
   unavailable: "The service is not available at the moment.",
   upstream_timeout: "The site took too long to answer.",
@@ -43,12 +44,30 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   connection_lost: "The service does not answer.",
 };
 
+/** What is said instead of `upstream_status` of the statuses that say more. */
+const statusSentences: Record<string, string> = {
+  403: "The site refused the request.",
+  404: "The site says that there is no such page or file.",
+  410: "The site says that this page or file is gone.",
+  429: "The site says that it has had too many requests.",
+};
+
 /** Returns what a failure means, and whether another try may help, as two sentences. */
-export function describeFailure({ code, retryable }: TaskFailure): string {
+export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = Object.hasOwn(sentences, code)
     ? sentences[code as ErrorCode]
     : sentences.internal;
-  return `${sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
+  if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
+  const known = code === "upstream_status" ? describeStatus(message) : undefined;
+  return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;
+}
+
+/** Returns what the site's status means. Only the end of the message holds it: "GET … failed with status 404". */
+function describeStatus(message: string): string | undefined {
+  const status = / status (\d{3})$/.exec(message)?.[1];
+  if (status === undefined) return undefined;
+  const sentence = statusSentences[status] ?? sentences.upstream_status;
+  return sentence.replace(/\.$/, ` (status ${status}).`);
 }
 
 const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;

@@ -8,21 +8,21 @@ export function WaysHere(): ComponentChild {
     h(
       "details",
       { class: "ways" },
-      h("summary", {}, "From other pages"),
+      h("summary", {}, "Add to browser"),
       h(
         "div",
         { class: "card stack" },
         h(
           "p",
           {},
-          "Drag this link to your bookmarks. On any page it brings you here, with that page's address:",
+          "Drag this link to your bookmarks. On any page, click the bookmark to open that page in Unreel.",
         ),
         h(
           "p",
           {},
-          h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Look with Unreel"),
+          h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel"),
         ),
-        h("p", {}, "On a phone, install this page. Then pages can be shared to it."),
+        h("p", {}, "On a phone, install this page as an app. Then you can share pages to it."),
       ),
     ),
     h("a", { class: "button", href: "docs" }, "API"),

@@ -1,12 +1,14 @@
 import { describe } from "vitest";
 import { useBrowser } from "./browser.ts";
 import { isChromiumMissing } from "./chromium.ts";
+import { sayingWhatFailed } from "./page/failures.ts";
 import { findingPages } from "./page/finding.ts";
 import { keyboardAlone } from "./page/keyboard.ts";
 import { theListIsLive } from "./page/live-list.ts";
 import { manyTasks } from "./page/many-tasks.ts";
 import { removingFiles } from "./page/file-removal.ts";
 import { placesOfThePage } from "./page/places.ts";
+import { playing } from "./page/playing.ts";
 import { signingIn } from "./page/sign-in.ts";
 import { wholeWay } from "./page/whole-way.ts";
 
@@ -15,6 +17,8 @@ describe.skipIf(isChromiumMissing)("the page in a browser", () => {
   wholeWay(openTab);
   keyboardAlone(openTab);
   findingPages(openTab);
+  sayingWhatFailed(openTab);
+  playing(openTab);
   theListIsLive(openTab);
   manyTasks(openTab);
   removingFiles(openTab);

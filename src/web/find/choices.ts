@@ -130,6 +130,6 @@ function Choice({ entry, finder, failure, isChosen, onChoose }: ChoiceProps): Co
         failure && h("span", { class: "failure" }, ` ${describeFailure(failure)}`),
       ),
     ),
-    h("button", { "aria-label": `Look at ${name}`, onClick: () => finder.look(url) }, "Look"),
+    h("button", { "aria-label": `Formats of ${name}`, onClick: () => finder.look(url) }, "Formats"),
   );
 }

@@ -4,7 +4,8 @@ import type { PageInfo, Vocabulary } from "../../page-info.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";
-import { FormatTable, languageName } from "./formats.ts";
+import { languageName } from "./format-rows.ts";
+import { FormatTable } from "./formats.ts";
 
 /** What is on a page, and what can be downloaded from it. */
 export function Found({ info, finder }: FoundProps): ComponentChild {
@@ -50,7 +51,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
       "ul",
       {},
       facts.map((fact) => h("li", { key: fact, dir: "auto" }, fact)),
-      h("li", { key: "" }, h(OutsideLink, { url: info.webpage_url, text: "The page itself" })),
+      h("li", { key: "" }, h(OutsideLink, { url: info.webpage_url, text: "Open original page" })),
     ),
   );
 }

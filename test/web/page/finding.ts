@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { ServiceError } from "../../../src/errors.ts";
 import { createMemoryStore } from "../../../src/stores/memory.ts";
 import type { OpenTab } from "../browser.ts";
-import { filmPage, playlistPage } from "./found-pages.ts";
+import { filmPage, format, playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
 
 const address = "https://video.example.com/watch/42";
@@ -34,6 +34,41 @@ export function findingPages(openTab: OpenTab): void {
     },
   );
 
+  it("tells formats apart that would read the same: by the container, the bit rate or the id, and says nothing more of others", async () => {
+    const app = await openApp();
+    const low = { width: 640, height: 360 };
+    const hls = { ...low, protocol: "m3u8" } as const;
+    const formats = [
+      format("alone", { width: 1280, height: 720 }),
+      format("hls", { ...hls, tbr: 660 }),
+      format("file", { ...low, filesize: 5_100_000 }),
+      format("fast", { ...hls, height: 240, tbr: 400 }),
+      format("slow", { ...hls, height: 240, tbr: 399 }),
+      format("one", { ...hls, height: 144, tbr: 200 }),
+      format("other", { ...hls, height: 144, tbr: 200 }),
+    ];
+    app.pages.set(address, filmPage(address, { formats }));
+    const tab = await openTab(app.url);
+    await tab.paste(address);
+    const names = tab.page.getByRole("rowheader");
+    await expect
+      .poll(() => names.allTextContents())
+      .toEqual([
+        "720p",
+        "360p HLS",
+        "360p MP4",
+        "240p 400 kbit/s",
+        "240p 399 kbit/s",
+        "144p one",
+        "144p other",
+      ]);
+    await tab.page.getByRole("button", { name: "Download 720p, unknown" }).waitFor();
+    await tab.page.getByRole("button", { name: "Download 360p, MP4, 5.1 MB" }).click();
+    await tab.page.getByRole("article").waitFor();
+    const { tasks } = await app.store.list({ limit: 2 });
+    expect(tasks.map(({ options }) => options)).toEqual([{ format_id: "file" }]);
+  });
+
   it("asks before it downloads several pasted addresses, and leaves out those that are not chosen", async () => {
     const app = await openApp();
     const tab = await openTab(app.url);
@@ -63,7 +98,7 @@ export function findingPages(openTab: OpenTab): void {
     await tab.paste(address);
     const list = tab.page.getByRole("dialog", { name: "The last train" });
     expect(await list.getByRole("button", { name: "Download 0" }).isDisabled()).toBe(true);
-    await list.getByRole("button", { name: "Look at The last train, part 2" }).click();
+    await list.getByRole("button", { name: "Formats of The last train, part 2" }).click();
     await tab.page.getByRole("dialog", { name: "The second part" }).waitFor();
     await tab.page.getByRole("button", { name: "Close" }).click();
     await tab.paste(address);

@@ -29,6 +29,26 @@ export function manyTasks(openTab: OpenTab): void {
     await expect.poll(() => page.getByText("Canceled.").count()).toBeGreaterThanOrEqual(50);
   });
 
+  it("can cancel all while a task waits or runs, shown or not, and moves nothing when it cannot", async () => {
+    const app = await openApp();
+    await addDone(app, { title: "Done" });
+    const { page } = await openTab(app.url);
+    const cancelAll = page.getByRole("button", { name: "Cancel all" });
+    await cancelAll.waitFor();
+    expect(await cancelAll.isDisabled()).toBe(true);
+    const place = await cancelAll.boundingBox();
+    await page.getByRole("combobox", { name: "Show" }).selectOption("Done");
+    const { id } = await addQueued(app, { title: "Waits" });
+    await expect.poll(() => cancelAll.isEnabled()).toBe(true);
+    expect(await page.getByRole("article").count()).toBe(1);
+    expect(await cancelAll.boundingBox()).toEqual(place);
+    await app.store.claim({ leaseMs: 60_000 });
+    await page.getByText("1 running").waitFor();
+    expect(await cancelAll.isEnabled()).toBe(true);
+    await app.store.update(id, { state: "canceled" });
+    await expect.poll(() => cancelAll.isDisabled()).toBe(true);
+  });
+
   it("deletes the chosen tasks with their files, after a question that Escape answers with no", async () => {
     const app = await openApp();
     const kept = await addDone(app, { title: "Kept" });

@@ -57,7 +57,7 @@ function createResolver(pages: Pages): Resolver<typeof PageInfo> {
     async resolve({ href }, context) {
       const page = pages.get(href);
       if (page === undefined) {
-        throw new ServiceError("upstream_status", `${href}: the server responded with 404`);
+        throw new ServiceError("upstream_status", `GET ${href} failed with status 404`);
       }
       return typeof page === "function" ? page(context) : page;
     },

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { openKeyRing } from "../../../src/keys/key-ring.ts";
@@ -35,6 +36,12 @@ async function expectSignedOut(page: Page): Promise<void> {
   await page.getByLabel(secretLabel).waitFor();
   expect(await page.getByRole("button", { name: "Sign out" }).count()).toBe(0);
   expect(await page.content()).not.toMatch(/video\.example\.com|Downloads|anna/);
+}
+
+/** Returns the arguments that a shell gives to curl. */
+function argumentsOf(command: string, env: Record<string, string>): string[] {
+  const script = `curl() { printf '%s\\n' "$@"; }; ${command}`;
+  return execFileSync("sh", ["-c", script], { env, encoding: "utf8" }).trimEnd().split("\n");
 }
 
 const refused = /status of 401 .*\/(?:tasks\/|session)/;
@@ -90,6 +97,33 @@ export function signingIn(openTab: OpenTab): void {
     await expectSignedOut(tab.page);
     await other.getByRole("article").getByRole("button", { name: "Cancel" }).click();
     await expectSignedOut(other);
+  });
+
+  it("copies a curl command that has the key of the variable UNREEL_KEY", async () => {
+    const { app, secret } = await openLockedApp();
+    const title = "A film of hers";
+    const tab = await openTab(app.url);
+    tab.expectFailures(refused);
+    const { page } = tab;
+    await signIn(page, secret);
+    tab.expectShifts();
+    const { id } = await addDone(app, { title, owner: "anna" });
+    const row = page.getByRole("article", { name: title });
+    await row.getByText("More", { exact: true }).click();
+    await row.getByRole("button", { name: "Copy curl command" }).click();
+    const field = row.getByRole("textbox", { name: "the variable UNREEL_KEY must hold your key" });
+    await inspect(page, "curl command with a key");
+    const command = await field.inputValue();
+    expect(command).toContain('-H "Authorization: Bearer $UNREEL_KEY"');
+    const url = `${app.url}tasks/${id}/file`;
+    const authorization = `Bearer ${secret}`;
+    expect(argumentsOf(command, { UNREEL_KEY: secret })).toEqual([
+      "-fOJ",
+      "-H",
+      `Authorization: ${authorization}`,
+      url,
+    ]);
+    expect((await fetch(url, { headers: { authorization } })).status).toBe(200);
   });
 
   it("shows the name of a key in one line, whatever it is", async () => {

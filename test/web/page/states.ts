@@ -34,7 +34,7 @@ export const pageStates: readonly PageState[] = [
   },
   {
     name: "ways here",
-    reach: ({ page }) => page.getByText("From other pages").click(),
+    reach: ({ page }) => page.getByText("Add to browser").click(),
   },
   {
     name: "looking",

@@ -16,11 +16,13 @@ export interface Given {
   options?: TaskOptions;
   /** Address of its image. */
   thumbnail?: string;
+  /** Name of the key that made it. */
+  owner?: string;
 }
 
 /** Stores a task that waits. */
-export function addQueued({ store }: Place, { title, options = {} }: Given): Promise<Task> {
-  return store.create(newTask(addressOf(title), options, new Date()));
+export function addQueued({ store }: Place, { title, options = {}, owner }: Given): Promise<Task> {
+  return store.create(newTask(addressOf(title), options, new Date(), owner));
 }
 
 /** Stores a task that runs, with the information about its page. Must be called while no other task waits. */

@@ -1,0 +1,52 @@
+import { expect, it } from "vitest";
+import type { OpenTab } from "../browser.ts";
+import { openApp } from "./open-app.ts";
+import { addDone } from "./stored-tasks.ts";
+
+export function playing(openTab: OpenTab): void {
+  it.each([
+    ["at once for those who want little motion", "reduce", 1],
+    ["gradually for others", "no-preference", 3],
+  ] as const)(
+    "begins to play with the click on Play, in sight: the page scrolls there %s",
+    async (_, reducedMotion, scrolls) => {
+      const app = await openApp();
+      const title = "The oldest film";
+      await addDone(app, { title });
+      for (const other of ["One film", "Another film", "A third film"]) {
+        await addDone(app, { title: other });
+      }
+      const viewport = { width: 800, height: 640 };
+      const { page } = await openTab(app.url, { viewport, reducedMotion });
+      const play = page.getByRole("article", { name: title }).getByRole("button", { name: "Play" });
+      await play.scrollIntoViewIfNeeded();
+      await page.evaluate(countScrolls);
+      await play.click();
+      const video = page.locator("video");
+      await expect
+        .poll(() => video.evaluate(({ currentTime }: { currentTime: number }) => currentTime))
+        .toBeGreaterThan(0);
+      await expect.poll(() => video.evaluate(isInSight)).toBe(true);
+      const count = await page.evaluate<number>("scrolls");
+      if (scrolls === 1) expect(count).toBe(1);
+      else expect(count).toBeGreaterThanOrEqual(scrolls);
+    },
+  );
+}
+
+/** Counts from the next frame on, when what has scrolled so far is told. */
+const countScrolls = `new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => {
+  globalThis.scrolls = 0;
+  addEventListener("scroll", () => scrolls++);
+  resolve();
+})))`;
+
+interface Box {
+  getBoundingClientRect(): { top: number; bottom: number };
+  ownerDocument: { documentElement: { clientHeight: number } };
+}
+
+function isInSight(element: Box): boolean {
+  const { top, bottom } = element.getBoundingClientRect();
+  return top >= 0 && bottom <= element.ownerDocument.documentElement.clientHeight;
+}
