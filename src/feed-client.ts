@@ -11,7 +11,7 @@ export interface FeedOptions<Change> {
   parse(events: readonly EventSourceMessage[]): Change[] | Promise<Change[]>;
   /** Called when the stream is open, and what came before has been read. */
   onConnect?(): void;
-  /** Called when the connection, or a call of `readAll` or `parse`, fails. */
+  /** Called when the connection, or a call of `readAll` or `parse`, fails. What it throws ends `follow`. */
   onDisconnect(error: unknown): void;
 }
 

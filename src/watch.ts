@@ -12,5 +12,10 @@ if (url === null || !/^https?:$/.test(url.protocol)) {
   const ending = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => ending.abort());
   process.stdout.on("error", () => ending.abort());
-  await watchTasks({ url, key, output: process.stdout, signal: ending.signal });
+  try {
+    await watchTasks({ url, key, output: process.stdout, signal: ending.signal });
+  } catch (error) {
+    process.stderr.write(`watch: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
 }

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -82,13 +83,12 @@ describe("watching", () => {
     await output.waitFor(/succeeded.*Film three\n/);
   });
 
-  it("sends its key with every request, and says if it has none", async () => {
+  it("sends its key with every request", async () => {
     const store = createStore();
     const { secret } = await addKey(store, "root", { admin: true });
     const { url } = await listen({ store });
     await startTask(store, "first");
     await watch(url, secret).waitFor(/50 %.*first\n/);
-    await watch(url).waitFor(/the service responded with 401.*; retrying\n/);
   });
 
   it("resumes after a lost connection", async () => {
@@ -133,7 +133,16 @@ describe("watching", () => {
 
 describe("the program", () => {
   const program = fileURLToPath(new URL("../src/watch.ts", import.meta.url));
-  const start = (address: string) => spawn(process.execPath, [program, address]);
+  const start = (address: string, env = {}) =>
+    spawn(process.execPath, [program, address], { env: { PATH: process.env["PATH"], ...env } });
+
+  /** Resolves with how the program ends, which is killed if the test is over before. */
+  async function endOf(child: ReturnType<typeof start>) {
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const output = Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
+    const [stdout, stderr, [code]] = await output;
+    return { code: code as number | null, stdout, stderr };
+  }
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends with 0 at %s", async (signal) => {
     const store = createStore();
@@ -146,6 +155,52 @@ describe("the program", () => {
     child.kill(signal);
     expect(await once(child, "exit")).toEqual([0, null]);
     expect(await errors).toBe("");
+  });
+
+  it.each([
+    ["needs a key in UNREEL_KEY, none was given", undefined],
+    ["needs a key in UNREEL_KEY, none was given", ""],
+    ["does not accept the key in UNREEL_KEY", "unreel_wrong"],
+  ])("ends with 1 at its first 401: the service %s (%j)", async (reason, UNREEL_KEY) => {
+    const store = createStore();
+    await addKey(store, "anna");
+    const { app, url } = await listen({ store });
+    let requests = 0;
+    app.server.on("request", () => (requests += 1));
+    const ended = await endOf(start(url.href, UNREEL_KEY === undefined ? {} : { UNREEL_KEY }));
+    const stderr = `watch: the service at ${url.href} ${reason}\n`;
+    expect(ended).toEqual({ code: 1, stdout: "", stderr });
+    expect(requests).toBe(1);
+  });
+
+  it("ends with 1 when its key is removed", async () => {
+    const store = createStore();
+    const { secret } = await addKey(store, "root", { admin: true });
+    await addKey(store, "anna");
+    const { url } = await listen({ store });
+    await startTask(store, "first");
+    const child = start(url.href, { UNREEL_KEY: secret });
+    const ended = endOf(child);
+    await once(child.stdout, "data");
+    await store.keys.remove("root");
+    expect(await ended).toMatchObject({
+      code: 1,
+      stderr: `watch: the service at ${url.href} does not accept the key in UNREEL_KEY\n`,
+    });
+  });
+
+  it("retries other failures, 403 and 429 too, until the service says 401", async () => {
+    const statuses = [403, 429, 503, 401];
+    const server = createServer((_request, response) => {
+      response.writeHead(statuses.shift() ?? 200).end();
+    });
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const { code, stdout } = await endOf(start(`http://127.0.0.1:${port}`));
+    expect([code, statuses]).toEqual([1, []]);
+    const retried = [...stdout.matchAll(/responded with (\d+) .*; retrying\n/g)];
+    expect(retried.map(([, status]) => status)).toEqual(["403", "429", "503"]);
   });
 
   it("refuses an argument that is not the URL of a service", async () => {

@@ -7,7 +7,8 @@ import type { KeyCommand } from "./commands.ts";
 
 export const usage = `usage: npm run -s key -- add NAME [--admin] [--rate N] [--max-running N] [--max-queued N] [--max-bytes N] [--webhook URL]
        npm run -s key -- list
-       npm run -s key -- remove NAME [--last]`;
+       npm run -s key -- remove NAME [--last]
+STORE_URL and DATA_DIR must be as the service has them.`;
 
 const options = {
   admin: { type: "boolean" },
@@ -25,6 +26,11 @@ const optionsOf: Readonly<Record<KeyCommand["command"], readonly string[]>> = {
   list: [],
   remove: ["last"],
 };
+
+/** Whether what follows the program's name asks how it is used. */
+export function isHelpWanted(args: readonly string[]): boolean {
+  return args[0] === "help" || args.includes("--help") || args.includes("-h");
+}
 
 /**
  * Reads what follows the program's name.

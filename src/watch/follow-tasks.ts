@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { createFeedClient } from "../feed-client.ts";
+import { createFeedClient, isUnauthorized } from "../feed-client.ts";
 import { parseChanged, parseDeleted, type TaskEvent } from "./responses.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
@@ -7,7 +7,7 @@ import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
   url: URL;
-  /** Its access key, if it needs one. */
+  /** Its access key, if it needs one; empty: none. */
   key: string | undefined;
   /** Stops following. */
   signal: AbortSignal;
@@ -19,10 +19,12 @@ export interface FollowOptions {
  * Yields the running tasks, then every change, in groups as they arrive; ends when `signal` is aborted.
  * After a lost connection it resumes after the last event that it received. If the service no longer has
  * the missed changes, the running tasks, and those that were running before, are read again.
+ *
+ * @throws Error if the service needs a key, or another one: wrong keys count until the service locks this address.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
   const { url, key, signal, onDisconnect } = options;
-  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
   const service = openService({ url, headers, signal });
   const infos = createTaskInfos(service);
   const running = new Set<string>();
@@ -41,6 +43,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
       lastReason = undefined;
     },
     onDisconnect(error) {
+      if (isUnauthorized(error)) throw keyError(url, key);
       const reason = reasonOf(error);
       if (reason !== lastReason) onDisconnect(reason);
       lastReason = reason;
@@ -84,6 +87,11 @@ async function changesOf(
     }
   }
   return changes;
+}
+
+function keyError({ href }: URL, key: string | undefined): Error {
+  if (key) return new Error(`the service at ${href} does not accept the key in UNREEL_KEY`);
+  return new Error(`the service at ${href} needs a key in UNREEL_KEY, none was given`);
 }
 
 /** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
