@@ -55,7 +55,8 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
   return {
     name,
     output: PageInfo,
-    async resolve(url, { signal, forDownload = false, deadlineMs = Infinity }) {
+    async resolve(url, context) {
+      const { signal, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
       const fetchedAt = now();
       const cookies = createCookieJar();
       const response = await client.get(url, {
@@ -77,7 +78,10 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
       const described = await describe({ content, url: response.url, from: null }, deps);
-      const description = await addSizes(described, response.url, linkFetcher, { forDownload });
+      const description = await addSizes(described, response.url, linkFetcher, {
+        forDownload,
+        needsHeights,
+      });
       // Copied: substrings would keep the whole page in memory as long as the record.
       const info = structuredClone({
         url: url.href,

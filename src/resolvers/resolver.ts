@@ -44,6 +44,8 @@ export interface ResolveContext {
    * beyond `output`. Without it they match `output` exactly.
    */
   forDownload?: boolean;
+  /** The caller downloads nothing above a height; so one is needed of each format, if it can be known. Default false. */
+  needsHeights?: boolean;
   /**
    * When the caller will abort `signal`, on the clock of `performance.now()`; default never. A resolver that has a
    * record by then ends what it could still learn in time to return it.

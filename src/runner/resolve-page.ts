@@ -17,7 +17,9 @@ export async function resolvePage(
   resolver: Resolver,
   signal: AbortSignal,
 ): Promise<ResolvedPage> {
-  const page: unknown = await resolver.resolve(new URL(task.url), { signal, forDownload: true });
+  const needsHeights = task.options.max_height !== undefined;
+  const context = { signal, forDownload: true, needsHeights };
+  const page: unknown = await resolver.resolve(new URL(task.url), context);
   signal.throwIfAborted();
   if (Value.Check(PageInfo, page)) return page;
   throw new ServiceError(

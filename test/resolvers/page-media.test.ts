@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readMedium } from "../media/rendition.ts";
 import { resolveFrom } from "./page/saved-client.ts";
 
 const url = "https://cdn.example.com/films/Otters%20at%20play.mp4";
@@ -27,7 +28,7 @@ function endless(head: string): {
 }
 
 describe("a URL of a medium", () => {
-  it("is described from its header, and not downloaded", async () => {
+  it("is described from its header and its first 64 KiB, and not downloaded", async () => {
     const file = endless("\0\0\0\x20ftypisom");
     const info = await resolveFrom(
       { [url]: { type: "video/mp4", headers: { "content-length": "123456" }, body: file.body } },
@@ -40,7 +41,17 @@ describe("a URL of a medium", () => {
       formats: [{ format_id: "https-mp4", url, protocol: "https", ext: "mp4", filesize: 123456 }],
       sources: { title: "media", formats: "media" },
     });
-    expect(file.state.chunks).toBe(0);
+    expect(file.state.chunks).toBe(64);
+  });
+
+  it("has the height, the codecs and the duration that its index tells", async () => {
+    const body = readMedium("index-first.mp4");
+    const headers = { "content-length": `${body.length}` };
+    const info = await resolveFrom({ [url]: { type: "video/mp4", headers, body } }, url);
+    expect(info.formats).toMatchObject([
+      { filesize: body.length, height: 90, vcodec: "avc1.64000c" },
+    ]);
+    expect(info.duration).toBeGreaterThan(0);
   });
 
   it.each([

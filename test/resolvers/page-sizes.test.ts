@@ -12,7 +12,7 @@ type Respond = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 interface TestSite extends Upstream {
   requests: IncomingMessage[];
-  resolve(linkTimeoutMs?: number, forDownload?: boolean): Promise<PageInfo>;
+  resolve(linkTimeoutMs?: number, forDownload?: boolean, needsHeights?: boolean): Promise<PageInfo>;
 }
 
 /** Starts a site whose page, at `/watch`, is `html`; other paths are 404 unless `routes` respond. */
@@ -30,10 +30,11 @@ async function startSite(html: string, routes: Record<string, Respond>): Promise
   return {
     ...upstream,
     requests,
-    resolve(linkTimeoutMs = 60_000, forDownload = false) {
+    resolve(linkTimeoutMs = 60_000, forDownload = false, needsHeights = false) {
       const resolver = createPageResolver({ client, pageMaxBytes: 1e6, linkTimeoutMs });
       const { signal } = new AbortController();
-      return resolver.resolve(upstream.url("/watch"), { signal, forDownload });
+      const context = { signal, forDownload, needsHeights };
+      return resolver.resolve(upstream.url("/watch"), context);
     },
   };
 }
@@ -139,6 +140,12 @@ describe("a download", () => {
     const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(mp4) });
     expect((await site.resolve(undefined, true)).formats).toHaveLength(1);
     expect(paths(site)).toEqual(new Set(["/watch"]));
+  });
+
+  it("that is limited to a height learns that of the only file", async () => {
+    const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(mp4) });
+    const { formats } = await site.resolve(undefined, true, true);
+    expect(formats).toMatchObject([{ height: 90 }]);
   });
 
   it("chooses between files of unknown height as the page's record lists them", async () => {

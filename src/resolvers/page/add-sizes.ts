@@ -15,13 +15,14 @@ const maxFiles = 3;
 /**
  * Adds what can be learned of the sizes of a page's formats with one round trip.
  *
- * - Of the first three files without a `filesize`, the first bytes are requested: they tell the size, and what else the
- *   page leaves open of these formats, as far as they have the file's index.
+ * - Of the first three files without a `filesize`, or videos without a height, the first bytes are requested: they tell the
+ *   size, and what else the page leaves open of these formats, as far as they have the file's index.
  * - If neither the page nor a multivariant HLS playlist states the duration, the first playlist that it lists tells it,
  *   or that it is live.
  * - All other sizes are bit rate × duration.
  *
- * For a download, which learns sizes anyway, only files are asked for that may turn out to be the best of several formats.
+ * For a download, which learns sizes anyway, only files are asked for that may turn out to be the best of several formats,
+ * or too high if it needs heights.
  *
  * What the page states stays. A file that cannot be fetched stays listed, too: another request may succeed.
  */
@@ -29,11 +30,12 @@ export async function addSizes<P extends Page>(
   page: P,
   pageUrl: URL,
   linkFetcher: LinkFetcher,
-  { forDownload }: { forDownload: boolean },
+  { forDownload, needsHeights }: { forDownload: boolean; needsHeights: boolean },
 ): Promise<P> {
   const from = ({ http_headers }: Format) => URL.parse(http_headers?.["Referer"] ?? "") ?? pageUrl;
   const unmeasured = page.formats.filter(isUnmeasured).slice(0, maxFiles);
-  const files = forDownload && !isChoiceOpen(page.formats) ? [] : unmeasured;
+  const isOpen = page.formats.some(isOfUnknownHeight) && (needsHeights || page.formats.length > 1);
+  const files = forDownload && !isOpen ? [] : unmeasured;
   const isUntimed = page.duration === null && !forDownload;
   const variant = isUntimed ? page.formats.find(isUntimedVariant) : undefined;
   const [playlist, ...facts] = await Promise.all([
@@ -57,15 +59,13 @@ export async function addSizes<P extends Page>(
   return { ...page, formats: bestFormats(formats), duration, live_status, sources };
 }
 
-function isUnmeasured({ protocol, filesize }: Format): boolean {
-  return protocol === "https" && filesize === null;
+function isUnmeasured(format: Format): boolean {
+  return format.protocol === "https" && (format.filesize === null || isOfUnknownHeight(format));
 }
 
-/** Whether the best of several formats may be a file of unknown height. */
-function isChoiceOpen(formats: readonly Format[]): boolean {
-  const isUnknown = (format: Format) =>
-    isUnmeasured(format) && hasVideo(format) && format.height === null;
-  return formats.length > 1 && formats.some(isUnknown);
+/** Whether it is a file whose video may have any height. */
+function isOfUnknownHeight(format: Format): boolean {
+  return format.protocol === "https" && hasVideo(format) && format.height === null;
 }
 
 /** Whether a multivariant HLS playlist lists it. */
@@ -79,7 +79,7 @@ function addFacts(format: ManifestFormat, facts: FileFacts | null): ManifestForm
   const hasSize = format.width !== null || format.height !== null;
   return {
     ...format,
-    filesize: facts.filesize,
+    filesize: format.filesize ?? facts.filesize,
     mime_type,
     ext: format.ext ?? extensionOfMediaType(mime_type),
     ...(!hasSize && { width: facts.width, height: facts.height }),

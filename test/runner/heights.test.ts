@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { createPageResolver } from "../../src/resolvers/page.ts";
+import { readMedium } from "../media/rendition.ts";
+import { createSavedClient } from "../resolvers/page/saved-client.ts";
+import { createRunnerHarness } from "./harness.ts";
+
+it.each([
+  [54, "failed"],
+  [90, "succeeded"],
+])(
+  "a task that allows %d lines of a page whose only file has 90 has %s",
+  async (max_height, state) => {
+    const pageUrl = "https://video.example.com/watch";
+    const client = createSavedClient({
+      [pageUrl]: { body: `<video src="/1.mp4"></video>` },
+      "https://video.example.com/1.mp4": { type: "video/mp4", body: readMedium("index-first.mp4") },
+    });
+    const resolver = createPageResolver({ client, pageMaxBytes: 1e6 });
+    const { runner, add, until } = createRunnerHarness({ resolver });
+    runner.start();
+    const { id } = await add(pageUrl, { max_height });
+    const { error } = await until(id, ({ state: now }) => now === "failed" || now === "succeeded");
+    expect(error?.code).toBe(state === "failed" ? "format_unavailable" : undefined);
+  },
+);
