@@ -7,10 +7,11 @@ const usualExtension =
 /**
  * What tells that a text may name a medium: the end of a file's name, with what may follow it; a manifest's media
  * type; the words for manifests, as a type (`format: "hls"`) or of an address (`hlsUrl: "/1"`, `data-hls-url="/1"`);
- * the words for files, as a type (`type: "video/mp4"`).
+ * the words for files, as a type (`type: "video/mp4"`, of which `o/mp4"` is searched: that halves the time) or a format;
+ * hls.js' `loadSource("/1")`.
  */
 export const mediaNames =
-  /\.(?:m(?:3u8|p[d34]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|(?:(?:video|audio)\\{0,3}\/|(?:type|format)(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;))(?:mp[34]|webm|mpeg|aac|ogg)(?:[\\;]|["'&])|loadSource\(["']/i;
+  /\.(?:m(?:3u8|p[d34]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|o\\{0,3}\/(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|(?:type|format)(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|loadSource\(["']/i;
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;
