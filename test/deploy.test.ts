@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { readConfig } from "../src/config.ts";
@@ -106,6 +107,20 @@ describe("the image with yt-dlp", () => {
   });
 });
 
+describe("the command that adds a key in a container", () => {
+  it("works with the PATH of the image and without a shell", async () => {
+    const [, service, command = ""] = /^# +docker compose .* exec (\S+) (.*)$/m.exec(compose) ?? [];
+    expect(serviceTexts().map(([name]) => name)).toContain(service);
+    expect(dockerfile).toContain(`docker exec CONTAINER ${command}\n`);
+    const [file = "", ...args] = command.replace("NAME", "anna").split(" ");
+    const dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
+    const PATH = join(fileURLToPath(top), "node_modules/.bin");
+    const { stdout } = await run(file, args, { cwd: top, env: { PATH, DATA_DIR: dataDir } });
+    expect(stdout).toMatch(/^unreel_[\w-]+\n$/m);
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
 describe("the compose file", () => {
   it("sets only variables that the service or Postgres reads", () => {
     const names = [...compose.replaceAll(/#.*$/gm, "").matchAll(/\b([A-Z][A-Z_]+): /g)].map(
@@ -173,6 +188,25 @@ describe("the dashboard, the alert rules and README's table of series", () => {
     expect(panels.every(({ title, targets }) => title !== "" && targets.length > 0)).toBe(true);
   });
 
+  it("know a worker without a task to run from none by its claims", async () => {
+    const [, series = "", method] =
+      /\b(unreel_\w+)_count\{method="(\w+)"\}/.exec(conditions[0]!) ?? [];
+    const claims = async ({ url }: MetricsService) => {
+      const families = parseExposition(await (await fetch(url)).text());
+      const samples = families.get(series)?.samples ?? [];
+      const isCount = ({ name, labels }: (typeof samples)[number]) =>
+        name.endsWith("_count") && labels["method"] === method;
+      return samples.find(isCount)?.value ?? 0;
+    };
+    const [idle, none] = await Promise.all([
+      startWithMetrics({}),
+      startWithMetrics({ CONCURRENCY: "0" }),
+    ]);
+    await expect.poll(() => claims(idle)).toBeGreaterThan(2);
+    expect(await claims(none)).toBe(0);
+    await Promise.all([idle.end(), none.end()]);
+  });
+
   it("have five rules, each with a time, a severity and a text", () => {
     expect(rules.map(({ alert }) => alert)).toEqual([
       "UnreelDown",
@@ -216,15 +250,31 @@ function parseYaml(text: string): Alerts {
   return parse(text);
 }
 
-/** Returns what the real program serves on its port for metrics. */
-async function readFamilies() {
+interface MetricsService {
+  /** Where it serves its metrics. */
+  url: string;
+  end(): Promise<void>;
+}
+
+/** Starts the real program with a port for metrics. */
+async function startWithMetrics(env: Record<string, string>): Promise<MetricsService> {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-"));
   const port = await findFreePort();
-  const service = await startService({ DATA_DIR: dataDir, METRICS_PORT: port });
-  const response = await fetch(`http://127.0.0.1:${port}/metrics`);
-  const families = parseExposition(await response.text());
-  await service.end("SIGTERM");
-  rmSync(dataDir, { recursive: true });
+  const service = await startService({ DATA_DIR: dataDir, METRICS_PORT: port, ...env });
+  return {
+    url: `http://127.0.0.1:${port}/metrics`,
+    async end() {
+      await service.end("SIGTERM");
+      rmSync(dataDir, { recursive: true });
+    },
+  };
+}
+
+/** Returns what the real program serves on its port for metrics. */
+async function readFamilies() {
+  const { url, end } = await startWithMetrics({});
+  const families = parseExposition(await (await fetch(url)).text());
+  await end();
   return families;
 }
 
