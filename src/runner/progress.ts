@@ -10,6 +10,9 @@ const maxPerSecond = 4;
 /** Time constant of the speed's moving average. */
 const smoothingMs = 3_000;
 
+/** Shortest time that tells a speed: what a server sends first comes in one burst. */
+const minMeasuredMs = 250;
+
 export interface ProgressReport {
   /** Cheap; a later report replaces one that is not saved yet. */
   report(progress: DownloadProgress): void;
@@ -108,7 +111,9 @@ export function createProgressReport(options: {
 /** Adds speed and time left; the bytes of the first report do not count as downloaded. */
 function createSpeedometer() {
   let last: { bytes: number; atMs: number } | undefined;
-  let speed: number | null = null;
+  // Of the time since the first report; the older, the less of it counts.
+  let receivedBytes = 0;
+  let measuredMs = 0;
   return (
     { stage, downloaded_bytes, total_bytes, is_live }: DownloadProgress,
     atMs: number,
@@ -116,11 +121,12 @@ function createSpeedometer() {
     const bytes = downloaded_bytes ?? 0;
     const passedMs = last === undefined ? 0 : atMs - last.atMs;
     if (last !== undefined && passedMs > 0) {
-      const current = (Math.max(0, bytes - last.bytes) / passedMs) * 1000;
-      const weight = speed === null ? 1 : 1 - Math.exp(-passedMs / smoothingMs);
-      speed = (speed ?? 0) + weight * (current - (speed ?? 0));
+      const kept = Math.exp(-passedMs / smoothingMs);
+      receivedBytes = receivedBytes * kept + Math.max(0, bytes - last.bytes);
+      measuredMs = measuredMs * kept + passedMs;
     }
     if (last === undefined || passedMs > 0) last = { bytes, atMs };
+    const speed = measuredMs < minMeasuredMs ? null : (receivedBytes / measuredMs) * 1000;
     const left = total_bytes === null ? null : Math.max(0, total_bytes - bytes);
     return {
       stage,

@@ -127,13 +127,32 @@ test("the speed follows changes smoothly, and falls to 0 if nothing arrives", as
     report.report(at(bytes));
     await vi.advanceTimersByTimeAsync(500);
   };
-  for (const step of [1, 500, 500, 1000]) await pass(step);
+  for (const step of [1, 500, 500, 500, 500, 500, 500, 1000]) await pass(step);
   const speeds = saved.map(({ speed }) => speed);
-  expect(speeds.slice(0, 3)).toEqual([null, 1000, 1000]);
-  expect(speeds[3]).toBeGreaterThan(1000);
-  expect(speeds[3]).toBeLessThan(1300);
+  expect(speeds.slice(0, 7)).toEqual([null, 1000, 1000, 1000, 1000, 1000, 1000]);
+  expect(speeds[7]).toBeGreaterThan(1100);
+  expect(speeds[7]).toBeLessThan(1300);
   for (let count = 0; count < 100; count += 1) await pass(0);
   expect(saved.at(-1)).toMatchObject({ speed: 0, eta: null });
+});
+
+test("a burst at the start makes neither the speed nor the time left wrong", async () => {
+  const { report, saved } = start();
+  report.report(at(0, 30_000_000));
+  await vi.advanceTimersByTimeAsync(500);
+  // Saved at once, as it is the first progress.
+  await vi.advanceTimersByTimeAsync(20);
+  let bytes = 240_000;
+  report.report(at(bytes, 30_000_000));
+  for (let step = 0; step < 20; step += 1) {
+    await vi.advanceTimersByTimeAsync(500);
+    report.report(at((bytes += 750_000), 30_000_000));
+  }
+  const speeds = saved.slice(2).map(({ speed }) => speed);
+  expect(saved[1]).toMatchObject({ downloaded_bytes: 240_000, speed: null, eta: null });
+  expect(Math.max(...speeds.map(Number))).toBeLessThan(2_000_000);
+  expect(speeds[2]).toBeLessThan(1_700_000);
+  expect(saved[2]?.eta).toBeGreaterThan(15);
 });
 
 test("fewer bytes and unknown numbers make no negative speed", async () => {
