@@ -3,7 +3,7 @@ import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promise
 import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../errors.ts";
-import { type FileStore, inUseMs } from "./files.ts";
+import { type FileStore, inUseMs, oldMs } from "./files.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
@@ -32,6 +32,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
     removeWorkFolder: (id) =>
       attempt(`remove the work folder of task ${id}`, async () => {
         if (isTaskId(id)) await removeFolder(join(workFolders, id));
+      }),
+
+    removeOldWorkFolder: (id) =>
+      attempt(`remove the work folder of task ${id}`, async () => {
+        if (!isTaskId(id)) return true;
+        const path = join(workFolders, id);
+        if (Date.now() - (await lastWrittenMs(path)) < oldMs) return false;
+        await removeFolder(path);
+        return true;
       }),
 
     saveResult: (id, path) =>
@@ -114,6 +123,20 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
 function isInUse({ atimeMs }: Stats): boolean {
   const leftMs = atimeMs - Date.now();
   return leftMs > 0 && leftMs < 2 * inUseMs;
+}
+
+/** Returns when the folder or something in it was last written; -Infinity if there is no such folder. */
+async function lastWrittenMs(folder: string): Promise<number> {
+  const found = await unlessMissing(lstat(folder), undefined);
+  const names = found?.isDirectory()
+    ? await unlessMissing(readdir(folder, { recursive: true }), [])
+    : [];
+  let lastMs = found?.mtimeMs ?? -Infinity;
+  for (const name of names) {
+    const inside = await unlessMissing(lstat(join(folder, name)), undefined);
+    lastMs = Math.max(lastMs, inside?.mtimeMs ?? -Infinity);
+  }
+  return lastMs;
 }
 
 /** Returns whether `id` is a UUID as this service writes it; only then is it used in a path. */

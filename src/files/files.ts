@@ -3,6 +3,9 @@ import type { FileHandle } from "node:fs/promises";
 /** How long a result is in use once it was marked, milliseconds. */
 export const inUseMs = 60_000;
 
+/** How long nothing was written in a work folder that is old, milliseconds: a week. */
+export const oldMs = 7 * 86_400_000;
+
 /** A result that is open for reading. */
 export interface OpenResult {
   handle: FileHandle;
@@ -29,6 +32,11 @@ export interface FileStore {
   openWorkFolder(id: string): Promise<string>;
   /** Removes that folder with its content; no error if there is none. */
   removeWorkFolder(id: string): Promise<void>;
+  /**
+   * Does the same, but only if nothing was written in the folder for `oldMs`, by whichever process. Returns whether
+   * there is none any more.
+   */
+  removeOldWorkFolder(id: string): Promise<boolean>;
   /**
    * Makes the file at `path`, which is complete, flushed and in the task's work folder, the task's result,
    * and removes the work folder.

@@ -10,8 +10,9 @@ export interface FileCleanup {
   cleanUp(id: string): Promise<void>;
   /**
    * Does the same for every task that has files, until `signal` is aborted. Leaves all files of tasks whose
-   * records are damaged, and results of tasks that the store does not know, which may belong to another store;
-   * logs the number of the latter. Never rejects.
+   * records are damaged. A task that the store does not know may belong to another store, and may be running: leaves
+   * its result, and its work folder unless nothing was written in it for a week (a crash may leave one after the
+   * record was deleted); logs the number of tasks of which files are left. Never rejects.
    */
   cleanUpAll(signal: AbortSignal): Promise<void>;
 }
@@ -42,8 +43,8 @@ export function createFileCleanup(deps: {
         if (task === null) continue;
         // It was stored before it had files, so it was deleted since, or belongs to another store.
         if (task === undefined) {
-          await files.removeWorkFolder(id);
-          if (await hasResult(id, files)) orphans += 1;
+          const hasFolder = !(await files.removeOldWorkFolder(id));
+          if (hasFolder || (await hasResult(id, files))) orphans += 1;
         } else if (!isUnfinished(task)) await cleanUp(id);
       }
       if (orphans > 0)

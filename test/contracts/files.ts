@@ -1,9 +1,9 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { randomUUIDv7 } from "node:crypto";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type FileStore, inUseMs } from "../../src/files/files.ts";
+import { type FileStore, inUseMs, oldMs } from "../../src/files/files.ts";
 
 /** The contract of `src/files/files.ts`; `open` returns an empty file store. */
 export function describeFiles(name: string, open: () => FileStore): void {
@@ -31,6 +31,29 @@ export function describeFiles(name: string, open: () => FileStore): void {
       await files.removeWorkFolder(id);
       await expect(stat(folder)).rejects.toThrow("ENOENT");
       await files.removeWorkFolder(id);
+    });
+
+    it("removes an old work folder a week after the last write in it, and not before", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      const folder = await files.openWorkFolder(id);
+      const inner = join(folder, "parts");
+      mkdirSync(inner);
+      const part = join(inner, "part");
+      writeFileSync(part, "x");
+      const writtenMs = Date.now() - oldMs;
+      const old = new Date(writtenMs - 1_000);
+      for (const path of [part, inner, folder]) {
+        expect(await files.removeOldWorkFolder(id)).toBe(false);
+        utimesSync(path, old, old);
+      }
+      utimesSync(part, old, new Date(writtenMs + 60_000));
+      expect(await files.removeOldWorkFolder(id)).toBe(false);
+      utimesSync(part, old, old);
+      expect(await files.removeOldWorkFolder(id)).toBe(true);
+      await expect(stat(folder)).rejects.toThrow("ENOENT");
+      for (const none of [id, "x", "../x"])
+        expect(await files.removeOldWorkFolder(none)).toBe(true);
     });
 
     it("does not remove a result that is in use, until a minute after the last mark", async () => {

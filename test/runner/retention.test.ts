@@ -1,12 +1,14 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/errors.ts";
+import { oldMs } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
 import { createClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
+import { neverEnd } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
 
@@ -171,7 +173,7 @@ test("a list that cannot be read is logged and read again", async () => {
   ]);
 });
 
-test("the start removes parts of ended and deleted tasks, and no result of another store's task", async () => {
+test("the start removes parts of ended and deleted tasks, and no file that may be of another store's task", async () => {
   const harness = await openStoreHarness((now) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {
@@ -182,6 +184,7 @@ test("the start removes parts of ended and deleted tasks, and no result of anoth
     failedWithResult: await moveTo(harness, "failed"),
     running: await moveTo(harness, "running"),
     unknown: newTask("https://gone.test/", {}, harness.clock.now()),
+    abandoned: newTask("https://gone.test/", {}, harness.clock.now()),
   };
   for (const { id } of [made.failedForNow, made.failedWithResult]) {
     await harness.store.update(id, { error });
@@ -191,13 +194,29 @@ test("the start removes parts of ended and deleted tasks, and no result of anoth
     await files.saveResult(id, await write(await files.openWorkFolder(id)));
   }
   for (const { id } of Object.values(made)) await write(await files.openWorkFolder(id));
+  const folder = await files.openWorkFolder(made.abandoned.id);
+  const lastWeek = new Date(Date.now() - oldMs);
+  for (const path of [join(folder, "medium"), folder]) utimesSync(path, lastWeek, lastWeek);
   runner.start();
-  const kept = [made.failedForNow.id, made.running.id].toSorted();
+  const kept = [made.failedForNow.id, made.running.id, made.unknown.id].toSorted();
   await vi.waitFor(() => expect(files.parts()).toEqual(kept));
   const results = [made.succeeded.id, made.unknown.id].toSorted();
   await vi.waitFor(() => expect(files.results()).toEqual(results));
   const msg = "orphaned files: no such task in this store";
   await vi.waitFor(() => expect(log).toContainEqual({ files: 1, msg }));
+});
+
+test("a service with another store on the same disk leaves the downloads of the first alone", async () => {
+  const first = createRunnerHarness({ downloads: neverEnd });
+  const { id } = await first.add();
+  first.runner.start();
+  await first.untilLoading(id);
+  const second = createRunnerHarness({ files: first.files });
+  second.runner.start();
+  const msg = "orphaned files: no such task in this store";
+  await vi.waitUntil(() => second.log.some((line) => line["msg"] === msg), 10_000);
+  await second.runner.stop();
+  expect(first.files.parts()).toEqual([id]);
 });
 
 async function write(folder: string): Promise<string> {
