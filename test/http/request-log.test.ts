@@ -1,0 +1,103 @@
+import { pino } from "pino";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { openEvents } from "./event-client.ts";
+import { addKey } from "./keys.ts";
+
+type Line = Record<string, unknown>;
+
+function openLog() {
+  const lines: Line[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line));
+  return { logger: pino({ level: "debug" }, { write }), lines };
+}
+
+/** An app with the keys of anna and of an admin, and its log. */
+async function start() {
+  const { logger, lines } = openLog();
+  const store = createMemoryStore();
+  const anna = await addKey(store, "anna");
+  const root = await addKey(store, "root", { admin: true });
+  const app = await buildApp({ store, logger });
+  onTestFinished(async () => {
+    await app.close();
+    await store.close();
+  });
+  return { app, lines, anna, root };
+}
+
+test.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:db8::1:2:3:4", "2001:db8:0:0"],
+  ["127.0.0.1", undefined],
+  ["::1", undefined],
+])("the line of a request from %s has ip: %s", async (remoteAddress, ip) => {
+  const { app, lines, anna } = await start();
+  await app.inject({ url: "/tasks/?limit=1", remoteAddress, headers: anna.headers });
+  const { time, pid, hostname, reqId, ms, ...line } = lines[0]!;
+  expect([time, pid, hostname, reqId, ms]).not.toContain(undefined);
+  expect(line).toEqual({
+    level: 30,
+    method: "GET",
+    path: "/tasks/",
+    ...(ip !== undefined && { ip }),
+    key: "anna",
+    status: 200,
+    msg: "request",
+  });
+});
+
+test("the line has the name of the key, also of one that may not do this; of a wrong key nothing", async () => {
+  const { app, lines, anna, root } = await start();
+  const remoteAddress = "192.0.2.7";
+  const wrong = { authorization: `Bearer ${anna.secret}x` };
+  for (const headers of [root.headers, anna.headers, wrong, {}])
+    await app.inject({ url: "/tasks/?owner=root", remoteAddress, headers });
+  const cookies = await app.inject({
+    method: "POST",
+    url: "/session",
+    headers: { "content-type": "application/json" },
+    payload: JSON.stringify({ key: anna.secret }),
+  });
+  const [session = ""] = cookies.cookies.map(({ name, value }) => `${name}=${value}`);
+  await app.inject({ url: "/tasks/", headers: { cookie: session } });
+  await app.inject({ url: `/tasks/${anna.secret}`, headers: anna.headers });
+  expect(lines.map(({ status, key, ip }) => [status, key, ip])).toEqual([
+    [200, "root", remoteAddress],
+    [403, "anna", remoteAddress],
+    [401, undefined, remoteAddress],
+    [401, undefined, remoteAddress],
+    [200, undefined, undefined],
+    [200, "anna", undefined],
+    [404, "anna", undefined],
+  ]);
+  const text = JSON.stringify(lines);
+  for (const secret of [anna.secret, root.secret, session.split("=")[1]!])
+    expect(text).not.toContain(secret);
+  expect(text).not.toMatch(/unreel_[\w-]/);
+});
+
+test("the line of a client that disconnects has its key too", async () => {
+  const { app, lines, anna } = await start();
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  (await openEvents(app, anna.headers)).hangUp();
+  await vi.waitUntil(() => lines.some(({ path }) => path === "/tasks/events"), 10_000);
+  expect(lines.find(({ path }) => path === "/tasks/events")).toMatchObject({ key: "anna" });
+});
+
+test("requests of /health/ are logged at level debug, in each kind of process", async () => {
+  const { app, lines } = await start();
+  const worker = openLog();
+  const store = createMemoryStore();
+  await using workerApp = await buildWorkerApp({ store, logger: worker.logger });
+  for (const each of [app, workerApp])
+    for (const url of ["/health/live", "/health/ready", "/health/nothing"]) await each.inject(url);
+  for (const log of [lines, worker.lines])
+    expect(log.map(({ path, level }) => [path, level])).toEqual([
+      ["/health/live", 20],
+      ["/health/ready", 20],
+      ["/health/nothing", 30],
+    ]);
+});
