@@ -1,10 +1,12 @@
+import { accessSync, constants, statSync } from "node:fs";
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "./schema.ts";
 import { Config } from "./settings.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "./webhook-endpoint.ts";
 
 /**
- * Reads the settings from `env`; an unset or empty variable has its default.
+ * Reads the settings from `env`; an unset or empty variable has its default. Of files that a setting names, it checks
+ * that they can be read.
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
@@ -23,6 +25,7 @@ export function readConfig(
   }
   assertShared(config as Config);
   assertWebhook(config as Config);
+  assertYtDlp(config as Config);
   return config as Config;
 }
 
@@ -63,6 +66,24 @@ function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): vo
   }
   if (!new RegExp(webhookSecretPattern).test(secret)) {
     throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
+  }
+}
+
+/** An operator who wants yt-dlp, or a login for it, must not learn from each page that there is none. */
+function assertYtDlp({ RESOLVER, YTDLP, YTDLP_COOKIES: cookies }: Config): void {
+  if (RESOLVER === "yt-dlp" && YTDLP === "off") {
+    throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
+  }
+  if (cookies === "" || isReadableFile(cookies)) return;
+  throw new Error(`YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookies)}`);
+}
+
+function isReadableFile(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
   }
 }
 

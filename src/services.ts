@@ -51,6 +51,7 @@ export async function openServices(
   const client = createHttpClient({
     allowNetworks: config.ALLOW_NETWORKS,
     perHost: config.FETCHES_PER_HOST,
+    idleTimeoutMs: config.INFO_TIMEOUT_MS,
     totalTimeoutMs: config.INFO_TIMEOUT_MS,
     readBytes: 16 * 1024,
     onBlocked: metrics.onBlocked,

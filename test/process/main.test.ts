@@ -62,6 +62,17 @@ describe("the program", () => {
     expect(list).toEqual({ tasks: [await created.json()], next: null });
   });
 
+  it("waits as long as INFO_TIMEOUT_MS says for a page that responds late", async () => {
+    const url = await start({ ALLOW_NETWORKS: "127.0.0.0/8", INFO_TIMEOUT_MS: "60000" });
+    const site = await startSite();
+    const info = fetch(`${url}/info?url=${encodeURIComponent(site.url)}`);
+    const page = await site.response;
+    // Longer than a client waits by default.
+    setTimeout(() => page.writeHead(200, html).end(film), 12_000);
+    expect(await (await info).json()).toMatchObject({ title: "The film" });
+    site.server.close();
+  });
+
   it("has a page for people, unless WEB=off", async () => {
     for (const [web, status] of Object.entries({ on: 200, off: 404 })) {
       const url = await start({ DATA_DIR: join(dataDir, web), WEB: web });
@@ -148,7 +159,15 @@ describe("a start that cannot succeed", () => {
       { RESOLVER: "magic" },
       'unreel: RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"\n',
     ],
-    [{ RESOLVER: "yt-dlp" }, /^unreel: RESOLVER [^\n]*yt-dlp is not found, got "yt-dlp"\n$/],
+    [
+      { RESOLVER: "yt-dlp", YTDLP: "", PATH: "/nowhere" },
+      'unreel: RESOLVER must be another one if yt-dlp is not found, got "yt-dlp"\n',
+    ],
+    [
+      { RESOLVER: "yt-dlp", YTDLP: "off" },
+      'unreel: RESOLVER must be another one if YTDLP is off, got "yt-dlp"\n',
+    ],
+    [{ YTDLP_COOKIES: "/" }, 'unreel: YTDLP_COOKIES must be a file that can be read, got "/"\n'],
     [{ YTDLP: "/nowhere/yt-dlp" }, /^unreel: YTDLP [^\n]*"\/nowhere\/yt-dlp"\n$/],
     [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
     [
