@@ -36,8 +36,9 @@ export interface ProduceFileDeps {
  * Updates the task's `info` and `progress` on the way. A later run of the task and a page that is resolved
  * again because its URLs have expired find the same format, if it is still there.
  *
- * @throws ServiceError of the resolver, the engine, the file store and `chooseFormat`; `disk_full` if too
- * little space is free; `signal.reason` if aborted before the result is being saved.
+ * @throws ServiceError of the resolver, the engine, the file store and `chooseFormat`; `quota_exceeded` if the
+ * download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
+ * before the result is being saved.
  */
 export async function produceFile(
   task: Task,
@@ -48,11 +49,13 @@ export async function produceFile(
     signal: AbortSignal;
     /** Aborted when a recording is to end. */
     finish: AbortSignal;
+    /** What the key of the task's owner leaves at the start, bytes; undefined: any number. */
+    bytesLeft: number | undefined;
   },
 ): Promise<TaskFile> {
   const { engine, files, maxLiveS } = deps;
-  const limit = fileLimit(deps);
-  const { taskLease, progress, signal, finish } = run;
+  const { taskLease, progress, signal, finish, bytesLeft } = run;
+  const limit = fileLimit(deps, bytesLeft);
   signal.throwIfAborted();
   await assertFreeSpace(deps);
   // A dead worker's progress stays: `madeProgress` compares the bytes of this run with it.
@@ -73,7 +76,7 @@ export async function produceFile(
       try {
         return await engine.download(job, { signal, finish, onProgress: progress.report });
       } catch (error) {
-        throw withSetting(error, limit.setting);
+        throw withLimit(error, limit);
       }
     },
     async refresh({ choice }) {
@@ -96,17 +99,31 @@ export async function produceFile(
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };
 }
 
-/** Returns the smaller of the two limits of a file, and the setting that it comes from. */
-function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps) {
-  return maxBytes < maxFileBytes
-    ? { bytes: maxBytes, setting: "MAX_STORED_BYTES" }
-    : { bytes: maxFileBytes, setting: "MAX_FILE_BYTES" };
+/** A limit of a file: how the run fails beyond it, and where it comes from. */
+interface FileLimit {
+  bytes: number;
+  code: "too_large" | "quota_exceeded";
+  source: string;
 }
 
-/** Adds to `too_large` which setting that was; returns other errors as they are. */
-function withSetting(error: unknown, setting: string): unknown {
+/** Returns the smallest of the limits of a file. */
+function fileLimit(
+  { maxFileBytes, storage: { maxBytes } }: ProduceFileDeps,
+  bytesLeft = Infinity,
+): FileLimit {
+  const limits: [FileLimit, ...FileLimit[]] = [
+    { bytes: maxFileBytes, code: "too_large", source: "MAX_FILE_BYTES" },
+    { bytes: maxBytes, code: "too_large", source: "MAX_STORED_BYTES" },
+    { bytes: bytesLeft, code: "quota_exceeded", source: "what is left of the key's max_bytes" },
+  ];
+  return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least));
+}
+
+/** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */
+function withLimit(error: unknown, { code, source }: FileLimit): unknown {
   if (!(error instanceof ServiceError) || error.code !== "too_large") return error;
-  return new ServiceError("too_large", `${error.message} (${setting})`, { cause: error });
+  const message = `${error.message} (${source})`;
+  return new ServiceError(code, message, { cause: error, retryable: false });
 }
 
 /** Returns what an earlier run of the task downloaded; `null` if there is none. */

@@ -96,6 +96,7 @@ export async function runTask(
       progress,
       signal,
       finish: finish.signal,
+      bytesLeft: claim.bytesLeft,
     });
     await progress.close();
     const succeeded = { state: "succeeded", file, error: null } as const;

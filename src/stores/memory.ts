@@ -18,7 +18,7 @@ import { createMemoryKeys } from "./memory/keys.ts";
 import { createMemoryOutbox } from "./memory/outbox.ts";
 import { bytesOfAll, byTurn, type OwnerTurn } from "./memory/turns.ts";
 import { type NewMessage, serviceEndpoint } from "./outbox.ts";
-import { addUse, assertQuota, type Counted, noUse, useChange } from "./quotas.ts";
+import { addUse, assertQuota, bytesLeft, type Counted, noUse, useChange } from "./quotas.ts";
 import { createRequestCounter } from "./request-counter.ts";
 import {
   assertQueueNotFull,
@@ -203,11 +203,13 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
       const nowMs = steadyMs();
       const entry = nextInTurn(nowMs, exceptHosts);
       if (entry === undefined) return undefined;
-      turnOf(entry.owner).claimed = ++lastClaim;
+      const turn = turnOf(entry.owner);
+      turn.claimed = ++lastClaim;
       const { task, stored, event } = claimDocument(entry, now());
       const lease = randomUUID();
       put({ ...entry, ...stored, lease, claimableAtMs: nowMs + leaseMs }, event);
-      return { task, lease, stalledCount: stored.stalledCount };
+      const left = bytesLeft(limitsOf(entry.owner), turn);
+      return { task, lease, stalledCount: stored.stalledCount, bytesLeft: left };
     },
 
     async heartbeat(id, lease, leaseMs) {

@@ -58,6 +58,11 @@ export function assertQuota(
   if (bytes > 0 && use.bytes > most) throw bytesError(use.bytes, most);
 }
 
+/** Returns how many more bytes the files of an owner that uses so much may have; undefined: any number. */
+export function bytesLeft({ max_bytes: most }: KeyLimits, { bytes }: OwnerUse): number | undefined {
+  return most === undefined ? undefined : Math.max(0, most - bytes);
+}
+
 /** @throws ServiceError `quota_exceeded` if a client may not queue a task of an owner that uses so much. */
 export function assertMayQueue(limits: KeyLimits, { queued, bytes }: OwnerUse): void {
   const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;

@@ -210,11 +210,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
         const claimed = claimNext(nowMs, hosts);
         if (claimed === undefined) return { result: undefined };
         const { row, task, stored, event } = claimed;
+        const { stalledCount } = stored;
         const lease = randomUUID();
-        const dueAtMs = nowMs + leaseMs;
-        tasks.save(row, { ...stored, claimable: 0, dueAtMs, lease });
+        tasks.save(row, { ...stored, claimable: 0, dueAtMs: nowMs + leaseMs, lease });
         tasks.markClaim(row);
-        return { result: { task, lease, stalledCount: stored.stalledCount }, event };
+        return { result: { task, lease, stalledCount, bytesLeft: tasks.bytesLeft(row) }, event };
       });
     },
 

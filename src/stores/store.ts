@@ -219,6 +219,8 @@ export interface Claim {
   stalledCount: number;
   /** How long the lease lasts without a heartbeat, if the store uses a length of its own. */
   leaseMs?: number;
+  /** How many bytes the `max_bytes` of the owner's key leaves at the claim; default: any number. */
+  bytesLeft?: number | undefined;
 }
 
 /** Longest delay of a retry. */

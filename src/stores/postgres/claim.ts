@@ -1,5 +1,6 @@
 import { claimDocument } from "../documents.ts";
 import type { DamageReport } from "../damage-report.ts";
+import { bytesLeft } from "../quotas.ts";
 import type { Claim } from "../store.ts";
 import type { Database, Transaction } from "./database.ts";
 import { isLockNotAvailable } from "./database-errors.ts";
@@ -64,7 +65,9 @@ async function claimAndCommit(
   }
   const { task, stored, event } = changed;
   const { number, use } = await saveClaim(sql, row, { ...stored, lease, job }, event);
-  const { max_running: most = Infinity } = row.limits ?? {};
+  const limits = row.limits ?? {};
+  const { max_running: most = Infinity } = limits;
   if (row.state === "queued" && use.running > most) throw overQuota;
-  return { task, lease, stalledCount: stored.stalledCount, leaseMs, number };
+  const { stalledCount } = stored;
+  return { task, lease, stalledCount, leaseMs, bytesLeft: bytesLeft(limits, use), number };
 }

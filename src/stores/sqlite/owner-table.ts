@@ -1,6 +1,14 @@
 import type { KeyLimits } from "../../access-key.ts";
 import { parseKey } from "../key-store.ts";
-import { addUse, assertQuota, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
+import {
+  addUse,
+  assertQuota,
+  bytesLeft,
+  type Counted,
+  noUse,
+  type OwnerUse,
+  useChange,
+} from "../quotas.ts";
 import type { Statements } from "./statements.ts";
 
 /** The key as JSON; null: the owner has none, and so no limits. */
@@ -62,6 +70,13 @@ export function createOwnerTable(sql: Statements) {
         known === undefined ? readQuota(owner) : { ...known, use: addUse(known.use, change) };
       quotas.set(owner, quota);
       assertQuota(quota.limits, quota.use, before, after);
+    },
+
+    /** Returns how many bytes the limits of the owner leave; undefined: any number. */
+    bytesLeft(owner: string | null): number | undefined {
+      if (owner === null) return undefined;
+      const { limits, use } = quotas.get(owner) ?? readQuota(owner);
+      return bytesLeft(limits, use);
     },
 
     /** Puts the owner behind the others that run as many tasks. */

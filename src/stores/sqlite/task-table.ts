@@ -187,6 +187,9 @@ export function createTaskTable(sql: Statements) {
       return sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
     },
 
+    /** Returns how many bytes the limits of the task's owner leave; undefined: any number. */
+    bytesLeft: ({ owner }: TaskRow) => owners.bytesLeft(owner),
+
     /** Puts the owner of the task behind the others that run as many tasks. */
     markClaim: ({ owner }: TaskRow) => owners.markClaim(owner),
   };

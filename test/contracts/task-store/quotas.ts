@@ -88,6 +88,29 @@ export function describeQuotas(open: OpenStore): void {
       await end(three, 1);
     });
 
+    test("a claim says how many bytes are left at that moment, 0 at least", async () => {
+      const harness = await openLimited(open, { max_bytes: 100 });
+      const { store, add, claim, expireLeases } = harness;
+      const run = async (owner: string | undefined, size: number) => {
+        const { id } = await add(page, {}, owner);
+        const { bytesLeft } = await claim();
+        await store.update(id, { state: "succeeded", file: fileOf(size) });
+        return { id, bytesLeft };
+      };
+      const first = await run("anna", 60);
+      expect(first.bytesLeft).toBe(100);
+      for (const other of ["bert", undefined])
+        expect((await run(other, 1_000)).bytesLeft).toBeUndefined();
+      expect((await run("anna", 15)).bytesLeft).toBe(40);
+      await add(page, {}, "anna");
+      await store.keys.remove("anna");
+      await addKey(harness, "anna", { max_bytes: 70 });
+      expect((await claim()).bytesLeft).toBe(0);
+      await store.update(first.id, { file: null });
+      expireLeases();
+      expect(await claim()).toMatchObject({ stalledCount: 1, bytesLeft: 55 });
+    });
+
     test("of 50 files at once exactly as many as fit are kept", async () => {
       const { store, add } = await openLimited(open, { max_bytes: 200 });
       const tasks = await Promise.all(times(50, () => add(page, {}, "anna")));
