@@ -53,7 +53,9 @@ async function run(given: KeyCommand, config: Config): Promise<Outcome> {
     : await withStore(service, () => sendKeyCommand(config.DATA_DIR, given));
   if (result !== undefined) return { ...result, store: service, isNew: false };
   if (config.STORE_URL.startsWith("memory:")) {
-    throw new Error(`no service with keys in memory runs on DATA_DIR ${folder}`);
+    throw new Error(
+      `no service runs on DATA_DIR ${folder}; keys in memory exist only while one does`,
+    );
   }
   return runOnStore(given, config);
 }

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { ServiceError } from "./errors.ts";
-import { type Task, type TaskOptions, transitions } from "./task.ts";
+import { type State, type Task, type TaskOptions, transitions } from "./task.ts";
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
@@ -48,11 +48,7 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
     return changed;
   }
   if (!transitions[task.state].includes(change.state)) {
-    const allowed = transitions[task.state].join(", ") || "no other state";
-    throw new ServiceError(
-      "conflict",
-      `task ${task.id} is ${task.state} and cannot become ${change.state}; it may become ${allowed}`,
-    );
+    throw transitionError(task, change.state);
   }
   if (change.state === "running") changed.started_at = at;
   if (change.state !== "running") changed.progress = null;
@@ -62,3 +58,24 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   if (hasEnded) delete changed.finish_requested;
   return changed;
 }
+
+function transitionError({ id, state }: Task, to: State): ServiceError {
+  const message = `task ${id} ${statesInWords[state]} and cannot ${transitionsInWords[to]}`;
+  return new ServiceError("conflict", message);
+}
+
+const statesInWords: Readonly<Record<State, string>> = {
+  queued: "is queued",
+  running: "is running",
+  succeeded: "has already succeeded",
+  failed: "has already failed",
+  canceled: "has already been canceled",
+};
+
+const transitionsInWords: Readonly<Record<State, string>> = {
+  queued: "be queued",
+  running: "be run",
+  succeeded: "succeed",
+  failed: "fail",
+  canceled: "be canceled",
+};

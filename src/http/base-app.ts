@@ -8,6 +8,7 @@ import { handleError, refuseExpectations } from "./error-handler.ts";
 import { checkHosts } from "./hosts.ts";
 import { ignoreBodies } from "./json.ts";
 import { type AppObserver, observeRequests } from "./observe-requests.ts";
+import { dropLengthOf304 } from "./no-content.ts";
 import { Problem, securityHeaders } from "./problem.ts";
 import { createRequestIds, requestIdHeader } from "./request-id.ts";
 import { logRequests } from "./request-log.ts";
@@ -72,5 +73,6 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
   drainOnClose(app, finishMs, stop);
   app.register(accepts);
   compressJson(app);
+  dropLengthOf304(app);
   return app;
 }

@@ -47,7 +47,7 @@ export function refuseExpectations(
   done: HookHandlerDoneFunction,
 ): void {
   if (expect === undefined || /^100-continue$/i.test(expect)) return done();
-  const rule = `only 100-continue can be expected, got "Expect: ${expect.slice(0, 100)}"`;
+  const rule = `the header Expect must be 100-continue, got ${JSON.stringify(expect.slice(0, 100))}`;
   return done(new ServiceError("expectation_failed", rule));
 }
 

@@ -149,6 +149,7 @@ function misdirectedError(text: string): ServiceError {
 function crossSiteError(method: string, got: string): ServiceError {
   return new ServiceError(
     "cross_site",
-    `${method} from a page of another site is refused, got ${got}; ALLOWED_HOSTS can add hosts of this service`,
+    `web pages of other sites may not send ${method} requests to this service, got ${got}; ` +
+      "if the page belongs to this service, add its host to ALLOWED_HOSTS",
   );
 }

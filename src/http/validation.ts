@@ -18,7 +18,7 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
       pointer: error.path,
-      detail: `${brokenRule(error, part)}, got ${shown(error.value)}`,
+      detail: `${brokenRule(error, part)}, got ${shown(error)}`,
     }));
     const [first] = faults;
     const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
@@ -36,7 +36,7 @@ function firstFaults(errors: Iterable<ValueError>): ValueError[] {
   return [...byPath.values()];
 }
 
-function brokenRule({ type, schema, message, value }: ValueError, part: string): string {
+function brokenRule({ type, schema, value }: ValueError, part: string): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required";
   if (part === "query" && Array.isArray(value)) return "must be given once";
   const rule = ruleOf(schema);
@@ -44,12 +44,14 @@ function brokenRule({ type, schema, message, value }: ValueError, part: string):
   if (schema["type"] === "string" && typeof value === "string") {
     return `must be ${schema["minLength"]} to ${schema["maxLength"]} characters long`;
   }
-  return `must be: ${message.replace(/^Expected /, "")}`;
+  const name = String(schema["type"]);
+  return `must be ${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
 
-function shown(value: unknown): string {
+function shown({ path, value }: ValueError): string {
+  if (value === undefined) return "nothing";
   // Fastify passes null for a missing body too.
-  if (value === undefined || value === null) return "null or nothing";
+  if (value === null && path === "") return "null or no body";
   const json = JSON.stringify(value);
   return json.length > 120 ? `${json.slice(0, 120)}…` : json;
 }

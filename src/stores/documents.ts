@@ -140,9 +140,10 @@ function leaseLostError({ id }: Task): ServiceError {
 }
 
 function noFileError({ id, state }: Task): ServiceError {
-  return new ServiceError("conflict", `task ${id} is ${state}; it has no file`);
+  return new ServiceError("conflict", `task ${id} has no file; its state is ${state}`);
 }
 
 function stateError({ id, state }: Task, from: UpdateOptions["from"] = []): ServiceError {
-  return new ServiceError("conflict", `task ${id} is ${state}; it must be ${from.join(" or ")}`);
+  const rule = `it must be ${from.join(" or ")}`;
+  return new ServiceError("conflict", `the state of task ${id} is ${state}; ${rule}`);
 }

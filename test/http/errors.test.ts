@@ -80,12 +80,12 @@ describe("the URL of a page that is blocked as it stands", () => {
 describe("an invalid body", () => {
   it.each([
     ["not JSON", "{url", 400, "invalid_request", "JSON"],
-    ["a JSON array", "[]", 400, "invalid_request", "object, got []"],
+    ["a JSON array", "[]", 400, "invalid_request", "the body must be an object, got []"],
     ["a JSON string", '"https://example.com/"', 400, "invalid_request", "object"],
-    ["null", "null", 400, "invalid_request", "object, got null or nothing"],
-    ["without a url", "{}", 400, "invalid_request", "/url in the body is required"],
-    ["a url that is a number", '{"url":42}', 400, "invalid_request", "string, got 42"],
-    ["a url that is null", '{"url":null}', 400, "invalid_request", "string, got null or nothing"],
+    ["null", "null", 400, "invalid_request", "must be an object, got null or no body"],
+    ["without a url", "{}", 400, "invalid_request", "/url in the body is required, got nothing"],
+    ["a url that is a number", '{"url":42}', 400, "invalid_request", "must be a string, got 42"],
+    ["a url that is null", '{"url":null}', 400, "invalid_request", "must be a string, got null"],
     [
       "options of the wrong type",
       `{"url":"${pageUrl}","options":[]}`,
@@ -144,7 +144,7 @@ describe("an invalid body", () => {
   it("that is missing gets a problem that says what is required", async () => {
     const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/" }));
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
-    expect(problem.detail).toBe("the body must be: object, got null or nothing");
+    expect(problem.detail).toBe("the body must be an object, got null or no body");
   });
 
   it.each([
@@ -175,7 +175,7 @@ describe("an invalid body", () => {
 
 describe("an invalid query", () => {
   it.each([
-    ["/info", "/url in the query is required"],
+    ["/info", "/url in the query is required, got nothing"],
     [
       "/info?url=https://a.test/&url=https://b.test/",
       'given once, got ["https://a.test/","https://b.test/"]',
@@ -356,6 +356,12 @@ describe("bytes that are not a request", () => {
     expect(head.toLowerCase()).toContain("x-content-type-options: nosniff");
     expect(head).toContain("application/problem+json");
     expect(JSON.parse(body)).toMatchObject({ code });
+  });
+
+  it("name the expectation that is not met", async () => {
+    const problem = problemOf(await app.inject({ url: "/tasks/", headers: { expect: "200-ok" } }));
+    expect(problem).toMatchObject({ status: 417, code: "expectation_failed" });
+    expect(problem.detail).toBe('the header Expect must be 100-continue, got "200-ok"');
   });
 
   it.each([

@@ -83,7 +83,7 @@ describe("DELETE /tasks/{id}/file", () => {
       expect(response.json()).toMatchObject({
         status: 409,
         code: "conflict",
-        detail: `task ${id} is ${state}; it must be succeeded`,
+        detail: `the state of task ${id} is ${state}; it must be succeeded`,
       });
       expect(await store.get(id)).toEqual(before);
       expect(await files.ids()).toContain(id);

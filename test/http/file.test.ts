@@ -200,7 +200,7 @@ describe("GET /tasks/{id}/file", () => {
     const early = await app.inject(`/tasks/${queued.id}/file`);
     expect(early.json()).toMatchObject({
       code: "not_found",
-      detail: `task ${queued.id} is queued; it has no file`,
+      detail: `task ${queued.id} has no file; its state is queued`,
     });
     await files.remove(id);
     expect((await get()).json()).toMatchObject({

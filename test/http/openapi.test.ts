@@ -15,6 +15,7 @@ interface Document {
 }
 interface Operation {
   security?: object[];
+  parameters?: { name: string; in: string }[];
   responses: Record<string, DocumentedResponse>;
 }
 interface DocumentedResponse {
@@ -73,6 +74,34 @@ describe("the OpenAPI document", () => {
     expect(valid).toBe(true);
     if (type === "application/problem+json") {
       expect(response.description).toContain(`\`${actual.json().code}\``);
+    }
+  });
+
+  it("has the header fields that routes follow, and none is checked", async () => {
+    const conditions = ["if-match", "if-none-match", "range", "if-range"];
+    const named = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { parameters = [] }]) => {
+        const fields = parameters.filter((parameter) => parameter.in === "header");
+        return [`${method} ${path}`, fields.map(({ name }) => name)] as const;
+      }),
+    );
+    expect(Object.fromEntries(named.filter(([, fields]) => fields.length > 0))).toEqual({
+      "get /info": ["cache-control"],
+      "get /info/thumbnail": ["if-none-match"],
+      "post /tasks/": ["idempotency-key"],
+      "get /tasks/events": ["last-event-id"],
+      "get /tasks/{id}": ["if-match", "if-none-match"],
+      "delete /tasks/{id}": ["if-match"],
+      "get /tasks/{id}/file": conditions,
+      "delete /tasks/{id}/file": ["if-match"],
+      "get /tasks/{id}/thumbnail": ["if-none-match"],
+    });
+    for (const value of ["", "nonsense", `"${"x".repeat(5_000)}"`, "\u00ff"]) {
+      const headers = Object.fromEntries(conditions.map((name) => [name, value]));
+      for (const path of ["/tasks/x", "/tasks/x/file", "/tasks/x/thumbnail"]) {
+        const response = await withApp({}, (app) => app.inject({ url: path, headers }));
+        expect([path, value, response.statusCode]).toEqual([path, value, 404]);
+      }
     }
   });
 

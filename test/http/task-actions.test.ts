@@ -53,7 +53,8 @@ describe("POST /tasks/{id}/cancel", () => {
       const id = await addTask(state);
       const response = await post(id, "cancel");
       expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
-      expect(response.json().detail).toContain(`is ${state} and cannot become canceled`);
+      const said = state === "canceled" ? "been canceled" : state;
+      expect(response.json().detail).toBe(`task ${id} has already ${said} and cannot be canceled`);
       expect((await store.get(id))?.state).toBe(state);
     },
   );
@@ -80,7 +81,7 @@ describe("POST /tasks/{id}/finish", () => {
       const before = await store.update(id, { progress });
       const response = await post(id, "finish");
       expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
-      expect(response.json().detail).toContain("records no live stream now");
+      expect(response.json().detail).toContain("is not recording a live stream");
       expect(await store.get(id)).toEqual(before);
     }
   });
@@ -91,7 +92,9 @@ describe("POST /tasks/{id}/finish", () => {
       const id = await addTask(state);
       const response = await post(id, "finish");
       expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
-      expect(response.json().detail).toContain(`is ${state}; it must be running`);
+      expect(response.json().detail).toContain(
+        `the state of task ${id} is ${state}; it must be running`,
+      );
       expect(await store.get(id)).not.toHaveProperty("finish_requested");
     },
   );

@@ -45,7 +45,7 @@ function ofTask(client: HttpClient, headers = {}): Promise<AppResponse> {
 }
 
 /** Returns a client that gets an image, or fails. */
-function clientOf(code?: ErrorCode): HttpClient {
+export function clientOf(code?: ErrorCode): HttpClient {
   return {
     async get(url) {
       if (code !== undefined) throw new ServiceError(code, "x");

@@ -95,7 +95,7 @@ describe("npm run key", () => {
     const { code, stderr } = await runKeyProgram(env, "list");
     expect([code, stderr]).toEqual([
       1,
-      `key: no service with keys in memory runs on DATA_DIR ${env.DATA_DIR}\n`,
+      `key: no service runs on DATA_DIR ${env.DATA_DIR}; keys in memory exist only while one does\n`,
     ]);
   });
 });

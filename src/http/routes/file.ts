@@ -7,9 +7,11 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
+import { ConditionHeaders } from "../condition-headers.ts";
 import { attachment } from "../content-disposition.ts";
 import { assertIfMatch, findMatch } from "../etag.ts";
 import { createFileStreams } from "../file-streams.ts";
+import { noContent } from "../no-content.ts";
 import { findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
@@ -61,10 +63,11 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
           "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
           "`If-None-Match` to get 304 if it is unchanged.",
         tags: ["tasks"],
+        headers: ConditionHeaders,
         response: {
           200: { description: "the whole file", headers: fileHeaders, content: media },
           206: { description: "the requested range", headers: fileHeaders, content: media },
-          304: Type.Null({ description: "the file still has the `ETag` of `If-None-Match`" }),
+          304: noContent("the file still has the `ETag` of `If-None-Match`"),
           ...problems(
             ...taskErrors,
             "file_removed",
@@ -112,6 +115,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
           "The task then has no `file`, but `removed_at`; further requests change nothing. Downloads of the " +
           "file that have begun go on to their end.",
         tags: ["tasks"],
+        headers: Type.Pick(ConditionHeaders, ["if-match"]),
         response: {
           200: TaskRef,
           ...problems(
@@ -160,12 +164,12 @@ async function findFile(store: TaskStore, request: TaskRequest): Promise<TaskFil
   const { id, state, file, removed_at } = await findVisible(store, request);
   if (state === "succeeded" && file !== null) return file;
   if (removed_at === null)
-    throw new ServiceError("not_found", `task ${id} is ${state}; it has no file`);
+    throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
   throw new ServiceError("file_removed", `the file of task ${id} was removed at ${removed_at}`);
 }
 
 function notSucceededError({ id, state }: Task): ServiceError {
-  return new ServiceError("conflict", `task ${id} is ${state}; it must be succeeded`);
+  return new ServiceError("conflict", `the state of task ${id} is ${state}; it must be succeeded`);
 }
 
 /** @throws ServiceError `not_found` if the file is gone; `internal` if its size has changed. */
@@ -187,7 +191,7 @@ function isUnmodified({ headers }: FastifyRequest, file: TaskFile): boolean {
 }
 
 function sendNotModified(reply: FastifyReply, file: TaskFile): FastifyReply {
-  return reply.code(304).header("etag", etagOf(file)).send(null);
+  return reply.code(304).headers(cacheHeaders(file)).send();
 }
 
 /** `If-Range` is compared strongly (RFC 9110 §13.1.5); a date never matches, as no response has one. */
@@ -208,8 +212,12 @@ function setFileHeaders(reply: FastifyReply, file: TaskFile, size: number): Fast
     "content-length": size,
     "content-disposition": attachment(file.name),
     "accept-ranges": "bytes",
-    etag: etagOf(file),
-    "cache-control": "private, no-cache",
+    ...cacheHeaders(file),
     "content-security-policy": "default-src 'none'; sandbox",
   });
+}
+
+/** Of 200, 206 and 304 alike (RFC 9110 §15.4.5). */
+function cacheHeaders(file: TaskFile) {
+  return { etag: etagOf(file), "cache-control": "private, no-cache" };
 }

@@ -51,6 +51,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
           "it is; `Cache-Control: no-cache` or `max-age` makes the service read the page again.",
         tags: ["info"],
         querystring: InfoQuerySchema,
+        headers: Type.Object({ "cache-control": Type.Optional(Type.String()) }),
         response: {
           200: {
             ...resolver.output,

@@ -6,6 +6,7 @@ import { ServiceError } from "../../errors.ts";
 import { requireAcceptJson } from "../accept.ts";
 import { type AccessCheck, sessionCookie, signedInCookie } from "../access.ts";
 import { readJsonBodies } from "../json.ts";
+import { noContent } from "../no-content.ts";
 import { problems } from "../problem.ts";
 
 /** How long a browser keeps the cookie. */
@@ -88,14 +89,14 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
         description: "Removing the key ends all of its sessions, on all browsers.",
         tags: ["session"],
         response: {
-          204: Type.Null({ description: "the browser drops the cookie" }),
+          204: noContent("the browser drops the cookie"),
           ...problems("cross_site", "not_acceptable"),
         },
       },
     },
     async (request, reply) => {
       setCookies(request, reply, { session: "", signedIn: "" }, 0);
-      return reply.code(204).send(null);
+      return reply.code(204).send();
     },
   );
 };

@@ -83,5 +83,5 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> =
 
 function notLiveError(id: string): ServiceError {
   const rule = "only the recording of a live stream can be finished";
-  return new ServiceError("conflict", `task ${id} records no live stream now; ${rule}`);
+  return new ServiceError("conflict", `task ${id} is not recording a live stream; ${rule}`);
 }

@@ -5,7 +5,9 @@ import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../task.ts";
 import { requireAcceptJson } from "../accept.ts";
+import { ConditionHeaders } from "../condition-headers.ts";
 import { assertIfMatch, etagOf, findMatch } from "../etag.ts";
+import { noContent } from "../no-content.ts";
 import { assertVisible, findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
@@ -38,9 +40,10 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
         description: "Send the `ETag` as `If-None-Match` to get 304 if the task is unchanged.",
         tags: ["tasks"],
         params: TaskParams,
+        headers: Type.Pick(ConditionHeaders, ["if-match", "if-none-match"]),
         response: {
           200: { ...TaskRef, headers: { etag: { type: "string" } } },
-          304: Type.Null({ description: "the task still has the `ETag` of `If-None-Match`" }),
+          304: noContent("the task still has the `ETag` of `If-None-Match`"),
           ...problems(...taskErrors, "not_acceptable", "precondition_failed"),
         },
       },
@@ -53,7 +56,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
         const match = findMatch(request.headers["if-none-match"], etag);
         reply.header("etag", match ?? etag);
         if (match === undefined) return task;
-        return reply.code(304).header("vary", "accept-encoding").send(null);
+        return reply.code(304).header("vary", "accept-encoding").send();
       }
       throw taskNotFoundError(request.params.id);
     },
@@ -69,8 +72,9 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
           "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
         tags: ["tasks"],
         params: TaskParams,
+        headers: Type.Pick(ConditionHeaders, ["if-match"]),
         response: {
-          204: Type.Null({ description: "the task is deleted" }),
+          204: noContent("the task is deleted"),
           ...problems(...taskErrors, "cross_site", "not_acceptable", "precondition_failed"),
         },
       },
@@ -85,7 +89,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = as
       // removed by the runner.
       if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
       await store.delete(id);
-      return reply.code(204).send(null);
+      return reply.code(204).send();
     },
   );
 

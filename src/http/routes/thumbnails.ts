@@ -8,7 +8,9 @@ import { PageInfo, pageUrlOf } from "../../page-info.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Thumbnails, thumbnailTtlS } from "../../thumbnails.ts";
+import { ConditionHeaders } from "../condition-headers.ts";
 import { findMatch } from "../etag.ts";
+import { noContent } from "../no-content.ts";
 import { findTask } from "../ownership.ts";
 import { parsePageUrl } from "../page-url.ts";
 import { problems } from "../problem.ts";
@@ -28,13 +30,15 @@ const illustratedCheck = TypeCompiler.Compile(Illustrated);
 
 const image = { schema: Type.Unsafe<unknown>({ description: "the image's bytes" }) };
 
+const headers = Type.Pick(ConditionHeaders, ["if-none-match"]);
+
 const responses = {
   200: {
     description: "JPEG, PNG, WebP, AVIF or GIF, at most 2 MiB",
     headers: { etag: { type: "string", description: "strong validator" } },
     content: { "image/*": image },
   },
-  304: Type.Null({ description: "the image still has the `ETag` of `If-None-Match`" }),
+  304: noContent("the image still has the `ETag` of `If-None-Match`"),
 };
 
 /** Images for pages of this service, which load nothing from other hosts: addressed by page or task, never by their own URL. */
@@ -55,7 +59,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
       "cross-origin-resource-policy": "same-origin",
     });
     const isUnmodified = findMatch(request.headers["if-none-match"], etag) !== undefined;
-    return isUnmodified ? reply.code(304).send(null) : reply.type(type).send(bytes);
+    return isUnmodified ? reply.code(304).send() : reply.type(type).send(bytes);
   }
 
   app.get(
@@ -68,6 +72,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
           "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
         tags: ["info"],
         querystring: InfoQuerySchema,
+        headers,
         response: { ...responses, ...problems(...infoErrors, "not_found") },
       },
     },
@@ -88,6 +93,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
         description: "Reads one of the images in the `thumbnails` of its `info`.",
         tags: ["tasks"],
         params: TaskParams,
+        headers,
         response: {
           ...responses,
           ...problems(...taskErrors, "address_blocked", ...imageErrors),

@@ -57,7 +57,7 @@ function sendCurrent(request: FastifyRequest, reply: FastifyReply, file: WebFile
   if (findMatch(request.headers["if-none-match"], file.etag.slice(2)) === undefined) {
     return send(request, reply, file);
   }
-  return reply.code(304).header("vary", "accept-encoding").send(null);
+  return reply.code(304).header("vary", "accept-encoding").send();
 }
 
 async function send(request: FastifyRequest, reply: FastifyReply, file: WebFile) {

@@ -81,7 +81,9 @@ export function describeEvents(open: OpenStore): void {
       };
       const { id } = await create();
       expect((await create()).id).toBe(id);
-      await expect(store.update(id, { state: "succeeded" })).rejects.toThrow("cannot become");
+      await expect(store.update(id, { state: "succeeded" })).rejects.toThrow(
+        "is queued and cannot succeed",
+      );
       await expect(store.delete("nothing")).rejects.toThrow("nothing");
       await store.get(id);
       await store.list({ limit: 1 });

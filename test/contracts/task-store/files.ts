@@ -38,7 +38,8 @@ export function describeStoredFiles(open: OpenStore): void {
       const outcomes = await Promise.allSettled(removals);
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       const refused = outcomes.filter(({ status }) => status === "rejected");
-      const reason = { code: "conflict", message: `task ${id} is succeeded; it has no file` };
+      const message = `task ${id} has no file; its state is succeeded`;
+      const reason = { code: "conflict", message };
       expect(refused).toMatchObject([{ reason }, { reason }]);
       await store.delete(id);
       const [, , , removed, deleted] = await take(5);

@@ -44,7 +44,7 @@ export function describeTransitions(open: OpenStore): void {
       await expect(refused).rejects.toMatchObject({
         name: "ServiceError",
         code: "conflict",
-        message: `task ${id} is queued; it must be failed or canceled`,
+        message: `the state of task ${id} is queued; it must be failed or canceled`,
       });
       await expect(store.update(id, { attempts: 9 }, { from: [] })).rejects.toThrow("is queued");
       expect(await store.get(id)).toMatchObject({ attempts: 0 });
@@ -56,7 +56,7 @@ export function describeTransitions(open: OpenStore): void {
       const harness = await openStoreHarness(open);
       const { id } = await moveTo(harness, "succeeded");
       const refused = harness.store.update(id, { state: "queued" }, { from: ["succeeded"] });
-      await expect(refused).rejects.toThrow("cannot become queued");
+      await expect(refused).rejects.toThrow("has already succeeded and cannot be queued");
     });
 
     test("of many concurrent retries one succeeds, and none requeues its run", async () => {
