@@ -2,7 +2,7 @@ import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import type { Resource } from "../metadata.ts";
 import { type Beside, readBeside, resourceOf } from "./beside.ts";
-import { type Data, type Field, isTag, linkKey, namesFile } from "./data.ts";
+import { type Data, isTag, linkKey, namesFile } from "./data.ts";
 import { titlesOf } from "./item.ts";
 import { type Bar, createBars, isAddress, isMediumName, worseOf } from "./names.ts";
 
@@ -55,14 +55,13 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
     yield;
     let place: { beside: Beside; bar: Bar; item: Data } | null = null;
     const children: Data[] = [];
-    const isNamed = data.fields.some((field) => isNamedAddress(field, data));
     for (const { key, value } of data.fields) {
       if (byUrl.size >= maxResources) return [...found].map(completed);
       if (typeof value !== "string") {
         if (value.isMarked) children.push(value);
         continue;
       }
-      if (!isMediumName(key, data) && (isNamed || !isWholeAddress(value))) continue;
+      if (!isMediumName(key, data) && !isOnlyAddress(value, data)) continue;
       for (const { address, label } of addressesIn(value)) {
         if (!isAddress(key, address)) continue;
         yield;
@@ -104,13 +103,13 @@ function addressesIn(text: string): { address: string; label: string | null }[] 
   });
 }
 
-function isNamedAddress({ key, value }: Field, data: Data): boolean {
-  return typeof value === "string" && namesFile(value) && isMediumName(key, data);
-}
-
-/** Whether it is the absolute URL of a usual file, whose field needs no name that says so if no other has one. */
-function isWholeAddress(text: string): boolean {
-  return /^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text);
+/** Whether it is the absolute URL of a usual file: no name needs to say so, if no other field has such a name. */
+function isOnlyAddress(text: string, data: Data): boolean {
+  if (!/^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text))
+    return false;
+  return !data.fields.some(
+    ({ key, value }) => typeof value === "string" && isMediumName(key, data) && namesFile(value),
+  );
 }
 
 /** Returns the address of a file without its extension, and without what tells of its quality. */

@@ -29,7 +29,7 @@ export function* findData({
 }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
   const found = new Set<Data>();
   const tags = new Map<string, Data>();
-  for (const each of yield* searchSources(joinPushes(playerSources))) {
+  for (const each of yield* searchSources(playerSources)) {
     if ("script" in each) {
       const root = createData("block", "", null);
       yield* readScript(pageText.decode(each.script.join("")), root);
@@ -48,42 +48,21 @@ export function* findData({
   return [...found];
 }
 
-/**
- * Joins the strings that successive scripts push: the server components of Next.js are one stream, which is cut
- * anywhere.
- */
-function joinPushes(sources: readonly PlayerSource[]): PlayerSource[] {
-  const joined: PlayerSource[] = [];
-  let strings: string[] = [];
-  let length = 0;
-  const flush = (): void => {
-    if (strings.length > 0) joined.push({ script: [`${pushStart}${strings.join("")}${pushEnd}`] });
-    strings = [];
-    length = 0;
-  };
-  for (const each of sources) {
-    const isPush = "script" in each && each.script[0]?.startsWith(pushStart) === true;
-    const script = isPush ? each.script.join("").trimEnd() : "";
-    if (!script.endsWith(pushEnd)) {
-      if ("script" in each) flush();
-      joined.push(each);
-      continue;
-    }
-    if (length + script.length > maxStreamLength) flush();
-    length += script.length;
-    strings.push(script.slice(pushStart.length, -pushEnd.length));
-  }
-  flush();
-  return joined;
-}
-
 /** Returns those that may name a medium: few of them do. */
 function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]> {
   const found: PlayerSource[] = [];
+  const pushes: string[] = [];
+  let firstPush = 0;
   let searched = 0;
   for (const each of sources) {
     if ("script" in each) {
-      if (yield* mayNameMediumIn(each.script)) found.push(each);
+      const pushed = pushedText(each.script);
+      if (pushed === null) {
+        if (yield* mayNameMediumIn(each.script)) found.push(each);
+        continue;
+      }
+      if (pushes.length === 0) firstPush = found.length;
+      pushes.push(pushed);
       continue;
     }
     if (mayNameMedium(each.source)) found.push(each);
@@ -92,7 +71,35 @@ function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]>
     searched = 0;
     yield;
   }
-  return found;
+  const streams: PlayerSource[] = [];
+  for (const script of joinPushes(pushes)) {
+    if (yield* mayNameMediumIn(script)) streams.push({ script });
+  }
+  return found.toSpliced(firstPush, 0, ...streams);
+}
+
+/** Returns the text that a script of Next.js pushes to the stream of its server components; null for other scripts. */
+function pushedText(script: readonly string[]): string | null {
+  if (script[0]?.startsWith(pushStart) !== true) return null;
+  const text = script.join("").trimEnd();
+  return text.endsWith(pushEnd) ? text.slice(pushStart.length, -pushEnd.length) : null;
+}
+
+/** Returns scripts that push the same stream, which is cut anywhere, in one piece; a long one in several. */
+function joinPushes(texts: readonly string[]): string[][] {
+  const scripts: string[][] = [];
+  let length = Infinity;
+  for (const text of texts) {
+    if (length + text.length > maxStreamLength) {
+      scripts.at(-1)?.push(pushEnd);
+      scripts.push([pushStart]);
+      length = 0;
+    }
+    scripts.at(-1)?.push(text);
+    length += text.length;
+  }
+  scripts.at(-1)?.push(pushEnd);
+  return scripts.map((parts) => [parts.join("")]);
 }
 
 /** Whether a script in parts may name a medium, also where two parts meet. */
