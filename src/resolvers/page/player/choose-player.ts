@@ -35,10 +35,11 @@ export interface PageFacts {
  *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's. A front
  *   page that does not call itself a medium has none.
  *
- * A related video is taken only for its title, id or URL, a preview only if it is also as long as the page states; an
- * advertisement never. Video comes before audio, unless the page calls itself audio. If a page that calls itself a medium
- * names nothing else, an address that is called a preview is taken where a title and a duration stand beside it: sites
- * name the whole video so too.
+ * What is called a related video is taken only if its title, id or URL is the page's, a preview only if its duration is the
+ * page's too or stands beside its title, an advertisement never. Video comes before audio, unless the page calls itself
+ * audio, or only the audio is told by more than its place. If a page that calls itself a medium names nothing else, an
+ * address that is called a preview is taken where a title and a duration stand beside it: sites name the whole video
+ * so too.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],

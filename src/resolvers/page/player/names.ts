@@ -1,6 +1,9 @@
 import type { Data } from "./data.ts";
 
-/** `never`: an advertisement, captions, part of the site's design; `preview`: a part of a video; `other`: another video. */
+/**
+ * What names say against a medium. `other`: it is another than the page's; `preview`: a part of one; `never`: an
+ * advertisement, captions, a part of the site's design.
+ */
 const bars = ["none", "other", "preview", "never"] as const;
 export type Bar = (typeof bars)[number];
 
@@ -23,14 +26,12 @@ const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
 
 const never =
   /promo(?!te)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
-const neverWords = new Set(
-  "ad ads adtag adurl bg vbg cover sfx beep chime ding howl tts".split(" "),
-);
+const neverWords = new Set("ad ads adtag adurl bg vbg sfx beep chime ding howl tts".split(" "));
 const preview = /preview|teaser|sample/i;
 const other =
   /trailer|related|recommend|suggest|up_?next|similar|popular|trending|latest|most_?(?:watched|viewed|read)|more_?videos|sidebar|carousel|comments?$|reviews?$|repl(?:y|ies)$/i;
 const otherWords = new Set(
-  "next prev previous other others more intro outro hero banner slider slides rail picks creative campaign help tutorial tour music soundtrack bgm".split(
+  "next prev previous other others more intro outro cover hero banner slider slides rail picks creative campaign help tutorial tour soundtrack bgm".split(
     " ",
   ),
 );
