@@ -11,6 +11,7 @@ import { fileName } from "./file-name.ts";
 import { findAgain } from "./find-again.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";
+import { checkMaxHeight } from "./max-height.ts";
 import type { ProgressReport } from "./progress.ts";
 import type { StorageLimit } from "./storage-limit.ts";
 import { checkStatedDuration } from "./stated-duration.ts";
@@ -93,7 +94,10 @@ export async function produceFile(
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
   const { mime_type, size, sha256, duration, width, height } = download;
-  const warnings = checkStatedDuration(target.page, download);
+  const warnings = [
+    ...checkStatedDuration(target.page, download),
+    ...checkMaxHeight(task.options, height),
+  ];
   const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };

@@ -94,6 +94,7 @@ const warnings: Record<FileWarningCode, string> = {
   times_changed: "Some frames had wrong times, which were corrected.",
   stream_lost: "The recording ended early, as the live stream could not be read any more.",
   track_missing: "It lacks the video or the audio.",
+  too_high: "Its quality is higher than asked for, as the site did not say what it is.",
 };
 
 /** Returns each thing that is wrong with a file as one sentence. */

@@ -2,7 +2,10 @@ import { expect, it } from "vitest";
 import { createPageResolver } from "../../src/resolvers/page.ts";
 import { readMedium } from "../media/rendition.ts";
 import { createSavedClient } from "../resolvers/page/saved-client.ts";
+import { formatOf } from "../formats.ts";
+import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
 
 it.each([
   [54, "failed"],
@@ -21,5 +24,26 @@ it.each([
     const { id } = await add(pageUrl, { max_height });
     const { error } = await until(id, ({ state: now }) => now === "failed" || now === "succeeded");
     expect(error?.code).toBe(state === "failed" ? "format_unavailable" : undefined);
+  },
+);
+
+it.each([
+  [{ max_height: 54 }, ["too_high"]],
+  [{ max_height: 90 }, []],
+  [{ max_height: 54, format_id: "a" }, []],
+])(
+  "a file whose height was not known is what the task allows or says that it is not: %o",
+  async (options, codes) => {
+    const resolver = createTestResolver(async (url) =>
+      pageOf(url, { formats: [formatOf("a", { url: url.href, height: null })] }),
+    );
+    const { runner, add, until } = createRunnerHarness({
+      resolver,
+      downloads: async (job) => ({ ...(await writeMedium(job)), height: 90 }),
+    });
+    runner.start();
+    const { id } = await add(undefined, options);
+    const { file } = await until(id, "succeeded");
+    expect(file?.warnings?.map(({ code }) => code)).toEqual(codes);
   },
 );
