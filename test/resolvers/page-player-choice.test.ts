@@ -23,6 +23,7 @@ describe("the medium that is a page's own", () => {
     ["a part of it before the site's name", "Otters | Rivers", { title: "Otters" }],
     ["it without references", "Otters &amp; foxes", { title: "Otters &amp; foxes" }],
     ["it in other words for a title", "Otters cross the weir", { titel: "Otters cross the weir" }],
+    ["it under any name", "Otters cross the weir", { navn: "Otters cross the weir" }],
     ["a caption", "Otters cross the weir", { caption: "Otters cross the weir" }],
     ["one of few ideographs", "水獺過河 | Rivers", { title: "水獺過河" }],
     ["with the same number", "Otters, episode 12", { title: "Otters, episode 12" }],
@@ -62,6 +63,12 @@ describe("the medium that is a page's own", () => {
     expect(await read(page)).toEqual([`${site}/own.mp4`]);
   });
 
+  it("is the one of a list of streams that is as long as the page says", async () => {
+    const streams = [61, 754, 300].map((len) => ({ len, url: `/${len}.mp4` }));
+    const page = `<meta property="video:duration" content="754">${state({ streams })}`;
+    expect(await read(page)).toEqual([`${site}/754.mp4`]);
+  });
+
   it("is audio with its title rather than a video without", async () => {
     const page = state({
       episode: { title: "Otters cross the weir", url: "/own.mp3" },
@@ -94,6 +101,15 @@ describe("the medium that is a page's own", () => {
       edges: clips(2).map(({ title, file }) => ({ node: { caption: title, file } })),
     }),
     "a list of files": state({ files: clips(3) }),
+    "one of several by their ids": state({
+      items: {
+        7001: { title: "Beavers", file: "/1.mp4" },
+        7002: { title: "Foxes", file: "/2.mp4" },
+      },
+    }),
+    "one of several tags that are alike": [1, 2, 3]
+      .map((n) => `<div class="card" data-video="/${n}.mp4"></div>`)
+      .join(""),
     "one of another page": state({
       picks: [{ title: "Beavers", url: "/watch/beavers", file: "/7.mp4" }],
     }),

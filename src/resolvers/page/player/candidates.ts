@@ -2,8 +2,8 @@ import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import type { Resource } from "../metadata.ts";
 import { type Beside, readBeside, resourceOf } from "./beside.ts";
-import { type Data, isTag, linkKey, namesFile } from "./data.ts";
-import { titlesOf } from "./item.ts";
+import { type Data, isTag, namesFile } from "./data.ts";
+import { ownDurationOf, titlesOf } from "./item.ts";
 import { type Bar, createBars, isAddress, isMediumName, worseOf } from "./names.ts";
 
 /** One medium that the page's scripts and tags name, in its variants. */
@@ -13,8 +13,6 @@ export interface Candidate {
   readonly resources: Resource[];
   /** Files to download: they are the medium's only if no player plays others. */
   readonly downloads: Resource[];
-  /** There are only links to download it. */
-  isLinked: boolean;
   /** What the names around it tell against it. */
   readonly bar: Bar;
 }
@@ -22,6 +20,8 @@ export interface Candidate {
 const maxResources = 2_000;
 const maxVariants = 200;
 const maxParents = 50;
+/** Of the variants of one medium, seconds. */
+const maxDurationRange = 5;
 
 /** The name of a list of one medium's variants. Of other lists each element is a medium of its own. */
 const variants =
@@ -79,7 +79,6 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
         const isFile = isDownload(key, data);
         const item = isFile && isTag(data) ? linkItem(data, resource.url) : place.item;
         const candidate = known ?? candidateAt(item, bar, byPlace);
-        candidate.isLinked &&= key === linkKey;
         found.add(candidate);
         byUrl.set(id, candidate);
         const list = isFile ? candidate.downloads : candidate.resources;
@@ -139,7 +138,7 @@ function isDownload(key: string, data: Data): boolean {
 
 function candidateAt(item: Data, bar: Bar, byPlace: Map<Data, Map<Bar, Candidate>>): Candidate {
   const byBar = byPlace.get(item) ?? new Map<Bar, Candidate>();
-  const candidate = byBar.get(bar) ?? { item, resources: [], downloads: [], isLinked: true, bar };
+  const candidate = byBar.get(bar) ?? { item, resources: [], downloads: [], bar };
   byPlace.set(item, byBar.set(bar, candidate));
   return candidate;
 }
@@ -161,13 +160,15 @@ function itemOf(data: Data, areMedia: (list: Data) => boolean): Data {
   return item;
 }
 
-/** Whether elements of the list have titles that differ: they are media, not variants of one. */
-function isListOfMedia(parent: Data): boolean {
-  const titles = parent.fields.slice(0, maxVariants).flatMap(({ value }) => {
-    const [title] = typeof value === "string" ? [] : titlesOf(value);
-    return title === undefined ? [] : [title];
-  });
-  return new Set(titles).size > 1;
+/** Whether elements of the list have titles or durations that differ: they are media, not variants of one. */
+function isListOfMedia({ fields }: Data): boolean {
+  const elements = fields
+    .slice(0, maxVariants)
+    .flatMap(({ value }) => (typeof value === "string" ? [] : value));
+  const titles = elements.flatMap((each) => titlesOf(each).slice(0, 1));
+  const durations = elements.flatMap((each) => ownDurationOf(each) ?? []);
+  const range = Math.max(...durations) - Math.min(...durations);
+  return new Set(titles).size > 1 || range > maxDurationRange;
 }
 
 function isDescribed({ fields }: Data): boolean {

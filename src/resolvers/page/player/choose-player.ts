@@ -2,7 +2,7 @@ import type { PageInfo } from "../../../page-info.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, tryParseUrl } from "../../../parsers/url.ts";
 import type { Candidate } from "./candidates.ts";
-import { namesFile } from "./data.ts";
+import { isTag, namesFile } from "./data.ts";
 import { describeItem } from "./item.ts";
 import { createLikeness } from "./likeness.ts";
 import { createBars } from "./names.ts";
@@ -32,8 +32,8 @@ export interface PageFacts {
  * - its id is a part of the page's URL, or its URL is the page's;
  * - its duration is the one that the page states;
  * - its place: the first one of a page that calls itself a medium, or has no more than three. One that stands for itself
- *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's. A front
- *   page that does not call itself a medium has none.
+ *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's; neither is
+ *   one of several tags that are alike, unless the page calls itself a medium. A front page that does not has none.
  *
  * What is called a related video is taken only if its title, id or URL is the page's, a preview only if its duration is the
  * page's too or stands beside its title, an advertisement never. Video comes before audio, unless the page calls itself
@@ -91,9 +91,9 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   };
   return (candidate) => {
     const { item } = candidate;
-    const { titles, ids, urls, duration } = describeItem(item);
+    const { titles, texts, ids, urls, duration } = describeItem(item);
     const { isElement, isListed } = placeOf(item);
-    const { title, isId } = likeness({ titles, ids });
+    const { title, isId } = likeness({ titles, texts, ids });
     const bar = bars.ofData(item);
     const pages = urls.flatMap(pageAt);
     const isOwn = isId || pages.some((url) => keys.has(pageKey(url)));
@@ -135,13 +135,13 @@ function chooseByPlace(scored: readonly Scored[], page: PageFacts): Candidate | 
   }
   const single = possible.filter(({ isListed }) => !isListed);
   const main = single.length > 0 ? single : possible;
-  if (main.length > 1 && main.every(isLoneDownload) && !page.isMedium) return null;
+  if (!page.isMedium && main.length > 1 && main.every(isOneOfTags)) return null;
   return page.isMedium || main.length <= maxCandidates ? (main[0]?.candidate ?? null) : null;
 }
 
-/** Whether there is only a link to download it, in one quality. */
-function isLoneDownload({ candidate }: Scored): boolean {
-  return candidate.isLinked && candidate.resources.length === 1;
+/** Whether it is the one file of one of several tags that are alike. */
+function isOneOfTags({ candidate: { item, resources }, isListed }: Scored): boolean {
+  return isListed && isTag(item) && resources.length === 1;
 }
 
 function isDirect({ candidate }: Scored): boolean {

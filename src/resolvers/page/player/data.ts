@@ -39,9 +39,6 @@ export function createData(kind: Data["kind"], name: string, parent: Data | null
   return { kind, name, parent, fields: [], isMarked: false };
 }
 
-/** The key of the address that a link to download has. */
-export const linkKey = "download link";
-
 /** Whether it is a tag; those that are alike are a list. */
 export function isTag({ kind, parent }: Data): boolean {
   return kind === "object" && parent?.kind === "array" && parent.parent === null;

@@ -2,7 +2,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import { type Attributes, parseAttributes } from "../markup/attributes.ts";
 import { isDecoration } from "../markup/decoration.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
-import { addText, addToParent, createData, type Data, linkKey } from "./data.ts";
+import { addText, addToParent, createData, type Data } from "./data.ts";
 import { maxNameLength, mayNameMedium } from "./media-names.ts";
 import { readScript } from "./read-script.ts";
 import { startOfData } from "./strings.ts";
@@ -150,7 +150,7 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
     return attribute;
   if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
     return "src";
-  if (attribute === "href" && name === "a") return isDownload(attributes) ? linkKey : null;
+  if (attribute === "href" && name === "a") return isDownload(attributes) ? "download" : null;
   if (attribute !== "value") return name.includes("-") ? attribute : null;
   const stated = attributes.get("name") ?? attributes.get("id") ?? "";
   if (name === "param") return stated.toLowerCase();

@@ -11,6 +11,8 @@ import { barOfName } from "./names.ts";
 /** What is said about a medium. */
 export interface Item {
   titles: string[];
+  /** All other texts that stand beside it. */
+  texts: string[];
   ids: string[];
   urls: string[];
   /** Seconds. */
@@ -26,7 +28,7 @@ const titleName =
   /(?:tit(?:le|el|re|ulo|olo)|headline)s?$|^(?:video|media|clip)?_?(?:name|caption)$/i;
 const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)$/i;
 const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
-const durationName = /duration|^length$|^run_?time$/i;
+const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
 
 export function describeItem(item: Data): Item {
   const levels = levelsOf(item);
@@ -38,6 +40,7 @@ export function describeItem(item: Data): Item {
   const texts = (name: RegExp) => own.flatMap((data) => textsNamed(data, name));
   return {
     titles: own.flatMap(titlesOf),
+    texts: item.fields.flatMap(({ value }) => (typeof value === "string" ? value : [])),
     ids: texts(idName),
     urls: texts(pageName),
     duration: durationOf(levels),
@@ -125,6 +128,11 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
 
 /** A number of 20,000 or more is of milliseconds: no page plays a video of five hours. */
 const minMilliseconds = 20_000;
+
+/** Returns the duration that an object states itself, seconds. */
+export function ownDurationOf(data: Data): number | null {
+  return durationOf([data]);
+}
 
 function durationOf(levels: readonly Data[]): number | null {
   for (const { fields } of levels) {

@@ -23,14 +23,19 @@ export interface Likeness {
 export function createLikeness(page: {
   titles: readonly string[];
   urls: readonly URL[];
-}): (item: Pick<Item, "titles" | "ids">) => Likeness {
+}): (item: Pick<Item, "titles" | "texts" | "ids">) => Likeness {
   const pageTitles = page.titles.map(comparable);
   // Without the name of the site at its end.
   const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));
   const whole = new Set([...pageTitles, ...parts.map(comparable)]);
-  return ({ titles, ids }) => {
+  const longest = Math.max(0, ...page.titles.map(({ length }) => length));
+  return ({ titles, texts, ids }) => {
     const own = titles.map(comparable);
-    const isWhole = own.some((title) => title.length > 1 && whole.has(title));
+    // Whatever the field is called.
+    const others = texts.filter(({ length }) => length >= minTitleLength && length <= longest);
+    const isWhole =
+      own.some((title) => title.length > 1 && whole.has(title)) ||
+      others.some((text) => whole.has(comparable(text)));
     const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
     return {
       title: isWhole ? 5 : isPart() ? 4 : 0,

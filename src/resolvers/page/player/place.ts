@@ -8,13 +8,18 @@ export interface Place {
   isListed: boolean;
 }
 
+/** Of an object whose fields are named by the ids of what they hold. */
+const idName = /^[\w-]*\d[\w-]*$/;
+
 export function placeOf(item: Data): Place {
   // The elements of a GraphQL connection are `{node: …}`.
   const element = item.name === "node" && item.parent !== null ? item.parent : item;
   const list = element.parent;
-  if (list?.kind !== "array") return { isElement: false, isListed: false };
-  const elements = list.fields.filter(({ value }) => typeof value !== "string");
-  const isFirst = elements[0]?.value === element;
-  const isPlayed = isFirst && /playlist/i.test(list.name);
+  const isList = list?.kind === "array" || (list?.kind === "object" && idName.test(element.name));
+  if (list === null || !isList) return { isElement: false, isListed: false };
+  const elements = list.fields.filter(({ key, value }) => {
+    return typeof value !== "string" && (list.kind === "array" || idName.test(key));
+  });
+  const isPlayed = elements[0]?.value === element && /playlist/i.test(list.name);
   return { isElement: true, isListed: elements.length > 1 && !isPlayed };
 }
