@@ -165,6 +165,10 @@ function isListOfMedia({ fields }: Data): boolean {
   const elements = fields
     .slice(0, maxVariants)
     .flatMap(({ value }) => (typeof value === "string" ? [] : value));
+  const [first] = elements;
+  // Few lists of variants need to be looked at further.
+  if (first === undefined || (titlesOf(first).length === 0 && ownDurationOf(first) === null))
+    return false;
   const titles = elements.flatMap((each) => titlesOf(each).slice(0, 1));
   const durations = elements.flatMap((each) => ownDurationOf(each) ?? []);
   const range = Math.max(...durations) - Math.min(...durations);

@@ -6,7 +6,7 @@ import { isTag, namesFile } from "./data.ts";
 import { describeItem } from "./item.ts";
 import { createLikeness } from "./likeness.ts";
 import { createBars } from "./names.ts";
-import { placeOf } from "./place.ts";
+import { createPlaces } from "./place.ts";
 
 /** If a page names more media than this, and nothing tells which one is its own, none is. */
 const maxCandidates = 3;
@@ -83,6 +83,7 @@ interface Scored {
 function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   const likeness = createLikeness(page);
   const bars = createBars();
+  const placeOf = createPlaces();
   const keys = new Set(page.urls.map(pageKey));
   const [base] = page.urls;
   const pageAt = (text: string) => {

@@ -28,14 +28,15 @@ export function createLikeness(page: {
   // Without the name of the site at its end.
   const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));
   const whole = new Set([...pageTitles, ...parts.map(comparable)]);
-  const longest = Math.max(0, ...page.titles.map(({ length }) => length));
+  const written = new Set(
+    [...page.titles, ...parts].filter(({ length }) => length >= minTitleLength),
+  );
   return ({ titles, texts, ids }) => {
     const own = titles.map(comparable);
-    // Whatever the field is called.
-    const others = texts.filter(({ length }) => length >= minTitleLength && length <= longest);
     const isWhole =
       own.some((title) => title.length > 1 && whole.has(title)) ||
-      others.some((text) => whole.has(comparable(text)));
+      // Whatever the field is called.
+      texts.some((text) => written.has(text));
     const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
     return {
       title: isWhole ? 5 : isPart() ? 4 : 0,

@@ -11,15 +11,30 @@ export interface Place {
 /** Of an object whose fields are named by the ids of what they hold. */
 const idName = /^[\w-]*\d[\w-]*$/;
 
-export function placeOf(item: Data): Place {
+/** Returns a function that tells where an item stands; it remembers the lists. */
+export function createPlaces(): (item: Data) => Place {
+  const known = new Map<Data, readonly Data[]>();
+  const elementsOf = (list: Data): readonly Data[] => {
+    const elements = known.get(list) ?? elementsIn(list);
+    known.set(list, elements);
+    return elements;
+  };
+  return (item) => placeOf(item, elementsOf);
+}
+
+function placeOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Place {
   // The elements of a GraphQL connection are `{node: …}`.
   const element = item.name === "node" && item.parent !== null ? item.parent : item;
   const list = element.parent;
   const isList = list?.kind === "array" || (list?.kind === "object" && idName.test(element.name));
   if (list === null || !isList) return { isElement: false, isListed: false };
-  const elements = list.fields.filter(({ key, value }) => {
-    return typeof value !== "string" && (list.kind === "array" || idName.test(key));
-  });
-  const isPlayed = elements[0]?.value === element && /playlist/i.test(list.name);
+  const elements = elementsOf(list);
+  const isPlayed = elements[0] === element && /playlist/i.test(list.name);
   return { isElement: true, isListed: elements.length > 1 && !isPlayed };
+}
+
+function elementsIn({ kind, fields }: Data): Data[] {
+  return fields.flatMap(({ key, value }) =>
+    typeof value !== "string" && (kind === "array" || idName.test(key)) ? [value] : [],
+  );
 }
