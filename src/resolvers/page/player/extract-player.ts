@@ -17,6 +17,7 @@ export function* extractPlayer(
   base: URL,
 ): Steps<Metadata> {
   const candidates = yield* findCandidates(yield* findData(markup), base);
+  if (candidates.length === 0) return {};
   const chosen = yield* choosePlayer(candidates, page);
   if (chosen === null) return {};
   const { item, resources } = chosen;
