@@ -1,12 +1,10 @@
-import { accessSync, constants, statSync } from "node:fs";
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "./schema.ts";
 import { Config } from "./settings.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "./webhook-endpoint.ts";
 
 /**
- * Reads the settings from `env`; an unset or empty variable has its default. Of files that a setting names, it checks
- * that they can be read.
+ * Reads the settings from `env`; an unset or empty variable has its default.
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
@@ -69,22 +67,9 @@ function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): vo
   }
 }
 
-/** An operator who wants yt-dlp, or a login for it, must not learn from each page that there is none. */
-function assertYtDlp({ RESOLVER, YTDLP, YTDLP_COOKIES: cookies }: Config): void {
-  if (RESOLVER === "yt-dlp" && YTDLP === "off") {
-    throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
-  }
-  if (cookies === "" || isReadableFile(cookies)) return;
-  throw new Error(`YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookies)}`);
-}
-
-function isReadableFile(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
+function assertYtDlp({ RESOLVER, YTDLP }: Config): void {
+  if (RESOLVER !== "yt-dlp" || YTDLP !== "off") return;
+  throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
 }
 
 /** Without a shared store, an `api` has no worker to run its tasks, and a `worker` gets no tasks. */

@@ -47,10 +47,6 @@ describe("the settings", () => {
       { RESOLVER: "yt-dlp", YTDLP: "off" },
       'RESOLVER must be another one if YTDLP is off, got "yt-dlp"',
     ],
-    ...["/nowhere/cookies.txt", "/"].map((path): [Record<string, string>, string] => [
-      { YTDLP_COOKIES: path },
-      `YTDLP_COOKIES must be a file that can be read, got "${path}"`,
-    ]),
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
     [
       { LOG_LEVEL: "loud" },

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access } from "node:fs/promises";
+import { access, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../errors.ts";
@@ -74,8 +74,8 @@ const leastLandlock = 4;
  */
 export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefined> {
   const { path, searchPath, cookiesFile, logger } = options;
-  if (path === "off") return undefined;
   await assertReadable(cookiesFile);
+  if (path === "off") return undefined;
   try {
     const installation = await findInstallation(path, searchPath);
     if (installation === undefined) {
@@ -98,10 +98,13 @@ const howToInstall = 'pipx install "yt-dlp[default,curl-cffi]" installs a new on
 
 async function assertReadable(cookiesFile: string): Promise<void> {
   if (cookiesFile === "") return;
-  await access(cookiesFile, constants.R_OK).catch((cause: unknown) => {
+  try {
+    await access(cookiesFile, constants.R_OK);
+    if (!(await stat(cookiesFile)).isFile()) throw new Error("it is no file");
+  } catch (cause) {
     const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookiesFile)}`;
     throw new Error(message, { cause });
-  });
+  }
 }
 
 /** Starts what is installed now: another Python, perhaps. */

@@ -88,11 +88,14 @@ describe("without yt-dlp", () => {
     await expect(open(join(folder, "none"), "").opened).rejects.toThrow(/^YTDLP must be .*ENOENT/);
   });
 
-  it("refuses a file of cookies that is missing", async () => {
-    await expect(open("", "", join(folder, "none.txt")).opened).rejects.toThrow(
-      /^YTDLP_COOKIES must be a file that can be read, got "/,
-    );
-  });
+  it.each(["/nowhere/cookies.txt", "/"])(
+    "refuses %s as a file of cookies, also if it is off",
+    async (path) => {
+      const refusal = new Error(`YTDLP_COOKIES must be a file that can be read, got "${path}"`);
+      await expect(open("", "", path).opened).rejects.toThrow(refusal);
+      await expect(open("off", "", path).opened).rejects.toThrow(refusal);
+    },
+  );
 
   it("refuses a Python without yt-dlp", async ({ skip }) => {
     if (installed === undefined) skip("no yt-dlp (YTDLP)");
