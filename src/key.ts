@@ -3,7 +3,7 @@ import { isSharedStore, readConfig } from "./config.ts";
 import { isHelpWanted, parseKeyCommand, usage } from "./keys/arguments.ts";
 import { type KeyCommand, type KeyResult, runKeyCommand } from "./keys/commands.ts";
 import { sendKeyCommand } from "./keys/key-socket.ts";
-import { findMissing, storeName } from "./keys/store-place.ts";
+import { findMissing, storeName } from "./keys/store-location.ts";
 import type { Config } from "./settings.ts";
 import { openStore } from "./stores/registry.ts";
 

@@ -1,8 +1,8 @@
-import { join } from "node:path";
 import { createTaskEvents } from "../task-events.ts";
 import { createMemoryStore } from "./memory.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "./postgres.ts";
 import { openSqliteStore } from "./sqlite.ts";
+import { sqlitePath } from "./sqlite/database.ts";
 import type { TaskStore } from "./store.ts";
 
 /** `heartbeatS` is for a store that processes share. */
@@ -27,7 +27,7 @@ const openers: Readonly<Record<string, Opener>> = {
     if (location.startsWith("//")) {
       throw new Error("STORE_URL must have a path after sqlite:, not a host");
     }
-    const path = location || join(options.dataDir, "tasks.db");
+    const path = sqlitePath(location, options.dataDir);
     return openSqliteStore({ ...options, path, events: createTaskEvents(options) });
   },
   postgres: openPostgres,

@@ -1,8 +1,13 @@
 import { mkdirSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../errors.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
+
+/** Returns the file that `location` names; default: `tasks.db` in `dataDir`. */
+export function sqlitePath(location: string, dataDir: string): string {
+  return location || join(dataDir, "tasks.db");
+}
 
 /**
  * Opens the file, created with its folder if missing, and locks it until `close` or the end of the

@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { connectionConfig, describeDatabase } from "../stores/postgres/connection.ts";
 import { createDatabase } from "../stores/postgres/database.ts";
+import { sqlitePath } from "../stores/sqlite/database.ts";
 
 /** The settings that say where a service has its store. */
 export interface StoreSettings {
@@ -34,7 +35,7 @@ export async function findMissing(settings: StoreSettings): Promise<string | und
 
 function fileOf({ STORE_URL, DATA_DIR }: StoreSettings): string | undefined {
   const [, path] = /^sqlite:(?!\/\/)(.*)$/s.exec(STORE_URL) ?? [];
-  return path === undefined ? undefined : resolve(path || join(DATA_DIR, "tasks.db"));
+  return path === undefined ? undefined : resolve(sqlitePath(path, DATA_DIR));
 }
 
 function databaseName(url: string): string {
