@@ -175,6 +175,7 @@ describe("the address of a medium", () => {
     ["a media type with codecs", { type: 'video/mp4; codecs="avc1"', url: "/own?id=1" }, "video"],
     ["a media type of audio", { type: "audio/mpeg", url: "/own?id=1" }, "audio"],
     ["a word for its format", { format: "mp4", url: "/own?id=1" }, "video"],
+    ["a word for its format of audio", { format: "mp3", url: "/own?id=1" }, "audio"],
   ])("needs no extension beside %s", async (_, stated, mediaType) => {
     const info = await resolveFrom({ [url]: { body: head + state({ media: stated }) } }, url);
     expect(urlsOf(info)).toEqual([`${site}/own?id=1`]);

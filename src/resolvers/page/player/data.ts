@@ -3,7 +3,7 @@
  * them. Nothing of it is evaluated.
  */
 export interface Data {
-  /** `block`: a script, the body of a function, the arguments of a call, a tag. */
+  /** `object`: also a tag; `array`: also tags that are alike; `block`: a script, the body of a function, the arguments of a call. */
   readonly kind: "object" | "array" | "block";
   /** Property, variable or called function that it is the value of; "": none. */
   readonly name: string;
@@ -26,7 +26,7 @@ const fileName =
   /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:\/?(?:[?&#;]|$))/i;
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
-const typeWord = /^(?:hls|dash|m3u8|mpd|mp4|webm)$/i;
+const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;
 const manifestKey = /hls|dash|m3u8|mpd|^loadSource$/i;
 const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
 
