@@ -44,7 +44,7 @@ export interface ResolveContext {
    * beyond `output`. Without it they match `output` exactly.
    */
   forDownload?: boolean;
-  /** The caller downloads nothing above a height; so one is needed of each format, if it can be known. Default false. */
+  /** The caller limits the height, so that of each format is wanted, if it can be learned; default false. */
   needsHeights?: boolean;
   /**
    * When the caller will abort `signal`, on the clock of `performance.now()`; default never. A resolver that has a

@@ -32,7 +32,7 @@ it.each([
   [{ max_height: 90 }, []],
   [{ max_height: 54, format_id: "a" }, []],
 ])(
-  "a file whose height was not known is what the task allows or says that it is not: %o",
+  "a file whose height was not known has a warning if it is higher than the task allows: %o",
   async (options, codes) => {
     const resolver = createTestResolver(async (url) =>
       pageOf(url, { formats: [formatOf("a", { url: url.href, height: null })] }),

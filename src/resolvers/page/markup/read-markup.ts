@@ -83,8 +83,7 @@ class MarkupCollector implements HtmlSink {
   open({ name, source, hasMicrodata, mayHoldData, isForeign }: StartTag): boolean {
     this.#finishCapture();
     if (this.#isPlayerImplied && name !== "source" && name !== "track") this.#player = null;
-    const isDesign = name === "source" && isDecoration(name, this.#player?.attributes ?? new Map());
-    if ((mayHoldData || dataElements.has(name)) && !isDesign)
+    if ((mayHoldData || dataElements.has(name)) && !this.#isInDecoration(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
     const isKnown = elements.has(name) && (name !== "script" || isJson);
@@ -121,6 +120,12 @@ class MarkupCollector implements HtmlSink {
     this.#finishCapture();
     this.#microdata.end();
     return this.#markup;
+  }
+
+  /** Whether it is a `<source>` of a video that is a part of the page's design. */
+  #isInDecoration(name: string): boolean {
+    const player = this.#player;
+    return name === "source" && player !== null && isDecoration(player.kind, player.attributes);
   }
 
   #update(): void {

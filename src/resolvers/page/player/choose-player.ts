@@ -54,13 +54,15 @@ export function* choosePlayer(
   const isVideo = ({ candidate }: Scored) => candidate.resources.some(isVideoResource);
   const videos = scored.filter(isVideo);
   const audios = scored.filter((each) => !isVideo(each));
+  if (page.mediaType === "video") {
+    const choose = (some: Scored[]) => chooseCertain(some) ?? chooseByPlace(some, page);
+    return choose(videos) ?? choose(audios);
+  }
   const [first, second] = page.mediaType === "audio" ? [audios, videos] : [videos, audios];
-  const isVideoPage = page.mediaType === "video";
   return (
     chooseCertain(first) ??
-    (isVideoPage ? null : chooseCertain(second)) ??
+    chooseCertain(second) ??
     chooseByPlace(first, page) ??
-    (isVideoPage ? chooseCertain(second) : null) ??
     chooseByPlace(second, page)
   );
 }
@@ -92,7 +94,7 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   };
   return (candidate) => {
     const { item } = candidate;
-    const { titles, texts, ids, urls, duration } = describeItem(item);
+    const { titles, texts, ids, urls, duration } = describeItem(item, bars.ofName);
     const { isElement, isListed } = placeOf(item);
     const { title, isId } = likeness({ titles, texts, ids });
     const bar = bars.ofData(item);

@@ -5,7 +5,7 @@ import { type Metadata, thumbnailsAt } from "../metadata.ts";
 import { findCandidates } from "./candidates.ts";
 import { choosePlayer, type PageFacts } from "./choose-player.ts";
 import { findData } from "./find-data.ts";
-import { describeItem, postersOf, subtitlesOf } from "./item.ts";
+import { durationOf, postersOf, subtitlesOf } from "./item.ts";
 
 /**
  * Extracts what a page's players are set up with: the medium that is the page's own, as its scripts and
@@ -23,7 +23,7 @@ export function* extractPlayer(
   const { item, resources } = chosen;
   return {
     resources,
-    duration: describeItem(item).duration,
+    duration: durationOf(item),
     thumbnails: parseUrls(postersOf(item).slice(0, 5), base).flatMap((url) => thumbnailsAt(url)),
     subtitles: subtitlesOf(item, base),
   };

@@ -57,12 +57,10 @@ function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]>
   for (const each of sources) {
     if ("script" in each) {
       const pushed = pushedText(each.script);
-      if (pushed === null) {
-        if (yield* mayNameMediumIn(each.script)) found.push(each);
-        continue;
-      }
-      if (pushes.length === 0) firstPush = found.length;
-      pushes.push(pushed);
+      if (pushed !== null) {
+        if (pushes.length === 0) firstPush = found.length;
+        pushes.push(pushed);
+      } else if (yield* mayNameMediumIn(each.script)) found.push(each);
       continue;
     }
     if (mayNameMedium(each.source)) found.push(each);
@@ -73,7 +71,7 @@ function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]>
   }
   const streams: PlayerSource[] = [];
   for (const script of joinPushes(pushes)) {
-    if (yield* mayNameMediumIn(script)) streams.push({ script });
+    if (yield* mayNameMediumIn([script])) streams.push({ script: [script] });
   }
   return found.toSpliced(firstPush, 0, ...streams);
 }
@@ -86,7 +84,7 @@ function pushedText(script: readonly string[]): string | null {
 }
 
 /** Returns scripts that push the same stream, which is cut anywhere, in one piece; a long one in several. */
-function joinPushes(texts: readonly string[]): string[][] {
+function joinPushes(texts: readonly string[]): string[] {
   const scripts: string[][] = [];
   let length = Infinity;
   for (const text of texts) {
@@ -99,7 +97,7 @@ function joinPushes(texts: readonly string[]): string[][] {
     length += text.length;
   }
   scripts.at(-1)?.push(pushEnd);
-  return scripts.map((parts) => [parts.join("")]);
+  return scripts.map((parts) => parts.join(""));
 }
 
 /** Whether a script in parts may name a medium, also where two parts meet. */

@@ -6,12 +6,12 @@ import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { firstText } from "./beside.ts";
 import type { Data } from "./data.ts";
-import { barOfName } from "./names.ts";
+import type { Bar } from "./names.ts";
 
 /** What is said about a medium. */
 export interface Item {
   titles: string[];
-  /** All other texts that stand beside it. */
+  /** All texts that stand beside its address. */
   texts: string[];
   ids: string[];
   urls: string[];
@@ -30,21 +30,34 @@ const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)
 const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
 const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
 
-export function describeItem(item: Data): Item {
+/** @param barOf Tells what a name says against a medium. */
+export function describeItem(item: Data, barOf: (name: string) => Bar): Item {
   const levels = levelsOf(item);
-  // What is further out than a title, or than a name such as `next`, may be about another medium.
-  const last = levels.findIndex(
-    (data) => titlesOf(data).length > 0 || barOfName(data.name) !== "none",
-  );
-  const own = last < 0 ? levels : levels.slice(0, last + 1);
+  const own: Data[] = [];
+  const titles: string[] = [];
+  for (const data of levels) {
+    own.push(data);
+    titles.push(...titlesOf(data));
+    // What is further out than a title, or than a name such as `next`, may be about another medium.
+    if (titles.length > 0 || barOf(data.name) !== "none") break;
+  }
   const texts = (name: RegExp) => own.flatMap((data) => textsNamed(data, name));
   return {
-    titles: own.flatMap(titlesOf),
+    titles,
     texts: item.fields.flatMap(({ value }) => (typeof value === "string" ? value : [])),
     ids: texts(idName),
     urls: texts(pageName),
-    duration: durationOf(levels),
+    duration: durationOf(item),
   };
+}
+
+/** Returns the duration that is stated of a medium, seconds. */
+export function durationOf(item: Data): number | null {
+  for (const data of levelsOf(item)) {
+    const duration = ownDurationOf(data);
+    if (duration !== null) return duration;
+  }
+  return null;
 }
 
 /** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
@@ -130,18 +143,12 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
 const minMilliseconds = 20_000;
 
 /** Returns the duration that an object states itself, seconds. */
-export function ownDurationOf(data: Data): number | null {
-  return durationOf([data]);
-}
-
-function durationOf(levels: readonly Data[]): number | null {
-  for (const { fields } of levels) {
-    for (const { key, value } of fields) {
-      if (typeof value !== "string" || !durationName.test(key)) continue;
-      const isMs = /ms$|milli/i.test(key) || Number(value) >= minMilliseconds;
-      const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
-      if (duration !== null) return duration;
-    }
+export function ownDurationOf({ fields }: Data): number | null {
+  for (const { key, value } of fields) {
+    if (typeof value !== "string" || !durationName.test(key)) continue;
+    const isMs = /ms$|milli/i.test(key) || Number(value) >= minMilliseconds;
+    const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
+    if (duration !== null) return duration;
   }
   return null;
 }

@@ -39,12 +39,14 @@ export function mayNameMedium(text: string): boolean {
 }
 
 /**
- * Whether the name at `at` is stated: its text is neither added to others nor compared with others. Near a media
- * type must be an address: programs know types too, without the media.
+ * Whether the name at `at` is stated: its text is neither added to others nor compared with others. Near
+ * anything but a file's extension and a call of `loadSource` must be an address: programs know types too, without the
+ * media.
  */
 export function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
   if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
-  return /[.l]/.test(text[at] ?? "") || address.test(before + text.slice(at, at + reach));
+  const isFileOrCall = /[.l]/.test(text[at] ?? "");
+  return isFileOrCall || address.test(before + text.slice(at, at + reach));
 }

@@ -62,8 +62,12 @@ export function isManifestName(key: string, data: Data): boolean {
   return manifestName.test(key) || (plainName.test(key) && manifestName.test(data.name));
 }
 
-/** Tells what names speak against the media that they belong to; remembers them. */
-export function createBars(): { ofData(data: Data): Bar; ofField(key: string, url: URL): Bar } {
+/** Tells what names say against the media that they belong to; remembers them. */
+export function createBars(): {
+  ofName(name: string): Bar;
+  ofData(data: Data): Bar;
+  ofField(key: string, url: URL): Bar;
+} {
   const known = new Map<string, Bar>();
   const ofName = (name: string): Bar => {
     const bar = known.get(name) ?? barOfName(name);
@@ -71,6 +75,7 @@ export function createBars(): { ofData(data: Data): Bar; ofField(key: string, ur
     return bar;
   };
   return {
+    ofName,
     ofData(data) {
       let bar: Bar = "none";
       let next: Data | null = data;
@@ -104,8 +109,7 @@ function barOfUrl({ pathname }: URL): Bar {
   return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "other" : "none";
 }
 
-/** Tells what a name speaks against the media that it is of. */
-export function barOfName(name: string): Bar {
+function barOfName(name: string): Bar {
   const words = wordsOf(name.slice(0, 300));
   if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
   if (preview.test(name)) return "preview";

@@ -21,6 +21,7 @@ const angularReferences = [
   ["&g;", ">"],
   ["&a;", "&"],
 ] as const;
+
 /** Returns an object that Angular has written (`{&q;src&q;:…`) as JSON; any other text as it is. */
 export function* decodeAngularState(text: string): Steps<string> {
   if (!/^\s{0,10}\{&q;/.test(text.slice(0, 20))) return text;
