@@ -40,9 +40,10 @@ export function createGuessLimit(nowMs = () => performance.now()): GuessLimit {
 
   return {
     check(address, key) {
+      if (address === undefined && key !== undefined) return key;
       const client = address ?? "this machine";
       const pair = key && `${client} ${key.hash}`;
-      if (pair !== undefined && (address === undefined || used.get(pair))) return key;
+      if (pair !== undefined && used.get(pair)) return key;
       const { wrong, endsMs } = current(client);
       if (wrong >= maxWrong) throw tooManyError(endsMs - nowMs());
       if (pair !== undefined) used.set(pair, true);

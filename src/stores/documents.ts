@@ -63,6 +63,19 @@ export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
   return JSON.parse(document);
 }
 
+/** Returns a copy by value. New tasks, which are copied most, have no object but their options. */
+export function copyTask(task: Task): Task {
+  const { options, progress, info, file, error } = task;
+  return {
+    ...task,
+    options: { ...options },
+    progress: progress && structuredClone(progress),
+    info: info && structuredClone(info),
+    file: file && structuredClone(file),
+    error: error && structuredClone(error),
+  };
+}
+
 /** Adds what earlier releases did not write. */
 function addLaterFields(document: unknown): void {
   if (typeof document !== "object" || document === null || "removed_at" in document) return;

@@ -6,10 +6,10 @@ import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
 import {
   claimDocument,
+  copyTask,
   fileColumns,
   type ListedTask,
   parseTask,
-  parseWritten,
   toPage,
   updateDocument,
 } from "./documents.ts";
@@ -148,23 +148,21 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
 
     outbox,
 
-    async create({ ...task }, idempotency) {
+    create(given, idempotency) {
+      const task = copyTask(given);
       const { id, state, url, owner = null } = task;
       const document = JSON.stringify(task);
       const file = fileColumns(task);
       const key = ofOwner(task, idempotency);
-      const created = await write(() => {
+      return write(() => {
         const nowMs = steadyMs();
         const earlier = key && uses.recall(key, nowMs);
-        if (earlier !== undefined) return { result: earlier };
+        if (earlier !== undefined) return { result: parseTask({ id, document: earlier }) };
         assertQueueNotFull(tasks.queued(), maxQueued);
         tasks.insert({ id, state, owner, host: hostOf(url), document, ...file });
         if (key !== undefined) uses.keep(key, document, nowMs);
-        return { result: document, event: changeEvent(task, document) };
+        return { result: task, event: changeEvent(task, document) };
       });
-      return created === document
-        ? parseWritten({ document })
-        : parseTask({ id, document: created });
     },
 
     get: (id) =>

@@ -23,8 +23,11 @@ export const statements = {
   page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
   pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?
     ORDER BY seq DESC LIMIT ?`,
-  pageOfOwner: `SELECT seq, id, document FROM tasks WHERE owner = ? AND seq < ?
-    ORDER BY seq DESC LIMIT ?`,
+  // Two indexes, which SQLite merges as it reads them: see the migrations.
+  pageOfOwner: `SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state = 'queued' AND seq < ?2
+    UNION ALL
+    SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state <> 'queued' AND seq < ?2
+    ORDER BY seq DESC LIMIT ?3`,
   pageOfOwnerAndState: `SELECT seq, id, document FROM tasks WHERE owner = ? AND state = ? AND seq < ?
     ORDER BY seq DESC LIMIT ?`,
 

@@ -43,8 +43,12 @@ export function createTaskTable(sql: Statements) {
   // The objects that node:sqlite makes take a third of the time of a page.
   for (const page of pages) page.setReturnArrays(true);
 
+  /** Hosts and owners whose queued tasks have a head: that of an older task, which stays when one is added. */
+  const withHead = new Set<string>();
+
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
   function refreshHead({ owner, host, state }: HeadOf): void {
+    withHead.clear();
     sql.dropHead.run(owner ?? "", host, state);
     sql.nextHead.run(owner ?? "", host, state);
   }
@@ -73,12 +77,16 @@ export function createTaskTable(sql: Statements) {
       const resetOwners = owners.mark();
       return () => {
         counts = before;
+        withHead.clear();
         resetOwners();
       };
     },
 
     /** Call it at the end of each transaction. */
-    complete: owners.writePending,
+    complete() {
+      withHead.clear();
+      owners.writePending();
+    },
 
     /** Call it in the transaction in which a key changes. */
     forgetQuotas: owners.forgetQuotas,
@@ -124,7 +132,10 @@ export function createTaskTable(sql: Statements) {
       );
       if (changes === 0) throw duplicateTaskError(id);
       count(owner, undefined, { state, bytes });
-      if (claimable === 1) sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
+      const queue = `${host} ${owner ?? ""}`;
+      if (claimable === 0 || withHead.has(queue)) return;
+      sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
+      withHead.add(queue);
     },
 
     /** @throws ServiceError `quota_exceeded` */

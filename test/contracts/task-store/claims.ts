@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ServiceError } from "../../../src/errors.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { moveTo } from "./transitions.ts";
 import { idsOf, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
@@ -37,6 +38,26 @@ export function describeClaims(open: OpenStore): void {
       const claimed = claims.filter((claim) => claim !== undefined);
       expect(claimed.map(({ task }) => task.id)).toEqual(idsOf(created));
       expect(new Set(claimed.map(({ lease }) => lease)).size).toBe(100);
+    });
+
+    test("tasks that are created and claimed at once are all claimed", async () => {
+      const { store, add } = await openStoreHarness(open);
+      const claim = () => store.claim({ leaseMs: minuteMs });
+      const [first, one, second, two] = await Promise.all([add(), claim(), add(), claim()]);
+      const claimed = [one, two].flatMap((found) => found?.task.id ?? []);
+      claimed.push(...(await drain(store)));
+      expect(claimed.toSorted()).toEqual(idsOf([first, second]).toSorted());
+    });
+
+    test("tasks that are created together with one whose id is taken are claimed", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
+      await add();
+      const { task } = await claim();
+      const addAgain = () => store.create(task).catch(({ code }: ServiceError) => code);
+      const [first, code, second] = await Promise.all([add(), addAgain(), add()]);
+      expect(code).toBe("conflict");
+      const claimed = await drain(store);
+      expect(claimed.toSorted()).toEqual(idsOf([first, second]).toSorted());
     });
 
     test("tasks of excepted hosts are skipped; the port belongs to the host", async () => {
