@@ -27,6 +27,7 @@ export function openDatabase(path: string): DatabaseSync {
     assertOurs(db);
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     migrate(db, migrations);
+    db.exec(countQueued);
     db.exec(endLeases);
     db.exec(endOutboxLeases);
     db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
@@ -43,6 +44,13 @@ export function openDatabase(path: string): DatabaseSync {
 
 /** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */
 const checkpointPages = 8192;
+
+/** Transactions that only create tasks do not write `owners`. */
+const countQueued = `
+  UPDATE owners SET queued = 0 WHERE queued <> 0;
+  INSERT INTO owners (owner, queued, running, bytes, claimed)
+    SELECT ifnull(owner, ''), count(*), 0, 0, 0 FROM tasks WHERE state = 'queued' GROUP BY ifnull(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued`;
 
 export const endLeases =
   "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";

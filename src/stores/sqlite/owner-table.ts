@@ -25,9 +25,9 @@ interface Quota {
 }
 
 /**
- * The table `owners`. Changes are written when the transaction reads the table or ends: a transaction that creates
- * many tasks of one owner writes its row once. Call the methods inside a transaction; if it is rolled back,
- * call the function that `mark` returned at its start.
+ * The table `owners`. Changes are written when a transaction reads the table, or ends with another one than of the
+ * queued tasks, which are counted when the database is opened: creating tasks does not write it. Call the methods
+ * inside a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createOwnerTable(sql: Statements) {
   /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
@@ -52,8 +52,14 @@ export function createOwnerTable(sql: Statements) {
   }
 
   return {
-    /** Writes the pending changes. Call it before other statements read the table, and before each commit. */
+    /** Writes the pending changes. Call it before other statements read the table. */
     writePending,
+
+    /** Call it before each commit. */
+    complete() {
+      const changes = pending.values();
+      if (changes.some(({ running, bytes }) => running !== 0 || bytes !== 0)) writePending();
+    },
 
     /**
      * Counts the change of a task.

@@ -85,7 +85,7 @@ export function createTaskTable(sql: Statements) {
     /** Call it at the end of each transaction. */
     complete() {
       withHead.clear();
-      owners.writePending();
+      owners.complete();
     },
 
     /** Call it in the transaction in which a key changes. */

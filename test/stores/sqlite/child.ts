@@ -4,14 +4,15 @@ import { newTask } from "../../../src/task-changes.ts";
 
 /**
  * A process with its own task store. `hold` prints a line once the store is open and waits; `write` stores
- * tasks from 8 concurrent callers and prints each id once it is acknowledged; `overfill` runs with a limit
- * of the file size, see the test.
+ * tasks from 8 concurrent callers and prints each id once it is acknowledged; `queue` stores three tasks of the owner
+ * anna and waits; `overfill` runs with a limit of the file size, see the test.
  */
 const [, , mode, path = ""] = process.argv;
 const store = openSqliteStore({ path });
 
 if (mode === "write") await Promise.all(Array.from({ length: 8 }, write));
 else if (mode === "overfill") await overfill();
+else if (mode === "queue") await queue();
 else hold();
 
 function hold(): void {
@@ -24,6 +25,12 @@ async function write(): Promise<never> {
     const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
     print(id);
   }
+}
+
+async function queue(): Promise<void> {
+  for (let count = 0; count < 3; count += 1)
+    await store.create(newTask("https://video.example.com/", {}, new Date(), "anna"));
+  hold();
 }
 
 async function overfill(): Promise<void> {

@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
+import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite.ts";
+import { newTask } from "../../../src/task-changes.ts";
 import { makeFolder } from "../folder.ts";
 
 const script = join(import.meta.dirname, "child.ts");
@@ -39,6 +41,21 @@ test("no acknowledged task is lost when the process is killed while it writes", 
     expect(found.filter((task) => task === undefined)).toEqual([]);
   }
   expect(acknowledged.length).toBeGreaterThanOrEqual(2050);
+});
+
+test("tasks of a killed process are claimed, and count for the limits of their key", async () => {
+  const path = join(makeFolder(), "tasks.db");
+  const { child, lines } = start(process.execPath, [script, "queue", path]);
+  expect((await lines.next()).value).toBe("open");
+  await kill(child);
+  const store = openSqliteStore({ path });
+  onTestFinished(() => store.close());
+  const anna = { name: "anna", admin: false, limits: { max_queued: 3 } };
+  await store.keys.add(accessKeyOf(newSecret(), anna, new Date()));
+  const create = () => store.create(newTask("https://video.example.com/", {}, new Date(), "anna"));
+  await expect(create()).rejects.toMatchObject({ code: "quota_exceeded" });
+  expect(await store.claim({ leaseMs: 60_000 })).toMatchObject({ task: { owner: "anna" } });
+  expect(await create()).toMatchObject({ state: "queued" });
 });
 
 test.skipIf(process.platform === "win32")(
