@@ -13,7 +13,7 @@ export type TaskChange = Partial<
 /** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */
 export function newTask(url: string, options: TaskOptions, now: Date, owner?: string): Task {
   const created_at = now.toISOString();
-  const task: Task = {
+  return {
     id: randomUUIDv7(),
     url,
     options,
@@ -28,9 +28,8 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
     file: null,
     removed_at: null,
     error: null,
+    ...(owner !== undefined && { owner }),
   };
-  if (owner !== undefined) task.owner = owner;
-  return task;
 }
 
 /**

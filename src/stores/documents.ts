@@ -63,7 +63,7 @@ export function parseWritten({ document }: Pick<StoredTask, "document">): Task {
   return JSON.parse(document);
 }
 
-/** Returns a copy by value. New tasks, which are copied most, have no object but their options. */
+/** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */
 export function copyTask(task: Task): Task {
   const { options, progress, info, file, error } = task;
   return {

@@ -5,7 +5,7 @@ import type { State } from "../task.ts";
 import { createKeyedMutex } from "../keyed-mutex.ts";
 import { createClock } from "./clock.ts";
 import { createDamageReport } from "./damage-report.ts";
-import { parseTask, toPage, updateDocument } from "./documents.ts";
+import { copyTask, parseTask, toPage, updateDocument } from "./documents.ts";
 import { createBatchInserter } from "./postgres/batch-inserter.ts";
 import { claimNextAndCommit } from "./postgres/claim.ts";
 import { connectionConfig } from "./postgres/connection.ts";
@@ -113,7 +113,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     outbox,
 
     async create(task, idempotency) {
-      const accepted = structuredClone(task);
+      const accepted = copyTask(task);
       const { id } = accepted;
       const key = idempotency && { ...idempotency };
       return parseTask({ id, document: await write(id, () => insert(accepted, key)) });
