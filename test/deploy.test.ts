@@ -56,7 +56,7 @@ describe("the image", () => {
     );
     const checks = [...programs].map(async ([, port, flags = "", program = "", text]) => {
       const nodeFlags = flags.trim().split(" ");
-      // A cache that was filled with other flags of V8 is not used; warnings are Node's own.
+      // Node has one cache for each set of V8's flags; --disable-warning is not V8's.
       expect([...nodeFlags, "--disable-warning=ExperimentalWarning"]).toEqual(
         startCommand.slice(1, -1),
       );

@@ -95,7 +95,7 @@ interface LoadedServer extends ServerProcess {
 
 function startServer(spec: ServerSpec): ServerProcess {
   const args = [JSON.stringify(spec)];
-  // A million tasks in memory need more than a small machine's default heap. The other flag is the program's.
+  // A million tasks in memory need more than a small machine's default heap. `npm start` sets the other flag too.
   const execArgv = ["--max-old-space-size=4096", "--no-allocation-site-pretenuring"];
   return forkChild(new URL("server.ts", import.meta.url), { args, execArgv });
 }

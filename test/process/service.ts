@@ -18,8 +18,8 @@ export type LogLine = Record<string, unknown>;
 /** How `npm start` starts the program; `flags` come on top. */
 export function commandWith(...flags: string[]): string[] {
   const program = fileURLToPath(new URL("../../src/start.js", import.meta.url));
-  // A small young generation: garbage is freed early. Without the second flag V8 may put all that requests need into
-  // the old generation, for as long as the process runs. Stripping types still counts as experimental.
+  // A small young generation: garbage is freed early. Without the second flag V8 may come to allocate requests
+  // and responses in the old generation, until the process ends. Stripping types still counts as experimental.
   const usual = [
     "--max-semi-space-size=8",
     "--no-allocation-site-pretenuring",

@@ -100,7 +100,7 @@ async function assertReadable(cookiesFile: string): Promise<void> {
   if (cookiesFile === "") return;
   try {
     await access(cookiesFile, constants.R_OK);
-    if (!(await stat(cookiesFile)).isFile()) throw new Error("it is no file");
+    if (!(await stat(cookiesFile)).isFile()) throw new Error("it is not a file");
   } catch (cause) {
     const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(cookiesFile)}`;
     throw new Error(message, { cause });

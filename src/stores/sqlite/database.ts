@@ -45,7 +45,7 @@ export function openDatabase(path: string): DatabaseSync {
 /** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */
 const checkpointPages = 8192;
 
-/** A transaction that only creates or cancels queued tasks does not write `owners`. */
+/** Counts again what the last process may not have written: see `createOwnerTable`. */
 const countQueued = `
   UPDATE owners SET queued = 0 WHERE queued <> 0;
   INSERT INTO owners (owner, queued, running, bytes, claimed)

@@ -124,7 +124,7 @@ export const migrations: readonly string[] = [
     SELECT ifnull(owner, ''), 0, 0, sum(bytes), 0 FROM tasks WHERE bytes > 0 GROUP BY ifnull(owner, '')
     ON CONFLICT (owner) DO UPDATE SET bytes = excluded.bytes;
   `,
-  // New tasks are queued: each writes one index by owner instead of two.
+  // A new task is queued, so it is written to one index by owner instead of two.
   `
   DROP INDEX tasks_by_owner;
   CREATE INDEX tasks_by_owner_not_queued ON tasks (owner, seq)

@@ -25,9 +25,9 @@ interface Quota {
 }
 
 /**
- * The table `owners`. Changes are written when a transaction reads the table, or ends. Those of queued tasks alone are
- * written later: these tasks are counted when the database is opened. Call the methods inside a transaction; if it is
- * rolled back, call the function that `mark` returned at its start.
+ * The table `owners`. Changes are written before a transaction reads the table, and before its commit. Changes of
+ * `queued` alone wait for a later transaction, and the opening of the database counts queued tasks again. Call the
+ * methods inside a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
 export function createOwnerTable(sql: Statements) {
   /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */

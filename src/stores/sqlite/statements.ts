@@ -23,7 +23,7 @@ export const statements = {
   page: "SELECT seq, id, document FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?",
   pageOfState: `SELECT seq, id, document FROM tasks WHERE state = ? AND seq < ?
     ORDER BY seq DESC LIMIT ?`,
-  // Two indexes, which SQLite merges as it reads them: see the migrations.
+  // Each part has an index of its own; SQLite merges them as it reads.
   pageOfOwner: `SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state = 'queued' AND seq < ?2
     UNION ALL
     SELECT seq, id, document FROM tasks WHERE owner = ?1 AND state <> 'queued' AND seq < ?2

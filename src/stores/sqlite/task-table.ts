@@ -43,12 +43,12 @@ export function createTaskTable(sql: Statements) {
   // The objects that node:sqlite makes take a third of the time of a page.
   for (const page of pages) page.setReturnArrays(true);
 
-  /** Hosts and owners whose queued tasks have a head: that of an older task, which stays when one is added. */
-  const withHead = new Set<string>();
+  /** Hosts and owners whose queue has a head, as this transaction has seen; a newer task does not replace it. */
+  const knownHeads = new Set<string>();
 
   /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
   function refreshHead({ owner, host, state }: HeadOf): void {
-    withHead.clear();
+    knownHeads.clear();
     sql.dropHead.run(owner ?? "", host, state);
     sql.nextHead.run(owner ?? "", host, state);
   }
@@ -77,14 +77,14 @@ export function createTaskTable(sql: Statements) {
       const resetOwners = owners.mark();
       return () => {
         counts = before;
-        withHead.clear();
+        knownHeads.clear();
         resetOwners();
       };
     },
 
     /** Call it at the end of each transaction. */
     complete() {
-      withHead.clear();
+      knownHeads.clear();
       owners.complete();
     },
 
@@ -132,10 +132,10 @@ export function createTaskTable(sql: Statements) {
       );
       if (changes === 0) throw duplicateTaskError(id);
       count(owner, undefined, { state, bytes });
-      const queue = `${host} ${owner ?? ""}`;
-      if (claimable === 0 || withHead.has(queue)) return;
+      const headKey = `${host} ${owner ?? ""}`;
+      if (claimable === 0 || knownHeads.has(headKey)) return;
       sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
-      withHead.add(queue);
+      knownHeads.add(headKey);
     },
 
     /** @throws ServiceError `quota_exceeded` */
