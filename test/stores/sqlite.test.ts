@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { accessKeyOf } from "../../src/access-key.ts";
 import { openSqliteStore } from "../../src/stores/sqlite.ts";
 import { idempotencyTtlMs, maxDelayMs } from "../../src/stores/store.ts";
 import { newTask } from "../../src/task-changes.ts";
@@ -155,8 +156,13 @@ describe("a SQLite store that is closed and opened again", () => {
   test("reuses no sequence number, not even that of a deleted newest task", async () => {
     const { reopen, path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
+    const limits = { max_queued: 1 };
+    await before.store.keys.add(accessKeyOf("x", { name: "anna", admin: false, limits }, now()));
     await before.add();
-    const newest = await before.add();
+    const add = () => before.add("https://video.example.com/", {}, "anna");
+    const newest = await add();
+    // What is refused takes no number.
+    await expect(add()).rejects.toMatchObject({ code: "quota_exceeded" });
     const { next = Infinity } = await before.store.list({ limit: 1 });
     await before.store.delete(newest.id);
     await before.store.close();

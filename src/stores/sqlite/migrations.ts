@@ -130,6 +130,39 @@ export const migrations: readonly string[] = [
   CREATE INDEX tasks_by_owner_not_queued ON tasks (owner, seq)
     WHERE owner IS NOT NULL AND state <> 'queued';
   `,
+  // Without AUTOINCREMENT, which writes a page of its own in each transaction that adds a task.
+  // last_seq: kept when the newest task is deleted, so that its number is not used again.
+  `
+  CREATE TABLE last_seq (seq INTEGER NOT NULL) STRICT;
+  INSERT INTO last_seq SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'tasks'), 0);
+
+  CREATE TABLE new_tasks (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    host TEXT NOT NULL,
+    claimable INTEGER NOT NULL,
+    due_at INTEGER,
+    lease TEXT,
+    document TEXT NOT NULL,
+    deaths INTEGER NOT NULL DEFAULT 0,
+    owner TEXT,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    finished_at TEXT
+  ) STRICT;
+  INSERT INTO new_tasks
+    SELECT seq, id, state, host, claimable, due_at, lease, document, deaths, owner, bytes, finished_at
+    FROM tasks ORDER BY seq;
+  DROP TABLE tasks;
+  ALTER TABLE new_tasks RENAME TO tasks;
+  CREATE INDEX tasks_by_state ON tasks (state, seq);
+  CREATE INDEX tasks_claimable ON tasks (ifnull(owner, ''), host, state, seq) WHERE claimable = 1;
+  CREATE INDEX tasks_waiting ON tasks (due_at) WHERE claimable = 0 AND due_at IS NOT NULL;
+  CREATE INDEX tasks_by_owner_and_state ON tasks (owner, state, seq) WHERE owner IS NOT NULL;
+  CREATE INDEX tasks_by_owner_not_queued ON tasks (owner, seq)
+    WHERE owner IS NOT NULL AND state <> 'queued';
+  CREATE INDEX tasks_with_files ON tasks (finished_at, seq) WHERE bytes > 0;
+  `,
 ];
 
 /**

@@ -7,8 +7,10 @@ const taskRow =
 
 /** Every statement that runs on an open store. Each one finds its rows through an index, if it does not want all. */
 export const statements = {
-  insertTask: `INSERT INTO tasks (id, state, owner, host, claimable, document, bytes, finished_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  lastSeq: "SELECT max(seq, ifnull((SELECT max(seq) FROM tasks), 0)) AS seq FROM last_seq",
+  keepLastSeq: "UPDATE last_seq SET seq = ?",
+  insertTask: `INSERT INTO tasks (seq, id, state, owner, host, claimable, document, bytes, finished_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",

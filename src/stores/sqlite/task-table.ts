@@ -38,6 +38,9 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
+  /** Of the tasks that are or were stored. */
+  let { seq: lastSeq } = sql.lastSeq.get() as { seq: number };
+
   const owners = createOwnerTable(sql);
   const pages = [sql.page, sql.pageOfState, sql.pageOfOwner, sql.pageOfOwnerAndState];
   // The objects that node:sqlite makes take a third of the time of a page.
@@ -71,12 +74,12 @@ export function createTaskTable(sql: Statements) {
 
     counts: () => ({ ...counts }),
 
-    /** Returns a function that resets the counts to their present values. */
+    /** Returns a function that resets the counts and the last number to their present values. */
     mark() {
-      const before = { ...counts };
+      const before = { counts: { ...counts }, lastSeq };
       const resetOwners = owners.mark();
       return () => {
-        counts = before;
+        ({ counts, lastSeq } = before);
         knownHeads.clear();
         resetOwners();
       };
@@ -120,7 +123,9 @@ export function createTaskTable(sql: Statements) {
     /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
     insert({ id, state, owner, host, document, bytes, finishedAt }: NewRow) {
       const claimable = Number(state === "queued");
-      const { changes, lastInsertRowid } = sql.insertTask.run(
+      const seq = lastSeq + 1;
+      const { changes } = sql.insertTask.run(
+        seq,
         id,
         state,
         owner,
@@ -131,10 +136,11 @@ export function createTaskTable(sql: Statements) {
         finishedAt,
       );
       if (changes === 0) throw duplicateTaskError(id);
+      lastSeq = seq;
       count(owner, undefined, { state, bytes });
       const headKey = `${host} ${owner ?? ""}`;
       if (claimable === 0 || knownHeads.has(headKey)) return;
-      sql.offerHead.run(owner ?? "", host, state, lastInsertRowid);
+      sql.offerHead.run(owner ?? "", host, state, seq);
       knownHeads.add(headKey);
     },
 
@@ -176,6 +182,7 @@ export function createTaskTable(sql: Statements) {
 
     remove(row: TaskRow): void {
       sql.deleteTask.run(row.seq);
+      if (row.seq === lastSeq) sql.keepLastSeq.run(lastSeq);
       count(row.owner, row, undefined);
       if (row.claimable === 1) refreshHead(row);
     },

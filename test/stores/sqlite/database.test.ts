@@ -7,6 +7,7 @@ import { openSqliteStore } from "../../../src/stores/sqlite.ts";
 import type { Task } from "../../../src/task.ts";
 import { newTask } from "../../../src/task-changes.ts";
 import { applicationId, migrate, migrations } from "../../../src/stores/sqlite/migrations.ts";
+import { statements } from "../../../src/stores/sqlite/statements.ts";
 import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
@@ -185,6 +186,37 @@ describe("migrations", () => {
       bytes: 10,
       oldest: [{ id: young!.id, finishedAt: "2030-01-02T00:00:00.000Z" }],
     });
+  });
+
+  test("keep all of a task and the last number of schema version 8", () => {
+    const path = join(makeFolder(), "tasks.db");
+    makeDatabase(
+      path,
+      `${migrations.slice(0, 8).join(";")}; PRAGMA user_version = 8;
+      INSERT INTO tasks
+        (id, state, host, claimable, due_at, lease, document, deaths, owner, bytes, finished_at)
+      VALUES ('a', 'running', 'b.test', 1, 2, 'c', '{"id":"a"}', 3, 'anna', 4, '2030'),
+        ('z', 'failed', '', 0, NULL, NULL, '{}', 0, NULL, 0, NULL);
+      DELETE FROM tasks WHERE id = 'z'`,
+    );
+    const db = open(path);
+    expect(db.prepare("SELECT * FROM tasks").all()).toEqual([
+      {
+        seq: 1,
+        id: "a",
+        state: "running",
+        host: "b.test",
+        claimable: 1,
+        due_at: 0,
+        lease: "c",
+        document: '{"id":"a"}',
+        deaths: 3,
+        owner: "anna",
+        bytes: 4,
+        finished_at: "2030",
+      },
+    ]);
+    expect(db.prepare(statements.lastSeq).get()).toEqual({ seq: 2 });
   });
 
   test("keep the tasks of the earlier version", () => {
