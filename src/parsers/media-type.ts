@@ -54,6 +54,7 @@ const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]
   ["mpeg", "video", "video/mpeg"],
   ["3gp", "video", "video/3gpp", "video/3gp"],
   ["mp3", "audio", "audio/mpeg", "audio/mp3", "audio/x-mpeg", "audio/mpeg3"],
+  ["mpga", "audio", "audio/mpeg"],
   ["m4a", "audio", "audio/mp4", "audio/x-m4a", "audio/m4a"],
   ["aac", "audio", "audio/aac", "audio/aacp", "audio/x-aac"],
   ["ogg", "audio", "audio/ogg", "application/ogg", "audio/vorbis"],

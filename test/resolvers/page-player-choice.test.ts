@@ -69,6 +69,29 @@ describe("the medium that is a page's own", () => {
     expect(await read(page)).toEqual([`${site}/754.mp4`]);
   });
 
+  it("has the page's duration, whatever an advertisement before it has", async () => {
+    const page = script(
+      `var flashvars = {video_url: "/own.mp4/?embed=true", adv_pre_src: "/cam.mp4", adv_pre_duration: "15"}`,
+    );
+    expect(await read(`<meta property="video:duration" content="387">${head}${page}`)).toEqual([
+      `${site}/own.mp4/?embed=true`,
+    ]);
+  });
+
+  it("has its title, although it is in a folder of sounds", async () => {
+    const page = state({ title: "Otters cross the weir", sources: [{ url: "/sounds/own.mp3" }] });
+    expect(await read(page)).toEqual([`${site}/sounds/own.mp3`]);
+  });
+
+  it("has representations, however many", async () => {
+    const representation = [1080, 720, 540, 360].map((height) => ({
+      height,
+      url: `/${height}.m3u8`,
+      backupUrl: [`https://cdn.example.com/${height}.m3u8`],
+    }));
+    expect(await read(state({ adaptationSet: [{ id: 1, representation }] }))).toHaveLength(8);
+  });
+
   it("is audio with its title rather than a video without", async () => {
     const page = state({
       episode: { title: "Otters cross the weir", url: "/own.mp3" },
@@ -113,6 +136,9 @@ describe("the medium that is a page's own", () => {
     "one of another page": state({
       picks: [{ title: "Beavers", url: "/watch/beavers", file: "/7.mp4" }],
     }),
+    "a moving picture of another page":
+      `<meta property="og:type" content="video.other">` +
+      [1, 2].map((n) => `<img data-anim="${site}/${n}.mp4" alt="Clip ${n}">`).join(""),
     comments: state({ comments: [{ id: 1, video_url: "/1.mp4" }] }),
     "links to download several files": [1, 2, 3]
       .map((n) => `<a download href="/sermons/2017-06-${n}0.mp3">Download</a>`)
@@ -194,6 +220,11 @@ describe("the address of a medium", () => {
     expect(await read(script(`setup({file: "/Filme/Unsere Otter.mp4"})`))).toEqual([
       `${site}/Filme/Unsere%20Otter.mp4`,
     ]);
+  });
+
+  it("is not where a player counts its views or asks for a licence", async () => {
+    const page = state({ type: "hls", url: "/own.m3u8", statUrl: "/views", licenseUrl: "/key" });
+    expect(await read(page)).toEqual([`${site}/own.m3u8`]);
   });
 
   it("has an extension beside a manifest: what has none is of a part of it", async () => {

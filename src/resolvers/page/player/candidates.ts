@@ -25,7 +25,7 @@ const maxDurationRange = 5;
 
 /** The name of a list of one medium's variants. Of other lists each element is a medium of its own. */
 const variants =
-  /source|src|file|level|bitrate|qualit|rendition|stream|variant|format|encoding|resolution|download|transcod|progressive|mp4|webm|hls|dash|h26|flavor|asset|ur[li]|playback|delivery|cdn|manifest|media(?:collection|array)?$|versions?$|definition/i;
+  /source|src|file|level|bitrate|qualit|rendition|representation|adaptation|stream|variant|format|encoding|resolution|download|transcod|progressive|mp4|webm|hls|dash|h26|flavor|asset|ur[li]|playback|delivery|cdn|manifest|media(?:collection|array)?$|versions?$|definition/i;
 /** A field that describes a medium as a whole. */
 const descriptive =
   /^(?:(?:video|media|clip|episode|content|item|asset|entry)?_?(?:tit(?:le|el|re|ulo|olo)|headline|caption|id|guid|duration|length|slug)|name|poster|image|thumb\w*|description|tracks)$/i;

@@ -35,11 +35,11 @@ export interface PageFacts {
  *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's; neither is
  *   one of several tags that are alike, unless the page calls itself a medium. A front page that does not has none.
  *
- * What is called a related video is taken only if its title, id or URL is the page's, a preview only if its duration is the
- * page's too or stands beside its title, an advertisement never. Video comes before audio, unless the page calls itself
- * audio, or only the audio is told by more than its place. If a page that calls itself a medium names nothing else, an
- * address that is called a preview is taken where a title and a duration stand beside it: sites name the whole video
- * so too.
+ * What is called a related video is taken only if its title, id or URL is the page's; an advertisement never. A preview is
+ * taken only if its duration is the page's too or stands beside its title, and so is what only its file or folder tells
+ * against, unless its title is the page's. Video comes before audio, unless the page calls itself audio, or only the audio
+ * is told by more than its place. If a page that calls itself a medium names nothing else, an address that is called a
+ * preview is taken where a title and a duration stand beside it: sites name the whole video so too.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],
@@ -71,6 +71,8 @@ interface Scored {
   candidate: Candidate;
   /** What speaks for it, weighed: title, id, duration. */
   points: number;
+  /** Its title is the page's, not only a part of it. */
+  isTitled: boolean;
   isSameDuration: boolean;
   /** Its duration is another than the page's, or a list says that it is another page's. */
   isOther: boolean;
@@ -108,6 +110,7 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
     return {
       candidate,
       points: title + (isOwn ? 2 : 0) + (isSameDuration ? 1 : 0),
+      isTitled: title === 5,
       isSameDuration,
       isOther: isOtherDuration || (isElsewhere && titles.length > 0),
       isListed,
@@ -151,11 +154,15 @@ function isDirect({ candidate }: Scored): boolean {
   return candidate.bar === "none";
 }
 
-function isCertain({ candidate, points, isSameDuration, isWhole, isInOther }: Scored): boolean {
+function isCertain(scored: Scored): boolean {
+  const { candidate, points, isTitled, isSameDuration, isWhole, isInOther } = scored;
   if (candidate.bar === "none") return points > 0;
+  if (candidate.bar === "doubtful" && isTitled) return true;
   return points >= 2 && (isInOther || isSameDuration || isWhole);
 }
 
 function isVideoResource({ fallback, url }: Candidate["resources"][number]): boolean {
-  return fallback === "video" && !/\.(?:mp3|m4a|aac|og[ga]|opus|wav|flac)$/i.test(url.pathname);
+  return (
+    fallback === "video" && !/\.(?:mp3|mpga|m4a|aac|og[ga]|opus|wav|flac)$/i.test(url.pathname)
+  );
 }

@@ -23,7 +23,7 @@ const maxFields = 1_000;
 const maxAncestors = 300;
 
 const fileName =
-  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|m4a|aac|ogg|oga|opus|wav|flac)(?:\/?(?:[?&#;]|$))/i;
+  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|mpga|m4a|aac|ogg|oga|opus|wav|flac)(?:\/?(?:[?&#;]|$))/i;
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
 const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;

@@ -144,6 +144,7 @@ function* readVariables(value: string, root: Data): Steps<void> {
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (attribute.startsWith("data-")) return attribute.slice(5);
   if (attribute === "x-data" || attribute === "ng-init") return "data";
+  if (attribute === "alt") return "title";
   if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
     return attribute;
   if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))

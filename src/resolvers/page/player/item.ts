@@ -6,7 +6,7 @@ import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { firstText } from "./beside.ts";
 import type { Data } from "./data.ts";
-import type { Bar } from "./names.ts";
+import { type Bar, barOfName } from "./names.ts";
 
 /** What is said about a medium. */
 export interface Item {
@@ -29,6 +29,8 @@ const titleName =
 const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)$/i;
 const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
 const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
+/** Of what the page's own program does, not of a medium. */
+const otherDuration = /skip|fade|anim|transition|slide|toast|timeout|delay|cache|min|max/i;
 
 /** @param barOf Tells what a name says against a medium. */
 export function describeItem(item: Data, barOf: (name: string) => Bar): Item {
@@ -142,10 +144,14 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
 /** A number of 20,000 or more is of milliseconds: no page plays a video of five hours. */
 const minMilliseconds = 20_000;
 
+function isDurationName(key: string): boolean {
+  return durationName.test(key) && !otherDuration.test(key) && barOfName(key) === "none";
+}
+
 /** Returns the duration that an object states itself, seconds. */
 export function ownDurationOf({ fields }: Data): number | null {
   for (const { key, value } of fields) {
-    if (typeof value !== "string" || !durationName.test(key)) continue;
+    if (typeof value !== "string" || !isDurationName(key)) continue;
     const isMs = /ms$|milli/i.test(key) || Number(value) >= minMilliseconds;
     const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
     if (duration !== null) return duration;

@@ -2,7 +2,7 @@
 const extensionStarts = [".m", ".M", ".webm", ".flv"];
 /** The extension of a usual media file, with what may follow it. */
 const usualExtension =
-  /\.(?:m(?:3u8|p[d34]|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
+  /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
 
 /**
  * What tells that a text may name a medium: the end of a file's name, with what may follow it; a manifest's media
@@ -11,7 +11,7 @@ const usualExtension =
  * hls.js' `loadSource("/1")`.
  */
 export const mediaNames =
-  /\.(?:m(?:3u8|p[d34]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|o\\{0,3}\/(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|(?:type|format)(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|loadSource\(["']/i;
+  /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'`&\\#%;>\s]|\/["'?]|$)|(?:mpegurl|dash\+xml)[?"'`&\\#%;>]|(?:hls|dash)(?:(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:https?:|\\{0,3}\/)|(?<=[:=]\s?(?:\\{0,3}["']|&quot;)\w{3,4})(?:\\|["'&]))|o\\{0,3}\/(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|(?:type|format)(?:\\{0,3}["']|&quot;)?\s?[:=]\s?(?:\\{0,3}["']|&quot;)(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]|loadSource\(["']/i;
 
 /** More characters than a match of `mediaNames` has. */
 export const maxNameLength = 50;

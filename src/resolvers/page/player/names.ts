@@ -1,10 +1,10 @@
 import type { Data } from "./data.ts";
 
 /**
- * What names say against a medium. `other`: it is another than the page's; `preview`: a part of one; `never`: an
- * advertisement, captions, a part of the site's design.
+ * What names say against a medium. `doubtful`: only its file or folder is called as if it was another than the page's;
+ * `other`: it is another; `preview`: a part of one; `never`: an advertisement, captions, a part of the site's design.
  */
-const bars = ["none", "other", "preview", "never"] as const;
+const bars = ["none", "doubtful", "other", "preview", "never"] as const;
 export type Bar = (typeof bars)[number];
 
 const maxParents = 12;
@@ -26,7 +26,11 @@ const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
 
 const never =
   /promo(?!te)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
-const neverWords = new Set("ad ads adtag adurl bg vbg sfx beep chime ding howl tts".split(" "));
+const neverWords = new Set(
+  "ad ads adv adtag adurl bg vbg sfx beep chime ding howl tts stat stats tracking beacon license licence".split(
+    " ",
+  ),
+);
 const preview = /preview|teaser|sample/i;
 const other =
   /trailer|related|recommend|suggest|up_?next|similar|popular|trending|latest|most_?(?:watched|viewed|read)|more_?videos|sidebar|carousel|comments?$|reviews?$|repl(?:y|ies)$/i;
@@ -106,10 +110,11 @@ function isSilentLoop({ fields }: Data): boolean {
 function barOfUrl({ pathname }: URL): Bar {
   const file = pathname.slice(pathname.lastIndexOf("/") + 1).slice(0, 300);
   if (previewFile.test(file)) return "preview";
-  return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "other" : "none";
+  return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "doubtful" : "none";
 }
 
-function barOfName(name: string): Bar {
+/** Tells what a name says. */
+export function barOfName(name: string): Bar {
   const words = wordsOf(name.slice(0, 300));
   if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
   if (preview.test(name)) return "preview";
