@@ -11,10 +11,12 @@ export function* findNames(text: string): Steps<number[]> {
   let count = 0;
   for (let start = 0; start < text.length && count < maxNames; start += stepLength) {
     const pattern = new RegExp(mediaNames, "gi");
-    const part = text.slice(start, start + stepLength + maxNameLength);
+    const from = Math.max(0, start - maxNameLength);
+    const part = text.slice(from, start + stepLength + maxNameLength);
+    pattern.lastIndex = start - from;
     for (let match = pattern.exec(part); match !== null; match = pattern.exec(part)) {
-      if (match.index >= stepLength || count === maxNames) break;
-      const at = start + match.index;
+      const at = from + match.index;
+      if (at >= start + stepLength || count === maxNames) break;
       if (isStated(text, at)) names.push(at + match[0].length - 1);
       if (++count % 100 === 0) yield;
     }
