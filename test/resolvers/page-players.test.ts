@@ -29,6 +29,14 @@ describe("the data of a player", () => {
       `<embed src="/player.swf" flashvars="file=https%3A%2F%2Fcdn.example.com%2F1.flv&amp;image=/a.jpg">`,
       "https://cdn.example.com/1.flv",
     ],
+    "the URL of a Flash player": [
+      `<embed src="/player.swf?file=https%3A%2F%2Fcdn.example.com%2F1.flv">`,
+      "https://cdn.example.com/1.flv",
+    ],
+    "the URL of a player in a frame": [
+      `<iframe src="/players/video?title=Otters&amp;source=https%3A%2F%2Fcdn.example.com%2F1.m3u8"></iframe>`,
+      "https://cdn.example.com/1.m3u8",
+    ],
     "addVariable of a Flash player": [
       script(
         `so.addVariable("width", "3"); so.addVariable("file", "http://cdn.example.com/1.mp4");`,
@@ -109,11 +117,29 @@ describe("the data of a player", () => {
       `<div data-video-src=//cdn.example.com/1.mp4></div>`,
       "https://cdn.example.com/1.mp4",
     ],
+    "data in base64": [
+      `<div data-player="${btoa(json({ poster: "/p.jpg", sources: [{ file: "/1.mp4" }] }))}">`,
+      `${site}/1.mp4`,
+    ],
+    "data that a script decodes from base64": [
+      script(`start(JSON.parse(atob('${btoa(json([{ poster: "/p.jpg", file: "/1.mp4" }]))}')))`),
+      `${site}/1.mp4`,
+    ],
     "data that is percent-encoded": [
       `<div data-player="${encodeURIComponent(json({ file: "/1.mp4" }))}">`,
       `${site}/1.mp4`,
     ],
     "a link to download": [`<a download href="/1.mp4">Save</a>`, `${site}/1.mp4`],
+    "a link whose URL says that it downloads": [
+      `<a href="/get/1.mp4/?download=true">720p</a>`,
+      `${site}/get/1.mp4/?download=true`,
+    ],
+    "the main item of an article": [
+      script(
+        `x=${json({ promo_items: { basic: { type: "video", streams: [{ url: "/1.mp4" }] } } })}`,
+      ),
+      `${site}/1.mp4`,
+    ],
     "a hidden input": [`<input type=hidden name="video_url" value="/1.mp4">`, `${site}/1.mp4`],
     "an address without an extension, beside its type": [
       script(`player.src({type: "application/x-mpegURL", src: "/playlist/1"})`),

@@ -87,6 +87,10 @@ const listsAndTexts: typeof pages = {
   ],
   "references of Angular": [html, `<script>{&q;f&q;:&q;/1.mp4&q;${fill(",&q;a&q;:1", 4 * MiB)}}`],
   "streams in parts": [html, fill(`<script>self.__next_f.push([1,"/1.mp4"])</script>`)],
+  "texts in base64": [
+    html,
+    `<script>x="/1.mp4";${fill(`y="${btoa(fill('{"a":"/1.mp4"},', 600_000))}";`, 4 * MiB)}`,
+  ],
   "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
 };
 
@@ -97,7 +101,7 @@ const listsAndTexts: typeof pages = {
  */
 it.each([
   ["", pages, 58],
-  [" with lists and texts of players", listsAndTexts, 20],
+  [" with lists and texts of players", listsAndTexts, 22],
 ])(
   "hostile pages%s, all at once, block the event loop for no longer than 100 ms",
   async (_, pagesByName, count) => {

@@ -27,7 +27,7 @@ const elements = new Set(
 );
 
 /** Those that may hold a player's data whatever the names of their attributes are. */
-const dataElements = new Set("embed input object param".split(" "));
+const dataElements = new Set("embed iframe input object param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `pageText` and `signal.reason`. */

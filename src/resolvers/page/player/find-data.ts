@@ -21,7 +21,7 @@ const maxStreamLength = 1_000_000;
 /**
  * Returns what the scripts and tags of a page say that names a medium, in page order. Tags of one name with the same
  * attributes are a list. A tag's data has its `data-*` attributes, and the address of a link to download, of a hidden
- * input or of a custom element.
+ * input or of a custom element; and the variables in the URL of a player in a frame.
  */
 export function* findData({
   playerSources,
@@ -116,6 +116,7 @@ function* readTag(name: string, attributes: Attributes, root: Data): Steps<void>
   if (isDecoration(name, attributes)) return;
   for (const [attribute, value] of attributes) {
     yield;
+    if (isPlayerUrl(name, attribute)) yield* readVariables(value.replace(/^[^?]*\?/, ""), root);
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;
     if (key === "flashvars") yield* readVariables(value, root);
@@ -133,15 +134,22 @@ function* readValue(key: string, value: string, root: Data, isProgram = false): 
   addToParent(data);
 }
 
-/** Reads the variables of a Flash player: `file=…&image=…`. */
+/** Reads the variables of a player, as Flash or the query of its URL has them: `file=…&image=…`. */
 function* readVariables(value: string, root: Data): Steps<void> {
   const variables = new URLSearchParams(value.slice(0, maxQueryLength));
   for (const [key, text] of [...variables].slice(0, maxVariables))
     yield* readValue(key, text, root);
 }
 
+/** Whether an attribute has the URL of a player in a frame, or of a plug-in. */
+function isPlayerUrl(name: string, attribute: string): boolean {
+  if (name === "object") return attribute === "data";
+  return /^(?:iframe|embed)$/.test(name) && /^(?:data-)?src$/.test(attribute);
+}
+
 /** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
+  if (name === "iframe") return null;
   if (attribute.startsWith("data-")) return attribute.slice(5);
   if (attribute === "x-data" || attribute === "ng-init") return "data";
   if (attribute === "alt") return "title";
@@ -159,5 +167,9 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
 
 function isDownload(attributes: Attributes): boolean {
   const about = ["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? "").join(" ");
-  return attributes.has("download") || /download/i.test(about.slice(0, 1_000));
+  return (
+    attributes.has("download") ||
+    /download/i.test(about.slice(0, 1_000)) ||
+    /[?&/]download\b/i.test(attributes.get("href")?.slice(0, 1_000) ?? "")
+  );
 }

@@ -8,6 +8,8 @@ const quote = String.raw`(?:\\{0,3}["']|&quot;)`;
 const assigned = String.raw`[:=]\s?${quote}`;
 const fileType = String.raw`(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]`;
 const manifestName = String.raw`(?:hls|dash)(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?`;
+/** How an object or an array of objects starts, as JSON in base64. */
+export const base64Start = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
 
 /**
  * What tells that a text may name a medium. Each starts at a mark, with a look back at the name before it: marks are
@@ -29,6 +31,8 @@ export const mediaNames = new RegExp(
     String.raw`${assigned}${fileType}(?<=(?:type|format)${quote}?\s?${assigned}\w{3,4}.)`,
     // hls.js' `loadSource("/1")`.
     String.raw`\((?<=loadSource\()["']`,
+    // What names something only when it is decoded.
+    String.raw`(?:${assigned}|\(["'])${base64Start}`,
   ].join("|"),
   "i",
 );
@@ -41,6 +45,7 @@ const maxSearchLength = 16 * 1024;
 const maxUnstated = 100;
 /** How far around a name its context is looked at, UTF-16 code units. */
 const reach = 300;
+const encoded = new RegExp(`^.\\s?${quote}${base64Start}`);
 const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 
 /** Whether a part of a page may name a medium. */
@@ -67,5 +72,6 @@ export function isStated(text: string, at: number): boolean {
   if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
   const isFileOrCall = /[.(]/.test(text[at] ?? "");
-  return isFileOrCall || address.test(before + text.slice(at, at + reach));
+  if (isFileOrCall || encoded.test(text.slice(at, at + maxNameLength))) return true;
+  return address.test(before + text.slice(at, at + reach));
 }

@@ -25,7 +25,7 @@ const manifestName =
 const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
 
 const never =
-  /promo(?!te)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
+  /promo(?!te|_items)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
 const neverWords = new Set(
   "ad ads adv adtag adurl bg vbg sfx beep chime ding howl tts stat stats tracking beacon license licence".split(
     " ",

@@ -5,7 +5,7 @@ import { readFlatData } from "./flat-data.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { inlineArguments } from "./inline-arguments.ts";
-import { decodeAngularState, isPercentEncoded, unescapeInSteps } from "./strings.ts";
+import { decodeAngularState, decodeBase64, isPercentEncoded, unescapeInSteps } from "./strings.ts";
 
 const maxNestedTexts = 50;
 
@@ -18,9 +18,10 @@ export function* readScript(source: string, root: Data): Steps<void> {
   const pending: Nested[] = [{ source, isEscaped: isPercentEncoded(source), data: root }];
   let count = 0;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
+    const decoded = decodeBase64(next.source);
     const text = next.isEscaped
-      ? yield* unescapeInSteps(next.source)
-      : yield* inlineArguments(yield* decodeAngularState(next.source));
+      ? yield* unescapeInSteps(decoded)
+      : yield* inlineArguments(yield* decodeAngularState(decoded));
     const names = yield* findNames(text);
     if (names.length === 0) continue;
     if (!(yield* readFlatData(text, next.data))) {

@@ -2,7 +2,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
-import { isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
+import { decodeBase64, isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
 import {
   endOfSlash,
   endOfString,
@@ -123,7 +123,7 @@ export class ScriptReader {
     if (start < 0 && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
-    if (start < 0 || raw.length > maxNestedLength || !mediaNames.test(raw)) return;
+    if (start < 0 || raw.length > maxNestedLength || !mediaNames.test(decodeBase64(raw))) return;
     const data = createData("block", key, this.#data);
     const source = raw.slice(start);
     this.nested.push({ source, isEscaped: isEscaped || isPercentEncoded(source), data });

@@ -1,4 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
+import { base64Start } from "./media-names.ts";
 
 const stepLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
@@ -6,7 +7,11 @@ const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^])
  * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
  * a list of addresses with labels (`[360p]https:`).
  */
-const isData = /^\s*(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\][\w/])|%7b|%5b)/i;
+const isData = new RegExp(
+  String.raw`^\s*(?:(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\][\w/])|%7b|%5b)|${base64Start})`,
+  "i",
+);
+const isBase64 = new RegExp(`^${base64Start}`);
 /** As far as data is looked for in a text. */
 const maxSearchLength = 8_192;
 const controls = new Map(
@@ -41,6 +46,12 @@ export function* decodeAngularState(text: string): Steps<string> {
     yield;
   }
   return parts.join("");
+}
+
+/** Returns what is encoded if the text is JSON in base64, with all its characters; else the text as it is. */
+export function decodeBase64(text: string): string {
+  if (!isBase64.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
+  return Buffer.from(text, "base64").toString("utf8");
 }
 
 /** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
