@@ -29,7 +29,7 @@ const titleName =
 const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)$/i;
 const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
 const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
-/** Of what the page's own program does, not of a medium. */
+/** Names of durations of what a page's script does, not of a medium. */
 const otherDuration = /skip|fade|anim|transition|slide|toast|timeout|delay|cache|min|max/i;
 
 /** @param barOf Tells what a name says against a medium. */

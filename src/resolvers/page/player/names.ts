@@ -113,7 +113,7 @@ function barOfUrl({ pathname }: URL): Bar {
   return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "doubtful" : "none";
 }
 
-/** Tells what a name says. */
+/** Returns what a name says against a medium. */
 export function barOfName(name: string): Bar {
   const words = wordsOf(name.slice(0, 300));
   if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
