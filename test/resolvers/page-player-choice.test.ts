@@ -136,6 +136,8 @@ describe("the medium that is a page's own", () => {
     "one of another page": state({
       picks: [{ title: "Beavers", url: "/watch/beavers", file: "/7.mp4" }],
     }),
+    "in the URL of an advertiser's frame": `<iframe src="https://ads.example.com/play?file=https%3A%2F%2Fcdn.example.com%2F1.mp4"></iframe>`,
+    "in the URL of a hidden frame": `<iframe hidden src="/play?file=https%3A%2F%2Fcdn.example.com%2F1.mp4"></iframe>`,
     "a moving picture of another page":
       `<meta property="og:type" content="video.other">` +
       [1, 2].map((n) => `<img data-anim="${site}/${n}.mp4" alt="Clip ${n}">`).join(""),

@@ -42,20 +42,31 @@ function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: 
   const found = frames.flatMap((frame) => {
     const stated = ["src", "data-src", "data-lazy-src"].map((name) => frame.get(name));
     const url = stated.map((src) => tryParseUrl(src, base)).find((src) => src !== null);
-    const points = url === undefined || isHidden(frame) ? 0 : pointsOf(frame, url, isInPlayer);
+    const points =
+      url === undefined || isNoPlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];
   });
   return found.toSorted((a, b) => b.points - a.points).map(({ url }) => url);
 }
 
+/** Whether a frame is hidden or tiny, or its names, its host or the first folder of its URL tell that it plays nothing. */
+export function isNoPlayer(frame: Attributes, url: string): boolean {
+  const [host = "", folder = ""] = url
+    .slice(0, 500)
+    .replace(/^(?:https?:)?\/\//i, "")
+    .replace(/[?#].*/, "")
+    .split("/");
+  const names = textsOf(frame, ["id", "name", "class"]);
+  return isHidden(frame) || [host, folder, ...names].some((text) => otherWord.test(text));
+}
+
+function textsOf(frame: Attributes, names: readonly string[]): string[] {
+  return names.map((name) => frame.get(name)?.slice(0, 200) ?? "");
+}
+
 function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolean): number {
-  const names = ["id", "name", "class", "title"].map(
-    (name) => frame.get(name)?.slice(0, 200) ?? "",
-  );
+  const names = textsOf(frame, ["id", "name", "class", "title"]);
   const address = `${host}${pathname.slice(0, 300)}`;
-  // A title or the end of a path may have any word.
-  const start = address.split("/").slice(0, 2);
-  if ([...start, ...names.slice(0, 3)].some((text) => otherWord.test(text))) return 0;
   const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
   const isFullScreen =
     frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
