@@ -97,15 +97,13 @@ const listsAndTexts: typeof pages = {
 /**
  * The CPU time of this thread between two iterations of the event loop is measured: unlike the loop's
  * delay, it does not depend on what else runs on the machine. The thread is also the site's. The bound
- * is twice the promised 50 ms because garbage is collected in between; to collect that of all other tests in the process
- * may take longer, but not twice.
+ * is twice the promised 50 ms because garbage is collected in between.
  */
 it.each([
   ["", pages, 58],
   [" with lists and texts of players", listsAndTexts, 22],
 ])(
   "hostile pages%s, all at once, block the event loop for no longer than 100 ms",
-  { retry: 1 },
   async (_, pagesByName, count) => {
     const site = await startUpstream((request, response) => {
       const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));
