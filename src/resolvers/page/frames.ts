@@ -43,21 +43,21 @@ function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: 
     const stated = ["src", "data-src", "data-lazy-src"].map((name) => frame.get(name));
     const url = stated.map((src) => tryParseUrl(src, base)).find((src) => src !== null);
     const points =
-      url === undefined || isNoPlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
+      url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];
   });
   return found.toSorted((a, b) => b.points - a.points).map(({ url }) => url);
 }
 
-/** Whether a frame is hidden or tiny, or its names, its host or the first folder of its URL tell that it plays nothing. */
-export function isNoPlayer(frame: Attributes, url: string): boolean {
+/** Whether a frame is visible, and neither its names nor the host and first folder of its URL say that it is something else. */
+export function mayBePlayer(frame: Attributes, url: string): boolean {
   const [host = "", folder = ""] = url
     .slice(0, 500)
     .replace(/^(?:https?:)?\/\//i, "")
     .replace(/[?#].*/, "")
     .split("/");
   const names = textsOf(frame, ["id", "name", "class"]);
-  return isHidden(frame) || [host, folder, ...names].some((text) => otherWord.test(text));
+  return !isHidden(frame) && ![host, folder, ...names].some((text) => otherWord.test(text));
 }
 
 function textsOf(frame: Attributes, names: readonly string[]): string[] {

@@ -131,7 +131,7 @@ export const migrations: readonly string[] = [
     WHERE owner IS NOT NULL AND state <> 'queued';
   `,
   // Without AUTOINCREMENT, which writes a page of its own in each transaction that adds a task.
-  // last_seq: kept when the newest task is deleted, so that its number is not used again.
+  // last_seq: the number of the newest task if that was deleted, so that it is not used again.
   `
   CREATE TABLE last_seq (seq INTEGER NOT NULL) STRICT;
   INSERT INTO last_seq SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'tasks'), 0);

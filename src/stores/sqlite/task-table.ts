@@ -38,7 +38,7 @@ export function createTaskTable(sql: Statements) {
     counts[state] = tasks;
   }
 
-  /** Of the tasks that are or were stored. */
+  /** The highest sequence number that a task has or has had. */
   let { seq: lastSeq } = sql.lastSeq.get() as { seq: number };
 
   const owners = createOwnerTable(sql);
@@ -74,7 +74,7 @@ export function createTaskTable(sql: Statements) {
 
     counts: () => ({ ...counts }),
 
-    /** Returns a function that resets the counts and the last number to their present values. */
+    /** Returns a function that resets the counts and the last sequence number to their present values. */
     mark() {
       const before = { counts: { ...counts }, lastSeq };
       const resetOwners = owners.mark();

@@ -188,7 +188,7 @@ describe("migrations", () => {
     });
   });
 
-  test("keep all of a task and the last number of schema version 8", () => {
+  test("keep all of a task and the last sequence number of schema version 8", () => {
     const path = join(makeFolder(), "tasks.db");
     makeDatabase(
       path,

@@ -8,8 +8,8 @@ import { makeFolder } from "../folder.ts";
 const orderedWalk = "SCAN owners USING INDEX owners_by_turn";
 
 /**
- * The keys and their owners are few, and are read together; the last number is the only row; the last claim is read once; the messages are counted for
- * the metrics alone, every few seconds.
+ * The keys and their owners are few, and are read together; the last sequence number is the only row of its table; the last
+ * claim is read once; the messages are counted for the metrics alone, every few seconds.
  */
 const whole = new Set([
   "allKeys",

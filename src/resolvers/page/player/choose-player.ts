@@ -36,10 +36,10 @@ export interface PageFacts {
  *   one of several tags that are alike, unless the page calls itself a medium. A front page that does not has none.
  *
  * What is called a related video is taken only if its title, id or URL is the page's; an advertisement never. A preview is
- * taken only if its duration is the page's too or stands beside its title, and so is what only its file or folder tells
- * against, unless its title is the page's. Video comes before audio, unless the page calls itself audio, or only the audio
- * is told by more than its place. If a page that calls itself a medium names nothing else, an address that is called a
- * preview is taken where a title and a duration stand beside it: sites name the whole video so too.
+ * taken only if its duration is the page's too or stands beside its title. The same holds if only the name of the file or
+ * folder tells against a medium, unless its title is the page's. Video comes before audio, unless the page calls itself
+ * audio, or only the audio is told by more than its place. If a page that calls itself a medium names nothing else, an
+ * address that is called a preview is taken where a title and a duration stand beside it: sites name the whole video so too.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],

@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { isNoPlayer } from "../frames.ts";
+import { mayBePlayer } from "../frames.ts";
 import { type Attributes, parseAttributes } from "../markup/attributes.ts";
 import { isDecoration } from "../markup/decoration.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
@@ -117,7 +117,7 @@ function* readTag(name: string, attributes: Attributes, root: Data): Steps<void>
   if (isDecoration(name, attributes)) return;
   for (const [attribute, value] of attributes) {
     yield;
-    if (isPlayerUrl(name, attribute) && !isNoPlayer(attributes, value))
+    if (isPlayerUrl(name, attribute) && mayBePlayer(attributes, value))
       yield* readVariables(value.replace(/^[^?]*\?/, ""), root);
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;

@@ -12,8 +12,8 @@ const manifestName = String.raw`(?:hls|dash)(?:[-_]?(?:manifest|playlist|stream)
 export const base64Start = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
 
 /**
- * What tells that a text may name a medium. Each starts with punctuation and looks back at the name before it: there is less
- * punctuation than letters, which saves a third of the time.
+ * What tells that a text may name a medium. Each pattern starts with punctuation and looks back at the name before it: punctuation
+ * is rarer than letters, which saves a third of the time.
  */
 export const mediaNames = new RegExp(
   [
@@ -31,7 +31,7 @@ export const mediaNames = new RegExp(
     String.raw`${assigned}${fileType}(?<=(?:type|format)${quote}?\s?${assigned}\w{3,4}.)`,
     // hls.js' `loadSource("/1")`.
     String.raw`\((?<=loadSource\()["']`,
-    // What names something only when it is decoded.
+    // JSON in base64, which may name a medium once it is decoded.
     String.raw`(?:${assigned}|\(["'])${base64Start}`,
   ].join("|"),
   "i",

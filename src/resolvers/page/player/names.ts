@@ -1,8 +1,8 @@
 import type { Data } from "./data.ts";
 
 /**
- * What names say against a medium. `doubtful`: only its file or folder is called as if it was another than the page's;
- * `other`: it is another; `preview`: a part of one; `never`: an advertisement, captions, a part of the site's design.
+ * What names say against a medium. `doubtful`: only the name of its file or folder does; `other`: it is another than the
+ * page's; `preview`: a part of one; `never`: an advertisement, captions, a part of the site's design.
  */
 const bars = ["none", "doubtful", "other", "preview", "never"] as const;
 export type Bar = (typeof bars)[number];

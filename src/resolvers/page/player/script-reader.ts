@@ -123,9 +123,11 @@ export class ScriptReader {
     if (start < 0 && raw.length <= maxTextLength) {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
-    if (start < 0 || raw.length > maxNestedLength || !mediaNames.test(decodeBase64(raw))) return;
+    if (start < 0 || raw.length > maxNestedLength) return;
+    const text = decodeBase64(raw);
+    if (!mediaNames.test(text)) return;
     const data = createData("block", key, this.#data);
-    const source = raw.slice(start);
+    const source = text.slice(start);
     this.nested.push({ source, isEscaped: isEscaped || isPercentEncoded(source), data });
     mark(this.#data);
   }
