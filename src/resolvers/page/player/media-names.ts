@@ -1,5 +1,3 @@
-/** How the extensions of usual media files start: to search for each of them is faster than to match a pattern. */
-const extensionStarts = [".m", ".M", ".webm", ".flv"];
 /** The extension of a usual media file, with what may follow it. */
 const usualExtension =
   /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
@@ -8,6 +6,7 @@ const quote = String.raw`(?:\\{0,3}["']|&quot;)`;
 const assigned = String.raw`[:=]\s?${quote}`;
 const fileType = String.raw`(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]`;
 const manifestName = String.raw`(?:hls|dash)(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?`;
+const addressStart = String.raw`(?:https?:|\\{0,3}\/)`;
 /** How an object or an array of objects starts, as JSON in base64. */
 export const base64Start = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
 
@@ -23,23 +22,28 @@ export const mediaNames = new RegExp(
     String.raw`(?:\/|%2F)(?:(?:x-|vnd\.apple\.)?mpegurl|dash\+xml)[?"'\x60&\\#%;>]`,
     // The media type of a file: `type: "video/mp4"`.
     String.raw`(?<=o\\{0,3})\/${fileType}`,
-    // The words for manifests, as a type or a format: `format: "hls"`.
-    String.raw`${assigned}(?:hls|dash)[\\"'&]`,
-    // The words for manifests as the name of an address: `hlsUrl: "/1"`, `data-hls-url="/1"`.
-    String.raw`${assigned}(?:https?:|\\{0,3}\/)(?<=${manifestName}${quote}?\s?${assigned}(?:https?:|\\{0,3}\/))`,
-    // The words for files as a type or a format: `type: "mp4"`.
-    String.raw`${assigned}${fileType}(?<=(?:type|format)${quote}?\s?${assigned}\w{3,4}.)`,
     // hls.js' `loadSource("/1")`.
     String.raw`\((?<=loadSource\()["']`,
-    // JSON in base64, which may name a medium once it is decoded.
-    String.raw`(?:${assigned}|\(["'])${base64Start}`,
+    // An argument that is JSON in base64, which may name a medium once it is decoded.
+    String.raw`\(["']${base64Start}`,
+    // What is assigned:
+    String.raw`${assigned}(?:${[
+      // such JSON;
+      base64Start,
+      // a word for manifests, as a type or a format: `format: "hls"`;
+      String.raw`(?:hls|dash)[\\"'&]`,
+      // an address, where the name is such a word: `hlsUrl: "/1"`, `data-hls-url="/1"`;
+      String.raw`${addressStart}(?<=${manifestName}${quote}?\s?${assigned}${addressStart})`,
+      // a word for files, where the name is a type or a format: `type: "mp4"`.
+      String.raw`${fileType}(?<=(?:type|format)${quote}?\s?${assigned}\w{3,4}.)`,
+    ].join("|")})`,
   ].join("|"),
   "i",
 );
 
 /** More characters than a match of `mediaNames` has, or looks back at. */
 export const maxNameLength = 50;
-/** Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes half the time. */
+/** Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes a third of the time. */
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
@@ -52,14 +56,18 @@ const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 export function mayNameMedium(text: string): boolean {
   if (text.length <= maxSearchLength) return mediaNames.test(text);
   let unstated = 0;
-  for (const start of extensionStarts) {
-    for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1)) {
-      usualExtension.lastIndex = at;
-      if (!usualExtension.test(text)) continue;
-      if (isStated(text, at) || ++unstated > maxUnstated) return true;
-    }
+  // To search for points and look at the next letter is three times as fast as to match a pattern.
+  for (let at = text.indexOf("."); at >= 0; at = text.indexOf(".", at + 1)) {
+    if (!mayStartExtension(text.charCodeAt(at + 1))) continue;
+    usualExtension.lastIndex = at;
+    if (!usualExtension.test(text)) continue;
+    if (isStated(text, at) || ++unstated > maxUnstated) return true;
   }
   return false;
+}
+
+function mayStartExtension(code: number): boolean {
+  return code === 109 || code === 77 || code === 119 || code === 102; // m, M, w, f
 }
 
 /**

@@ -67,6 +67,7 @@ export function* outlineScript(text: string, names: readonly number[]): Steps<Ou
 function endsValue(text: string, at: number): boolean {
   let end = at;
   while (end > 0 && at - end < maxSpaces && text.charCodeAt(end - 1) <= SPACE) end--;
+  if (end === 0) return false;
   const before = text.charCodeAt(end - 1);
   if (!isWordCode(before)) return isQuote(before) || [41, 93, 125].includes(before);
   return !/(?:return|typeof|case)$/.test(text.slice(Math.max(0, end - 6), end));
