@@ -9,7 +9,7 @@ export interface Markup {
   title: string | null;
   /** In page order; `name` is each of `property`, `name` and `http-equiv`, in lower case. */
   metas: { name: string; content: string }[];
-  /** The `<link>` elements by relation, in lower case. */
+  /** The `<link>` elements that are used, by relation, in lower case. */
   links: Map<string, Attributes[]>;
   /** Sources of the JSON-LD blocks. */
   jsonLd: string[];

@@ -22,6 +22,8 @@ const maxFrames = 50;
 /** Scripts and tags that may hold a player's data. */
 const maxPlayerSources = 10_000;
 
+/** What tells that a link is used: its relation, its media type or the extension of the file that it has fetched. */
+const usedLink = /canonical|image_src|oembed|mpegurl|dash|m3u8|mpd/i;
 const elements = new Set(
   "html base title meta link script video audio source track iframe".split(" "),
 );
@@ -86,7 +88,8 @@ class MarkupCollector implements HtmlSink {
     if ((mayHoldData || dataElements.has(name)) && !this.#isInDecoration(name))
       addBounded(this.#markup.playerSources, { name, source }, maxPlayerSources);
     const isJson = name === "script" && /json/i.test(source);
-    const isKnown = elements.has(name) && (name !== "script" || isJson);
+    const isIgnored = (name === "script" && !isJson) || (name === "link" && !usedLink.test(source));
+    const isKnown = elements.has(name) && !isIgnored;
     const attributes =
       isKnown || hasMicrodata ? parseAttributes(this.#markup.pageText.decode(source)) : null;
     if (name === "script") this.#collectScript(isJson ? attributes : null);

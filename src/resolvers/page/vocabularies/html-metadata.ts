@@ -99,11 +99,11 @@ function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[]
 function manifestLinks(markup: Markup, base: URL): Resource[] {
   return (markup.links.get("alternate") ?? []).flatMap((link) => {
     const type = link.get("type") ?? "";
-    const url = tryParseUrl(link.get("href"), base);
     const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(
       type.trim(),
     );
-    return url === null || !isManifest ? [] : [createResource(url, "media", { type })];
+    const url = isManifest ? tryParseUrl(link.get("href"), base) : null;
+    return url === null ? [] : [createResource(url, "media", { type })];
   });
 }
 
