@@ -119,7 +119,7 @@ export class MicrodataReader {
 
   /** Adds the element's value. Returns a frame if the element is an item or its text is the value. */
   #createFrame(name: string, attributes: Attributes): Frame | null {
-    const names = (attributes.get("itemprop") ?? "").split(/\s+/).filter(Boolean).map(propertyName);
+    const names = localNamesIn(attributes.get("itemprop")?.toLowerCase());
     const owner = this.#owners.at(-1) ?? null;
     if (attributes.has("itemscope") && this.#itemCount < maxItems) {
       const item = newItem(attributes);
@@ -151,12 +151,15 @@ export class MicrodataReader {
 }
 
 function newItem(attributes: Attributes): Item {
-  const types = (attributes.get("itemtype") ?? "").split(/\s+/).filter(Boolean).map(localName);
+  const types = localNamesIn(attributes.get("itemtype"));
   return { types, id: attributes.get("itemid")?.trim() || null, properties: new Map() };
 }
 
-function propertyName(name: string): string {
-  return localName(name).toLowerCase();
+/** Returns the local names of the names in an attribute. */
+function localNamesIn(value = ""): string[] {
+  const names: string[] = [];
+  for (const [name] of value.matchAll(/\S+/g)) names.push(localName(name));
+  return names;
 }
 
 /** Returns the value that an attribute states, `content` first: pages use it on all elements. */
