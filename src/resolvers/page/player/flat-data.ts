@@ -21,15 +21,16 @@ export function* readFlatData(text: string, root: Data): Steps<boolean> {
   const values = start.test(text.slice(0, 200)) ? parseList(text) : null;
   if (values === null) return false;
   const seen = new Set<number>();
+  let count = 0;
 
   function* visit(index: number, key: string, parent: Data, depth: number): Steps<void> {
+    if (++count % valuesPerStep === 0) yield;
     const value = values?.[index];
     if (typeof value === "string") addText(parent, key, value);
     if (typeof value === "number") addText(parent, key, value.toString());
     if (typeof value !== "object" || value === null) return;
     if (seen.has(index) || seen.size === maxValues || depth === maxDepth) return;
     seen.add(index);
-    if (seen.size % valuesPerStep === 0) yield;
     // `["Reactive", 1]` is the value at 1.
     const isTyped = Array.isArray(value) && typeof value[0] === "string";
     if (isTyped) {
