@@ -125,6 +125,18 @@ describe("the data of a player", () => {
       script(`start(JSON.parse(atob('${btoa(json([{ poster: "/p.jpg", file: "/1.mp4" }]))}')))`),
       `${site}/1.mp4`,
     ],
+    "an address in base64": [
+      `<div data-video="${btoa("https://cdn.example.com/1.mp4")}">`,
+      "https://cdn.example.com/1.mp4",
+    ],
+    "an address that a script decodes from base64": [
+      script(`player.setup({file: atob("${btoa("https://cdn.example.com/1.mp4?a")}")})`),
+      "https://cdn.example.com/1.mp4?a",
+    ],
+    "an address in base64 in the URL of a player's frame": [
+      `<iframe src="/player/?url=${btoa("https://cdn.example.com/1.m3u8")}">`,
+      "https://cdn.example.com/1.m3u8",
+    ],
     "data that is percent-encoded": [
       `<div data-player="${encodeURIComponent(json({ file: "/1.mp4" }))}">`,
       `${site}/1.mp4`,

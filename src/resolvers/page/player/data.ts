@@ -1,3 +1,5 @@
+import { decodeAddress } from "./strings.ts";
+
 /**
  * What a script or a tag says, as far as it may name a medium: objects, arrays, and what stands around
  * them. Nothing of it is evaluated.
@@ -44,9 +46,10 @@ export function isTag({ kind, parent }: Data): boolean {
   return kind === "object" && parent?.kind === "array" && parent.parent === null;
 }
 
-/** Adds a text; marks its ancestors if it may name a medium. */
-export function addText(data: Data, key: string, value: string): void {
+/** Adds a text, an address in base64 decoded; marks its ancestors if it may name a medium. */
+export function addText(data: Data, key: string, text: string): void {
   if (data.fields.length >= maxFields) return;
+  const value = decodeAddress(text);
   data.fields.push({ key, value });
   if (data.isMarked) return;
   if (typeKey.test(key) && typeWord.test(value)) mark(data);

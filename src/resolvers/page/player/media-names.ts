@@ -9,6 +9,9 @@ const manifestName = String.raw`(?:hls|dash)(?:[-_]?(?:manifest|playlist|stream)
 const addressStart = String.raw`(?:https?:|\\{0,3}\/)`;
 /** How an object or an array of objects starts, as JSON in base64. */
 export const base64Start = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
+/** How an absolute URL starts in base64. */
+export const base64Address = String.raw`aHR0c(?:DovL|HM6Ly)[\w+/-]{10}`;
+const base64 = `(?:${base64Start}|${base64Address})`;
 
 /**
  * What tells that a text may name a medium. Each pattern starts with punctuation and looks back at the name before it: punctuation
@@ -24,12 +27,14 @@ export const mediaNames = new RegExp(
     String.raw`(?<=o\\{0,3})\/${fileType}`,
     // hls.js' `loadSource("/1")`.
     String.raw`\((?<=loadSource\()["']`,
-    // An argument that is JSON in base64, which may name a medium once it is decoded.
-    String.raw`\(["']${base64Start}`,
+    // An argument in base64, which may name a medium once it is decoded.
+    String.raw`\(["']${base64}`,
+    // A variable in base64, in a URL's query.
+    `=${base64Address}`,
     // What is assigned:
     String.raw`${assigned}(?:${[
-      // such JSON;
-      base64Start,
+      // the same;
+      base64,
       // a word for manifests, as a type or a format: `format: "hls"`;
       String.raw`(?:hls|dash)[\\"'&]`,
       // an address, where the name is such a word: `hlsUrl: "/1"`, `data-hls-url="/1"`;
@@ -49,7 +54,7 @@ const maxSearchLength = 16 * 1024;
 const maxUnstated = 100;
 /** How far around a name its context is looked at, UTF-16 code units. */
 const reach = 300;
-const encoded = new RegExp(`^.\\s?${quote}${base64Start}`);
+const encoded = new RegExp(`^.\\s?${quote}?${base64}`);
 const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 
 /** Whether a part of a page may name a medium. */

@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { base64Start } from "./media-names.ts";
+import { base64Address, base64Start } from "./media-names.ts";
 
 const stepLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
@@ -12,6 +12,7 @@ const isData = new RegExp(
   "i",
 );
 const isBase64 = new RegExp(`^${base64Start}`);
+const isBase64Address = new RegExp(`^${base64Address}`);
 /** As far as data is looked for in a text. */
 const maxSearchLength = 8_192;
 const controls = new Map(
@@ -52,6 +53,11 @@ export function* decodeAngularState(text: string): Steps<string> {
 export function decodeBase64(text: string): string {
   if (!isBase64.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
   return Buffer.from(text, "base64").toString("utf8");
+}
+
+/** Returns an absolute URL that is given in base64; any other text as it is. */
+export function decodeAddress(text: string): string {
+  return isBase64Address.test(text) ? Buffer.from(text, "base64").toString("utf8") : text;
 }
 
 /** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
