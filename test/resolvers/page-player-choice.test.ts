@@ -148,6 +148,10 @@ describe("the medium that is a page's own", () => {
     "links to download files of one name": [5502, 5503, 5504]
       .map((n) => `<a download href="/${n}/clip-1080p.mp4">Download</a>`)
       .join(""),
+    "links that a lightbox plays": [1, 2, 3]
+      .map((n) => `<a class="popup-video" href="/${n}.mp4"><img src="/${n}.jpg"></a>`)
+      .join(""),
+    "a link in the text": `<p>Here is <a href="/others/1.mp4">what they recorded</a>.</p>`,
     "a background": `<div class="w-background-video" data-video-urls="https://cdn.example.com/1.mp4,https://cdn.example.com/1.webm"></div>`,
     "a loop without sound": `<div data-mp4="/1.mp4" data-autoplay="true" data-loop="true"></div>`,
     "a loop that is loaded late": `<video autoplay loop muted><source data-src="/1.mp4"></video>`,

@@ -146,6 +146,14 @@ describe("the data of a player", () => {
       `<a href="/get/1.mp4/?download=true">720p</a>`,
       `${site}/get/1.mp4/?download=true`,
     ],
+    "a link in whose place a player is put": [
+      `<a href="/1.flv" style="display:block" id="player"></a>`,
+      `${site}/1.flv`,
+    ],
+    "a link that a lightbox plays": [
+      `<a data-fancybox href="/1.mp4"><img src="/p.jpg"></a>`,
+      `${site}/1.mp4`,
+    ],
     "the main item of an article": [
       script(
         `x=${json({ promo_items: { basic: { type: "video", streams: [{ url: "/1.mp4" }] } } })}`,

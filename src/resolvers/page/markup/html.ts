@@ -19,6 +19,9 @@ const stepLength = 8 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
 const rawTextElements = new Set(rawText.split(" "));
 
+/** What the URL of a link has that leads to a medium's file. */
+const mediaFile = /\.(?:m(?:3u8|p[d34g]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)\b/i;
+
 const QUOTE = 34;
 const APOSTROPHE = 39;
 const HYPHEN = 45;
@@ -138,7 +141,7 @@ export class HtmlScanner {
     if (end < 0) return false;
     this.#at = end + 1;
     if (!this.#tagMayHoldData && isLink(this.#buffer, less + 1, nameEnd))
-      this.#tagMayHoldData = /download/i.test(this.#buffer.slice(nameEnd, end));
+      this.#tagMayHoldData = mediaFile.test(this.#buffer.slice(nameEnd, end));
     const isOfUse = this.#tagHasMicrodata || this.#tagMayHoldData || this.#sink.wantsAllTags;
     if (isOfUse || this.#shapes.has(this.#buffer, less + 1, nameEnd))
       this.#openTag(this.#buffer.slice(less + 1, nameEnd).toLowerCase(), nameEnd, end);

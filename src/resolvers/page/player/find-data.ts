@@ -21,7 +21,7 @@ const maxStreamLength = 1_000_000;
 
 /**
  * Returns what the scripts and tags of a page say that names a medium, in page order. Tags of one name with the same
- * attributes are a list. A tag's data has its `data-*` attributes, and the address of a link to download, of a hidden
+ * attributes are a list. A tag's data has its `data-*` attributes, and the address of a link to download or to play, of a hidden
  * input or of a custom element; and the variables in the URL of a player in a frame.
  */
 export function* findData({
@@ -159,7 +159,7 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
     return attribute;
   if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
     return "src";
-  if (attribute === "href" && name === "a") return isDownload(attributes) ? "download" : null;
+  if (attribute === "href" && name === "a") return keyOfLink(attributes);
   if (attribute !== "value") return name.includes("-") ? attribute : null;
   const stated = attributes.get("name") ?? attributes.get("id") ?? "";
   if (name === "param") return stated.toLowerCase();
@@ -167,11 +167,16 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
   return isHidden ? stated : null;
 }
 
-function isDownload(attributes: Attributes): boolean {
-  const about = ["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? "").join(" ");
-  return (
-    attributes.has("download") ||
-    /download/i.test(about.slice(0, 1_000)) ||
-    /[?&/]download\b/i.test(attributes.get("href")?.slice(0, 1_000) ?? "")
-  );
+/** Returns what a link leads to: a file to download, or to play in a player or a lightbox; null: anything else. */
+function keyOfLink(attributes: Attributes): string | null {
+  const names = [
+    ...attributes.keys(),
+    ...["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? ""),
+  ];
+  const about = names.join(" ").slice(0, 1_000);
+  const isDownload =
+    /download/i.test(about) ||
+    /[?&/]download\b/i.test(attributes.get("href")?.slice(0, 1_000) ?? "");
+  if (isDownload) return "download";
+  return /player|lightbox|fancybox|popup/i.test(about) ? "src" : null;
 }
