@@ -6,12 +6,12 @@ import { measureStall } from "../../fuzz/stall.ts";
 
 /** What a thread of this file is started with. */
 export interface InfoThreadData {
-  /** Pages of this machine, of which `/info` is asked for at once. */
+  /** Pages on loopback; `/info` is asked for all of them at once. */
   urls: string[];
   pageMaxBytes: number;
 }
 
-/** What it says at its end. */
+/** What it posts when it ends. */
 export interface InfoThreadResult {
   statusCodes: number[];
   /** The most CPU time between two iterations of its event loop. */
