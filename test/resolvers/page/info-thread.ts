@@ -1,7 +1,10 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
-import { buildApp } from "../../../src/http/app.ts";
-import { createHttpClient } from "../../../src/net/http-client.ts";
-import { createPageResolver } from "../../../src/resolvers/page.ts";
+import { pino } from "pino";
+import { readConfig } from "../../../src/config.ts";
+import { openServices } from "../../../src/services.ts";
 import { measureStall } from "../../fuzz/stall.ts";
 
 /** What a thread of this file is started with. */
@@ -18,24 +21,25 @@ export interface InfoThreadResult {
   stallMs: number;
 }
 
+/** Starts the service with its own settings, except for networks, times and limits that the pages need. */
 async function main({ urls, pageMaxBytes }: InfoThreadData): Promise<InfoThreadResult> {
-  const client = createHttpClient({
-    allowNetworks: ["127.0.0.0/8"],
-    perHost: urls.length,
-    idleTimeoutMs: 90_000,
-    totalTimeoutMs: 90_000,
+  const folder = mkdtempSync(join(tmpdir(), "unreel-info-"));
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => rmSync(folder, { recursive: true }));
+  const config = readConfig({
+    DATA_DIR: folder,
+    STORE_URL: "memory:",
+    RESOLVER: "page",
+    ALLOW_NETWORKS: "127.0.0.0/8",
+    FETCHES_PER_HOST: `${urls.length}`,
+    PAGE_MAX_BYTES: `${pageMaxBytes}`,
+    INFO_TIMEOUT_MS: "90000",
   });
-  const resolver = createPageResolver({ client, pageMaxBytes });
-  const app = await buildApp({
-    resolver,
-    infoTimeoutMs: 90_000,
-    infoConcurrency: urls.length,
-  });
+  const logger = pino({ level: "silent" });
+  const { app } = await openServices(config, logger, new AbortController().signal, opened);
   const { outcome, stallMs } = await measureStall(() =>
     Promise.all(urls.map((url) => app.inject({ url: "/info", query: { url } }))),
   );
-  await app.close();
-  await client.close();
   if ("error" in outcome) throw outcome.error;
   return { statusCodes: outcome.value.map(({ statusCode }) => statusCode), stallMs };
 }
