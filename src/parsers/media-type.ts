@@ -91,6 +91,15 @@ const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]
   ["xhtml", "page", "application/xhtml+xml"],
 ];
 
+/** Extensions of files and manifests of media, without the dot. */
+export const mediaExtensions: readonly string[] = [
+  ...new Set(
+    table
+      .filter(([, kind]) => ["video", "audio", "hls", "dash"].includes(kind))
+      .map(([ext]) => ext),
+  ),
+];
+
 /** Types that servers send for files of an unknown type. */
 const genericTypes: ReadonlySet<string> = new Set([
   "application/octet-stream",

@@ -214,6 +214,12 @@ describe("the address of a medium", () => {
     expect(info.media_type).toBe(mediaType);
   });
 
+  it.each(["mp3", "mpga", "opus"])("tells audio by the extension .%s", async (extension) => {
+    const page = head + state({ file: `/own.${extension}` });
+    const info = await resolveFrom({ [url]: { body: page } }, url);
+    expect(info).toMatchObject({ media_type: "audio", formats: [{ ext: extension }] });
+  });
+
   it("is a manifest's as the argument of loadSource", async () => {
     const info = await resolveFrom(
       { [url]: { body: head + script(`hls.loadSource('/own?id=1')`) } },

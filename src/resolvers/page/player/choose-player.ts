@@ -1,4 +1,5 @@
 import type { PageInfo } from "../../../page-info.ts";
+import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, tryParseUrl } from "../../../parsers/url.ts";
 import type { Candidate } from "./candidates.ts";
@@ -162,7 +163,5 @@ function isCertain(scored: Scored): boolean {
 }
 
 function isVideoResource({ fallback, url }: Candidate["resources"][number]): boolean {
-  return (
-    fallback === "video" && !/\.(?:mp3|mpga|m4a|aac|og[ga]|opus|wav|flac)$/i.test(url.pathname)
-  );
+  return fallback === "video" && mediaTypeOf(null, url).kind !== "audio";
 }

@@ -1,3 +1,4 @@
+import { mediaExtensions } from "../../../parsers/media-type.ts";
 import { decodeAddress } from "./strings.ts";
 
 /**
@@ -24,8 +25,11 @@ export interface Field {
 const maxFields = 1_000;
 const maxAncestors = 300;
 
-const fileName =
-  /\.(?:m3u8|mpd|mp4|m4v|webm|ogv|mov|flv|mkv|3gp|mpe?g|avi|wmv|mp3|mpga|m4a|aac|ogg|oga|opus|wav|flac)(?:\/?(?:[?&#;]|$))/i;
+/** `.ts` is usually a segment, or a program's source. */
+const fileName = new RegExp(
+  String.raw`\.(?:${mediaExtensions.filter((ext) => ext !== "ts").join("|")})\/?(?:[?&#;]|$)`,
+  "i",
+);
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
 const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;
