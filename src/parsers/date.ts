@@ -77,7 +77,7 @@ type TimeOfDay = Record<"hour" | "minute" | "second", number>;
 function plainDate({ year, month, day }: CalendarDate): string | null {
   const ms = Date.UTC(year, month - 1, day);
   const isReal = new Date(ms).getUTCMonth() === month - 1 && day > 0;
-  return isReal && year >= 1900 && year <= 2100 ? new Date(ms).toISOString().slice(0, 10) : null;
+  return isReal && isInRange(year) ? new Date(ms).toISOString().slice(0, 10) : null;
 }
 
 function instant(
@@ -94,6 +94,11 @@ function instant(
   return timestamp(local - sign * (hours * 60 + minutes) * 60_000);
 }
 
-function timestamp(ms: number): string {
-  return new Date(ms).toISOString().replace(".000Z", "Z");
+function timestamp(ms: number): string | null {
+  const date = new Date(ms);
+  return isInRange(date.getUTCFullYear()) ? date.toISOString().replace(".000Z", "Z") : null;
+}
+
+function isInRange(year: number): boolean {
+  return year >= 1900 && year <= 2100;
 }

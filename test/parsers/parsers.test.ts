@@ -80,6 +80,8 @@ describe("dates", () => {
     "04/05/2015",
     "2020-01-01T25:00",
     "12345",
+    "9999999999",
+    "2100-12-31T23:00-02:00",
   ])("%j is no date", (text) => {
     expect(parseDate(text)).toBeNull();
   });
