@@ -136,6 +136,24 @@ describe("a file that the page states nothing of", () => {
 describe("a download", () => {
   const paths = ({ requests }: TestSite) => new Set(requests.map(({ url = "" }) => url));
 
+  it("requests files of unknown height only, which /info requests first", async () => {
+    const heights = [1080, 720, 480];
+    const sources = heights.map((height) => `<source src="/${height}.mp4" label="${height}p">`);
+    const html = `<video>${sources.join("")}<source src="/any.mp4"></video>`;
+    const files = ["/any.mp4", ...heights.map((height) => `/${height}.mp4`)];
+    const site = await startSite(
+      html,
+      Object.fromEntries(files.map((path) => [path, ranged(mp4)])),
+    );
+    const expected = [...heights, 90];
+    const download = await site.resolve(undefined, true);
+    expect(download.formats.map(({ height }) => height)).toEqual(expected);
+    expect(paths(site)).toEqual(new Set(["/watch", "/any.mp4"]));
+    const info = await site.resolve();
+    expect(info.formats.map(({ height }) => height)).toEqual(expected);
+    expect(paths(site)).toEqual(new Set(["/watch", "/any.mp4", "/1080.mp4", "/720.mp4"]));
+  });
+
   it("asks for a file once: its size is learned then", async () => {
     const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(mp4) });
     expect((await site.resolve(undefined, true)).formats).toHaveLength(1);

@@ -15,14 +15,14 @@ const maxFiles = 3;
 /**
  * Adds what can be learned of the sizes of a page's formats with one round trip.
  *
- * - Of the first three files without a `filesize`, or videos without a height, the first bytes are requested: they tell the
- *   size, and what else the page leaves open of these formats, as far as they have the file's index.
+ * - The first bytes of up to three files are requested, videos without a height first, then files without a `filesize`: they
+ *   tell the size, and what else the page leaves open of these formats, as far as they have the file's index.
  * - If neither the page nor a multivariant HLS playlist states the duration, the first playlist that it lists tells it,
  *   or that it is live.
  * - All other sizes are bit rate × duration.
  *
- * For a download, which learns sizes anyway, only files are asked for that may turn out to be the best of several formats,
- * or too high if it needs heights.
+ * For a download, which learns sizes anyway, only videos without a height are requested, and only if there are several
+ * formats to choose from, or if it needs heights.
  *
  * What the page states stays. A file that cannot be fetched stays listed, too: another request may succeed.
  */
@@ -33,11 +33,16 @@ export async function addSizes<P extends Page>(
   { forDownload, needsHeights }: { forDownload: boolean; needsHeights: boolean },
 ): Promise<P> {
   const from = ({ http_headers }: Format) => URL.parse(http_headers?.["Referer"] ?? "") ?? pageUrl;
-  const unmeasured = page.formats.filter(isUnmeasured).slice(0, maxFiles);
-  const isOpen = page.formats.some(isOfUnknownHeight) && (needsHeights || page.formats.length > 1);
-  const files = forDownload && !isOpen ? [] : unmeasured;
-  const isUntimed = page.duration === null && !forDownload;
-  const variant = isUntimed ? page.formats.find(isUntimedVariant) : undefined;
+  const ofUnknownHeight = page.formats.filter(isOfUnknownHeight);
+  const ofUnknownSize = page.formats.filter(isOfUnknownSize);
+  const isHeightNeeded = !forDownload || needsHeights || page.formats.length > 1;
+  const unknown = [
+    ...(isHeightNeeded ? ofUnknownHeight : []),
+    ...(forDownload ? [] : ofUnknownSize),
+  ];
+  const files = [...new Set(unknown)].slice(0, maxFiles);
+  const isDurationNeeded = page.duration === null && !forDownload;
+  const variant = isDurationNeeded ? page.formats.find(isHlsVariant) : undefined;
   const [playlist, ...facts] = await Promise.all([
     variant && linkFetcher.fetchPlaylist(new URL(variant.url), from(variant)),
     ...files.map((file) => linkFetcher.fetchFileFacts(new URL(file.url), from(file))),
@@ -59,8 +64,8 @@ export async function addSizes<P extends Page>(
   return { ...page, formats: bestFormats(formats), duration, live_status, sources };
 }
 
-function isUnmeasured(format: Format): boolean {
-  return format.protocol === "https" && (format.filesize === null || isOfUnknownHeight(format));
+function isOfUnknownSize({ protocol, filesize }: Format): boolean {
+  return protocol === "https" && filesize === null;
 }
 
 /** Whether it is a file whose video may have any height. */
@@ -69,7 +74,7 @@ function isOfUnknownHeight(format: Format): boolean {
 }
 
 /** Whether a multivariant HLS playlist lists it. */
-function isUntimedVariant({ protocol, url, manifest_url }: Format): boolean {
+function isHlsVariant({ protocol, url, manifest_url }: Format): boolean {
   return protocol === "m3u8" && url !== manifest_url;
 }
 
