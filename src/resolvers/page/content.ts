@@ -22,8 +22,8 @@ export type Content =
 const sniffBytes = 1024;
 
 /**
- * Reads a response: a page or a manifest to its end, of a media file only the header. Its kind is that
- * of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes.
+ * Reads a response: a page or a manifest to its end; of a media file it uses the response's header only. Its kind is
+ * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes.
  *
  * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body;
  * `signal.reason`
@@ -70,10 +70,11 @@ async function readAs(
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
-  const what = contentType?.slice(0, 100) ?? "no Content-Type";
+  const what =
+    contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
   throw new ServiceError(
     "upstream_invalid",
-    `${url.href.slice(0, 200)} is neither a web page nor media, but ${what}`,
+    `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`,
   );
 }
 
