@@ -3,7 +3,12 @@ import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
-const audioTypes = new Set(["AudioObject", "MusicRecording", "PodcastEpisode", "RadioEpisode"]);
+export const audioTypes: ReadonlySet<string> = new Set([
+  "AudioObject",
+  "MusicRecording",
+  "PodcastEpisode",
+  "RadioEpisode",
+]);
 const pageTypes =
   /(?:Article|Posting|Page|Report|Review|Recipe|CreativeWork|Product|Event|Movie|Episode|Series)$/;
 const articleTypes = /(?:Article|Posting|Report|Review|Recipe)$/;

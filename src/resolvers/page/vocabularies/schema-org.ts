@@ -7,6 +7,7 @@ import { parseKeywords } from "../../../parsers/tags.ts";
 import { parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
+import { audioTypes } from "./choose-medium.ts";
 import {
   isA,
   localName,
@@ -17,14 +18,6 @@ import {
   thingsOf,
   valuesOf,
 } from "../markup/thing.ts";
-
-const audioTypes = new Set([
-  "AudioObject",
-  "MusicRecording",
-  "PodcastEpisode",
-  "RadioEpisode",
-  "Audiobook",
-]);
 
 /** Extracts what a schema.org VideoObject, AudioObject or the like states. `now` decides on live status. */
 export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
