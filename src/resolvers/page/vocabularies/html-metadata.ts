@@ -71,13 +71,13 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
   return (
     players.find(
-      (player) => sourcesOf(player, base).length > 0 && (allowLoops || !isDecoration(player)),
+      (player) => sourcesOf(player, base).length > 0 && (allowLoops || !isSilentLoop(player)),
     ) ?? null
   );
 }
 
-/** Whether a player is part of the page's design: a muted loop that starts by itself, without controls. */
-function isDecoration({ attributes }: Player): boolean {
+/** Whether a player is part of the page's design: a muted loop that starts by itself and has no controls. */
+function isSilentLoop({ attributes }: Player): boolean {
   const loops = ["autoplay", "loop", "muted"].every((name) => attributes.has(name));
   return loops && !attributes.has("controls");
 }
