@@ -91,14 +91,15 @@ const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]
   ["xhtml", "page", "application/xhtml+xml"],
 ];
 
-/** Extensions of files and manifests of media, without the dot. */
-export const mediaExtensions: readonly string[] = [
-  ...new Set(
-    table
-      .filter(([, kind]) => ["video", "audio", "hls", "dash"].includes(kind))
-      .map(([ext]) => ext),
-  ),
-];
+/**
+ * A regular expression's source for the extensions of media and manifests, without the dot; not `ts`, which is usually a
+ * segment's or a program's.
+ */
+export const mediaExtension: string = `(?:${[...new Set(table.filter(isOfMedia).map(([ext]) => ext))].join("|")})`;
+
+function isOfMedia([ext, kind]: (typeof table)[number]): boolean {
+  return ["video", "audio", "hls", "dash"].includes(kind) && ext !== "ts";
+}
 
 /** Types that servers send for files of an unknown type. */
 const genericTypes: ReadonlySet<string> = new Set([

@@ -22,7 +22,11 @@ describe("the medium that is a page's own", () => {
   it.each([
     ["a part of it before the site's name", "Otters | Rivers", { title: "Otters" }],
     ["it without references", "Otters &amp; foxes", { title: "Otters &amp; foxes" }],
-    ["it in other words for a title", "Otters cross the weir", { titel: "Otters cross the weir" }],
+    [
+      "it under a foreign word for title",
+      "Otters cross the weir",
+      { titel: "Otters cross the weir" },
+    ],
     ["it under any name", "Otters cross the weir", { navn: "Otters cross the weir" }],
     ["a caption", "Otters cross the weir", { caption: "Otters cross the weir" }],
     ["one of few ideographs", "水獺過河 | Rivers", { title: "水獺過河" }],
@@ -100,7 +104,7 @@ describe("the medium that is a page's own", () => {
     expect(await read(page)).toEqual([`${site}/own.mp3`]);
   });
 
-  it("is the first part of a list whose elements have other titles", async () => {
+  it("is none of a list whose elements have other titles, unless the first has the page's", async () => {
     const page = script(`new Playerjs({file: ${JSON.stringify(clips(3))}})`);
     expect(await read(`<meta property="og:type" content="video.episode">${head}${page}`)).toEqual(
       [],
@@ -192,9 +196,6 @@ describe("the address of a medium", () => {
     "is in the state that Angular writes": `<script id="ng-state" type="application/json">{&q;v&q;:{&q;title&q;:&q;A &a; B&q;,&q;src&q;:&q;/own.mp4&q;}}</script>`,
     "is in a call in an attribute": `<div x-data="player({ src: '/own.mp4' })"></div>`,
     "is percent-encoded": script(`setup({file: "https%3A%2F%2Fvideo.example.com%2Fown.mp4"})`),
-    "is the first of two": script(
-      `new Playerjs({file: "https://video.example.com/own.mp4 or https://video.example.com/own.mp4"})`,
-    ),
     "has any name if it is complete": state({ fichier: `${site}/own.mp4` }),
     "is the argument of load": script(`player.load("/own.mp4")`),
     "has the name that jPlayer gives it": script(`$(this).jPlayer("setMedia", {m4v: "/own.mp4"})`),
@@ -228,6 +229,13 @@ describe("the address of a medium", () => {
     expect(info.formats).toMatchObject([{ url: `${site}/own?id=1`, protocol: "m3u8" }]);
   });
 
+  it("may have another one after it", async () => {
+    const page = script(
+      `new Playerjs({file: "${site}/own.mp4 or https://cdn.example.com/own.mp4"})`,
+    );
+    expect(await read(page)).toEqual(["https://cdn.example.com/own.mp4", `${site}/own.mp4`]);
+  });
+
   it("may have spaces", async () => {
     expect(await read(script(`setup({file: "/Filme/Unsere Otter.mp4"})`))).toEqual([
       `${site}/Filme/Unsere%20Otter.mp4`,
@@ -239,7 +247,7 @@ describe("the address of a medium", () => {
     expect(await read(page)).toEqual([`${site}/own.m3u8`]);
   });
 
-  it("has an extension beside a manifest: what has none is of a part of it", async () => {
+  it("has an extension if there is a manifest too", async () => {
     const page = state({
       video: { hlsUrl: "/own.m3u8", formats: [{ url: "/part?id=1", mimeType: "video/mp4" }] },
     });

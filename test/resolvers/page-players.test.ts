@@ -37,6 +37,10 @@ describe("the data of a player", () => {
       `<iframe src="/players/video?title=Otters&amp;source=https%3A%2F%2Fcdn.example.com%2F1.m3u8"></iframe>`,
       "https://cdn.example.com/1.m3u8",
     ],
+    "the URL of a player in a frame that is loaded late": [
+      `<iframe data-lazy-src="/players/video?source=https%3A%2F%2Fcdn.example.com%2F1.m3u8"></iframe>`,
+      "https://cdn.example.com/1.m3u8",
+    ],
     "addVariable of a Flash player": [
       script(
         `so.addVariable("width", "3"); so.addVariable("file", "http://cdn.example.com/1.mp4");`,
@@ -146,6 +150,7 @@ describe("the data of a player", () => {
       `<a href="/get/1.mp4/?download=true">720p</a>`,
       `${site}/get/1.mp4/?download=true`,
     ],
+    "a link to download an old video": [`<a download href="/1.mpg">Save</a>`, `${site}/1.mpg`],
     "a link in whose place a player is put": [
       `<a href="/1.flv" style="display:block" id="player"></a>`,
       `${site}/1.flv`,
@@ -165,6 +170,10 @@ describe("the data of a player", () => {
       script(`player.src({type: "application/x-mpegURL", src: "/playlist/1"})`),
       `${site}/playlist/1`,
     ],
+    "a URL without an extension, beside an unregistered type": [
+      script(`player.src({type: "application/mpegurl", src: "/playlist/1"})`),
+      `${site}/playlist/1`,
+    ],
     "an address without an extension, by its name": [
       script(`setup({"hls": "https://cdn.example.com/playlist/1"})`),
       "https://cdn.example.com/playlist/1",
@@ -179,6 +188,7 @@ describe("the data of a player", () => {
     ],
     "an extension in upper case": [script(`setup({file: "/1.MP4"})`), `${site}/1.MP4`],
     "a rare extension": [script(`setup({file: "/1.ogv"})`), `${site}/1.ogv`],
+    "an old extension": [script(`setup({file: "/1.wmv"})`), `${site}/1.wmv`],
     "a set-up that is cut between two chunks": [
       `<title>Otters</title><script>${" ".repeat(65_480)}setup({file: "/${"1".repeat(25)}.mp4"})</script>`,
       `${site}/${"1".repeat(25)}.mp4`,
@@ -331,13 +341,30 @@ describe("the data of a player", () => {
     ["a size that is too small for a file", { size: 720 }],
     ["the name of its file", { file: "/otters_720p.mp4" }],
     ["the name of what it is in", { file: null, "720": { url: "/2.mp4" } }],
-    ["no codec", { label: "h264" }, null],
-    ["no other number", { file: "/otters-720.mp4", label: "12" }, null],
-  ])("states the height of a file by %s", async (_, stated, height: number | null = 720) => {
-    const info = await resolvePage(
-      script(`setup({sources: [${json({ file: "/1.mp4", ...stated })}]})`),
-    );
-    expect(info.formats).toMatchObject([{ height, filesize: null }]);
+  ])("states the height of a file by %s", async (_, stated, height = 720) => {
+    expect(await formatsOf(stated)).toMatchObject([{ height, filesize: null }]);
+  });
+
+  it.each([
+    ["a codec", { label: "h264" }],
+    ["any other number", { file: "/otters-720.mp4", label: "12" }],
+  ])("does not take %s for a height", async (_, stated) => {
+    expect(await formatsOf(stated)).toMatchObject([{ height: null }]);
+  });
+
+  async function formatsOf(source: object): Promise<PageInfo["formats"]> {
+    const page = script(`setup({sources: [${json({ file: "/1.mp4", ...source })}]})`);
+    return (await resolvePage(page)).formats;
+  }
+
+  it.each([
+    ["duration", 18_000, 18_000],
+    ["duration", 90_500, 90.5],
+    ["durationMs", 9_500, 9.5],
+    ["durationSeconds", 21_600, 21_600],
+  ])("states %s %d, which is %d seconds", async (name, value, seconds) => {
+    const info = await resolvePage(script(`setup(${json({ file: "/1.mp4", [name]: value })})`));
+    expect(info.duration).toBe(seconds);
   });
 
   it("is not read if the page states a medium otherwise", async () => {
@@ -415,18 +442,17 @@ describe("the data of a player", () => {
     expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
   });
 
-  it("states a preview only of a page that names nothing else of its video", async () => {
-    const called = `<meta property="og:type" content="video.other">`;
+  it("states a preview, but no trailer, only if the page names nothing else of its video", async () => {
+    const read = async (source: string) =>
+      urlsOf(await resolvePage(`<meta property="og:type" content="video.other">${script(source)}`));
     const clip = { name: "Foxes", length: "00:40", previewUrl: "/1.mp4" };
-    const alone = await resolvePage(`${called}${script(`var clip = ${json(clip)}`)}`);
-    expect(urlsOf(alone)).toEqual([`${site}/1.mp4`]);
-    const both = await resolvePage(
-      `${called}${script(`var clip = ${json(clip)}; setup({file: "/2.mp4"})`)}`,
-    );
-    expect(urlsOf(both)).toEqual([`${site}/2.mp4`]);
+    const clipSource = `var clip = ${json(clip)}`;
+    expect(await read(clipSource)).toEqual([`${site}/1.mp4`]);
+    expect(await read(`${clipSource}; setup({file: "/2.mp4"})`)).toEqual([`${site}/2.mp4`]);
+    expect(await read(clipSource.replace("previewUrl", "trailerUrl"))).toEqual([]);
   });
 
-  it("is not taken for the medium whose duration the page contradicts", async () => {
+  it("does not state a medium whose duration differs from the page's", async () => {
     const info = await resolvePage(
       `<meta property="og:type" content="video.other"><meta property="video:duration" content="600">${script(`setup([{file: "/1.mp4", duration: 15}, {file: "/2.mp4", duration: 601}])`)}`,
     );

@@ -12,6 +12,9 @@ const playerWord = /player|embed|video|media|watch|vod|stream|clip|film|movie|ep
 const otherWord =
   /(?:^|[^a-z])(?:ads?|adserver|adservice|gtm|ns|analytics|pixel|beacon|cmp|gdpr|like|likes|share|social|chat|login|signin|oauth|maps?|poll|survey)(?:$|[^a-z])|advert|doubleclick|syndication|tagmanager|track(?:er|ing)|consent|cookie|privacy|captcha|comment|disqus|newsletter|subscri/i;
 
+/** The attributes that may have the URL of a frame's page: many pages load it later. */
+export const frameUrlAttributes: readonly string[] = ["src", "data-src", "data-lazy-src"];
+
 /**
  * Returns the URLs of the players' pages to look for the page's medium in, at most two: the player to embed,
  * then the frames that may be players. The page itself and Flash are none. `isPlayer`: the page is a player's.
@@ -40,8 +43,9 @@ export function findPlayers(
  */
 function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {
-    const stated = ["src", "data-src", "data-lazy-src"].map((name) => frame.get(name));
-    const url = stated.map((src) => tryParseUrl(src, base)).find((src) => src !== null);
+    const url = frameUrlAttributes
+      .map((name) => tryParseUrl(frame.get(name), base))
+      .find((each) => each !== null);
     const points =
       url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];

@@ -19,7 +19,7 @@ export interface StartTag {
   source: string;
   /** There is an `itemprop` or `itemscope` attribute. */
   hasMicrodata: boolean;
-  /** Its name has a hyphen, it has a `data-*` attribute, or it is a link that says `download`. */
+  /** Its name has a hyphen, it has a `data-*` or `x-data` attribute, or it is a link with the extension of a medium's file. */
   mayHoldData: boolean;
   /** It is `<svg>` or `<math>`, or within one. */
   isForeign: boolean;

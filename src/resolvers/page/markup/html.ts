@@ -1,3 +1,4 @@
+import { mediaExtension } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import {
   isDataPrefix,
@@ -19,8 +20,8 @@ const stepLength = 8 * 1024;
 const rawText = "script style textarea title xmp iframe noembed noframes";
 const rawTextElements = new Set(rawText.split(" "));
 
-/** What the URL of a link has that leads to a medium's file. */
-const mediaFile = /\.(?:m(?:3u8|p[d34g]|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)\b/i;
+/** The extension of a medium's file, anywhere in a link's attributes. */
+const mediaFile = new RegExp(String.raw`\.${mediaExtension}\b`, "i");
 
 const QUOTE = 34;
 const APOSTROPHE = 39;

@@ -12,8 +12,6 @@ export interface Beside {
   data: Data;
   /** Media type, or a word such as `hls`. */
   type: string | null;
-  /** A media type stands there, of whatever name the address is. */
-  isTyped: boolean;
   label: string | null;
   width: number | null;
   height: number | null;
@@ -25,7 +23,7 @@ export interface Beside {
 const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
 const mediaWord =
-  /^(?:(?:video|audio)\/\w|application\/(?:x-mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp[34]|webm)$)/i;
+  /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp[34]|webm)$)/i;
 
 /** Reads it once for all addresses in `data`. */
 export function readBeside(data: Data): Beside {
@@ -39,7 +37,6 @@ export function readBeside(data: Data): Beside {
   return {
     data,
     type,
-    isTyped: type !== null,
     label: text(/^(?:label|quality|resolution|name|definition|res)$/i),
     width: parsePixels(text(/^(?:frame|video)?_?width$/i)),
     height:
@@ -55,7 +52,7 @@ export function readBeside(data: Data): Beside {
 /** Returns the medium whose address a field is, by name and form; null if it is none. */
 export function resourceOf(key: string, value: string, beside: Beside, base: URL): Resource | null {
   const { data, width, tbr, filesize, language } = beside;
-  const isNamed = namesFile(value) || beside.isTyped || isManifestName(key, data);
+  const isNamed = namesFile(value) || beside.type !== null || isManifestName(key, data);
   if (!isNamed) return null;
   const address = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
   const url = tryParseUrl(address.replaceAll("&amp;", "&"), base);

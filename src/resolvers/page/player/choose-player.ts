@@ -128,7 +128,7 @@ function isOtherPage(url: URL, page: URL | undefined): boolean {
 
 function chooseCertain(scored: readonly Scored[]): Candidate | null {
   const certain = scored.filter((each) => isCertain(each));
-  const most = Math.max(0, ...certain.slice(0, 1_000).map(({ points }) => points));
+  const most = Math.max(0, ...certain.map(({ points }) => points));
   const best = certain.filter(({ points }) => points === most);
   return (best.find(isDirect) ?? best[0])?.candidate ?? null;
 }
@@ -137,7 +137,9 @@ function chooseByPlace(scored: readonly Scored[], page: PageFacts): Candidate | 
   if (page.isFrontPage && !page.isMedium) return null;
   const possible = scored.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) {
-    const whole = scored.filter((each) => each.isWhole && !each.isOther);
+    const whole = scored.filter(
+      (each) => each.candidate.bar === "preview" && each.isWhole && !each.isOther,
+    );
     return whole.length <= maxCandidates ? (whole[0]?.candidate ?? null) : null;
   }
   const single = possible.filter(({ isListed }) => !isListed);

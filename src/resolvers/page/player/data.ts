@@ -1,4 +1,4 @@
-import { mediaExtensions } from "../../../parsers/media-type.ts";
+import { mediaExtension } from "../../../parsers/media-type.ts";
 import { decodeAddress } from "./strings.ts";
 
 /**
@@ -25,11 +25,7 @@ export interface Field {
 const maxFields = 1_000;
 const maxAncestors = 300;
 
-/** `.ts` is usually a segment, or a program's source. */
-const fileName = new RegExp(
-  String.raw`\.(?:${mediaExtensions.filter((ext) => ext !== "ts").join("|")})\/?(?:[?&#;]|$)`,
-  "i",
-);
+const fileName = new RegExp(String.raw`\.${mediaExtension}\/?(?:[?&#;]|$)`, "i");
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
 const typeKey = /type|format|mime|delivery|protocol/i;
 const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;

@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { mayBePlayer } from "../frames.ts";
+import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
 import { type Attributes, parseAttributes } from "../markup/attributes.ts";
 import { isDecoration } from "../markup/decoration.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
@@ -122,7 +122,7 @@ function* readTag(name: string, attributes: Attributes, root: Data): Steps<void>
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;
     if (key === "flashvars") yield* readVariables(value, root);
-    else yield* readValue(key, value, root, /^(?:x|ng)-/.test(attribute));
+    else yield* readValue(key, value, root, attribute === "x-data");
   }
 }
 
@@ -146,14 +146,14 @@ function* readVariables(value: string, root: Data): Steps<void> {
 /** Whether an attribute has the URL of a player in a frame, or of a plug-in. */
 function isPlayerUrl(name: string, attribute: string): boolean {
   if (name === "object") return attribute === "data";
-  return /^(?:iframe|embed)$/.test(name) && /^(?:data-)?src$/.test(attribute);
+  return (name === "iframe" || name === "embed") && frameUrlAttributes.includes(attribute);
 }
 
 /** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (name === "iframe") return null;
   if (attribute.startsWith("data-")) return attribute.slice(5);
-  if (attribute === "x-data" || attribute === "ng-init") return "data";
+  if (attribute === "x-data") return "data";
   if (attribute === "alt") return "title";
   if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
     return attribute;

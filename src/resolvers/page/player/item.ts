@@ -141,7 +141,7 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
   return texts;
 }
 
-/** A number of 20,000 or more is of milliseconds: no page plays a video of five hours. */
+/** A number from here on (5.5 h in seconds) is of milliseconds, unless its name says seconds. */
 const minMilliseconds = 20_000;
 
 function isDurationName(key: string): boolean {
@@ -152,7 +152,8 @@ function isDurationName(key: string): boolean {
 export function ownDurationOf({ fields }: Data): number | null {
   for (const { key, value } of fields) {
     if (typeof value !== "string" || !isDurationName(key)) continue;
-    const isMs = /ms$|milli/i.test(key) || Number(value) >= minMilliseconds;
+    const isLong = Number(value) >= minMilliseconds && !/sec/i.test(key);
+    const isMs = isLong || /ms$|milli/i.test(key);
     const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
     if (duration !== null) return duration;
   }

@@ -1,3 +1,5 @@
+import { mediaExtension } from "../../../parsers/media-type.ts";
+
 /** The extension of a usual media file, with what may follow it. */
 const usualExtension =
   /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
@@ -20,7 +22,7 @@ const base64 = `(?:${base64Start}|${base64Address})`;
 export const mediaNames = new RegExp(
   [
     // The end of a file's name, with what may follow it.
-    String.raw`\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov|kv)|webm|flv|og[gva]|wav|flac|aac|opus)(?:[?"'\x60&\\#%;>\s]|\/["'?]|$)`,
+    String.raw`\.${mediaExtension}(?:[?"'\x60&\\#%;>\s]|\/["'?]|$)`,
     // A manifest's media type.
     String.raw`(?:\/|%2F)(?:(?:x-|vnd\.apple\.)?mpegurl|dash\+xml)[?"'\x60&\\#%;>]`,
     // The media type of a file: `type: "video/mp4"`.
