@@ -130,7 +130,7 @@ const byMediaType: ReadonlyMap<string, MediaType> = new Map(
 );
 
 function extensionOf(url: URL): string {
-  // Some servers' addresses of files end with a slash: `/1.mp4/`.
+  // Some servers' URLs of files end with a slash: `/1.mp4/`.
   const path = url.pathname.endsWith("/") ? url.pathname.slice(0, -1) : url.pathname;
   const name = path.slice(path.lastIndexOf("/") + 1);
   return name.slice(name.lastIndexOf(".") + 1).toLowerCase();

@@ -3,7 +3,7 @@ const maxPathLength = 200;
 
 /** Returns the height in pixels that a label such as `720`, `HD 720p`, `1080p60`, `1280x720` or `4K` states; else `null`. */
 export function parseQuality(label: string | null | undefined): number | null {
-  // Of `h264` and `x265` the number is none.
+  // The number in `h264` or `x265` is no height.
   const text = label?.slice(0, maxLength) ?? "";
   const found = /(?:^|[^\dhx])(?:\d{3,4}x)?(\d{3,4})(?:p\d{0,2}\b|\s|$)/i.exec(text);
   const height = Number(found?.[1] ?? 0);

@@ -137,7 +137,7 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
   const { content, url, from } = document;
   const { linkFetcher, slices, signal, now, requestedUrl } = deps;
   const referrer = content.kind === "page" ? url : from;
-  // That of the requested page is what a download sends anyway.
+  // A download sends the requested page as `Referer` anyway.
   const stated = referrer?.href === requestedUrl.href ? null : referrer;
   if (content.kind === "manifest") {
     const formats = bestFormats(content.manifest.formats);

@@ -179,7 +179,7 @@ describe("the medium that is a page's own", () => {
   });
 });
 
-describe("the address of a medium", () => {
+describe("the URL of a medium", () => {
   const json = (value: unknown) => JSON.stringify(value);
   const video = { title: "Otters cross the weir", src: "/own.mp4" };
   const pushed = json(

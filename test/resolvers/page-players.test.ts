@@ -109,10 +109,7 @@ describe("the data of a player", () => {
       `${site}/1.flv`,
       `${site}/1.m3u8`,
     ],
-    "a list of addresses": [
-      script(`var mediaURLs = ['/1.mp4'], titles = ['Otters'];`),
-      `${site}/1.mp4`,
-    ],
+    "a list of URLs": [script(`var mediaURLs = ['/1.mp4'], titles = ['Otters'];`), `${site}/1.mp4`],
     "data-config": [
       `<div class=p data-config='{"media":{"mp4":"/1.mp4","title":"Otters"}}'>`,
       `${site}/1.mp4`,
@@ -129,15 +126,15 @@ describe("the data of a player", () => {
       script(`start(JSON.parse(atob('${btoa(json([{ poster: "/p.jpg", file: "/1.mp4" }]))}')))`),
       `${site}/1.mp4`,
     ],
-    "an address in base64": [
+    "a URL in base64": [
       `<div data-video="${btoa("https://cdn.example.com/1.mp4")}">`,
       "https://cdn.example.com/1.mp4",
     ],
-    "an address that a script decodes from base64": [
+    "a URL that a script decodes from base64": [
       script(`player.setup({file: atob("${btoa("https://cdn.example.com/1.mp4?a")}")})`),
       "https://cdn.example.com/1.mp4?a",
     ],
-    "an address in base64 in the URL of a player's frame": [
+    "a URL in base64 in the URL of a player's frame": [
       `<iframe src="/player/?url=${btoa("https://cdn.example.com/1.m3u8")}">`,
       "https://cdn.example.com/1.m3u8",
     ],
@@ -166,7 +163,7 @@ describe("the data of a player", () => {
       `${site}/1.mp4`,
     ],
     "a hidden input": [`<input type=hidden name="video_url" value="/1.mp4">`, `${site}/1.mp4`],
-    "an address without an extension, beside its type": [
+    "a URL without an extension, beside its type": [
       script(`player.src({type: "application/x-mpegURL", src: "/playlist/1"})`),
       `${site}/playlist/1`,
     ],
@@ -174,15 +171,15 @@ describe("the data of a player", () => {
       script(`player.src({type: "application/mpegurl", src: "/playlist/1"})`),
       `${site}/playlist/1`,
     ],
-    "an address without an extension, by its name": [
+    "a URL without an extension, by its name": [
       script(`setup({"hls": "https://cdn.example.com/playlist/1"})`),
       "https://cdn.example.com/playlist/1",
     ],
-    "an address without an extension, by a longer name": [
+    "a URL without an extension, by a longer name": [
       script(`var clip = {title: "Otters", dashManifestUrl: "https:\\/\\/cdn.example.com\\/1"}`),
       "https://cdn.example.com/1",
     ],
-    "an address without an extension, beside its format": [
+    "a URL without an extension, beside its format": [
       script(`setup({sources: [{format: "hls", url: "/playlist/1"}]})`),
       `${site}/playlist/1`,
     ],
@@ -233,7 +230,7 @@ describe("the data of a player", () => {
       script(`c.enqueue(${json(json([{ _1: 2 }, "video", { _3: 4 }, "hlsUrl", "/1.m3u8", -5]))})`),
       `${site}/1.m3u8`,
     ],
-    "a list of addresses with labels": [
+    "a list of URLs with labels": [
       script(`new Playerjs({file: "[360p]https://cdn.example.com/1.mp4,[HD 720p]/2.mp4"})`),
       "https://cdn.example.com/1.mp4",
       `${site}/2.mp4`,
@@ -243,15 +240,15 @@ describe("the data of a player", () => {
       `${site}/1.mp4`,
       `${site}/2.mp4`,
     ],
-    "a file whose address ends with a slash": [
+    "a file whose URL ends with a slash": [
       script(`var flashvars = {video_url: '/get_file/1.mp4/', preview_url: '/1.jpg'};`),
       `${site}/get_file/1.mp4/`,
     ],
-    "an address without an extension, in an attribute": [
+    "a URL without an extension, in an attribute": [
       `<div data-hls-url="/playlist/1"></div>`,
       `${site}/playlist/1`,
     ],
-    "addresses without extensions, beside the types of their files": [
+    "URLs without extensions, beside the types of their files": [
       script(
         `setup({sources: [{file: "/stream/1", type: "mp4"}, {file: "/stream/2", type: "video/mp4"}]})`,
       ),
@@ -397,7 +394,7 @@ describe("the data of a player", () => {
     ),
     comments: script(`/* setup({file: "/1.mp4"}) */ // file = "/2.mp4";`),
     "names that say nothing": script(`var a = {"value": "/1.mp4", "x": "/2.mp4"}`),
-    "other addresses": script(
+    "other URLs": script(
       `setup({file: "rtmp://example.com/mp4:1.mp4", src: "blob:x/1.mp4", url: "mp4:1.mp4"})`,
     ),
     decoration: `<video class=hero data-src="/1.mp4" loop muted playsinline></video>`,

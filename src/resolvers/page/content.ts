@@ -47,13 +47,13 @@ export async function readContent(
   }
 }
 
-interface Resource extends Pick<HttpResponse, "url" | "headers"> {
+interface TypedResponse extends Pick<HttpResponse, "url" | "headers"> {
   type: MediaType;
   contentType: string | null;
 }
 
 async function readAs(
-  { url, headers, type, contentType }: Resource,
+  { url, headers, type, contentType }: TypedResponse,
   body: AsyncIterable<Uint8Array>,
   slices: TimeSlices,
   signal: AbortSignal,

@@ -70,11 +70,12 @@ function textsOf(frame: Attributes, names: readonly string[]): string[] {
 
 function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolean): number {
   const names = textsOf(frame, ["id", "name", "class", "title"]);
-  const address = `${host}${pathname.slice(0, 300)}`;
   const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
   const isFullScreen =
     frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
-  const isNamed = [address, ...names].some((text) => playerWord.test(text));
+  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...names].some((text) =>
+    playerWord.test(text),
+  );
   const points = (isFullScreen ? 8 : 0) + (isNamed ? 4 : 0) + (hasVideoSize(frame) ? 2 : 0);
   return points + (isInPlayer ? 1 : 0);
 }

@@ -77,7 +77,7 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
 
   return {
     async fetchOembed(url, from) {
-      const metadata = await attempt(async (requestSignal) => {
+      const metadata = await tryRequest(async (requestSignal) => {
         const fetched = await fetchText(url, from, maxOembedBytes, requestSignal);
         return extractOembed(fetched.text, fetched.type, fetched.url);
       });
@@ -90,7 +90,7 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
         async (medium) =>
           [
             medium,
-            await attempt((requestSignal) => readManifest(medium, from, requestSignal)),
+            await tryRequest((requestSignal) => readManifest(medium, from, requestSignal)),
           ] as const,
       );
       return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
@@ -100,7 +100,7 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
       const key = pageKey(url);
       if (readPages.has(key)) return null;
       readPages.add(key);
-      const page = await attempt(async (requestSignal) => {
+      const page = await tryRequest(async (requestSignal) => {
         const limits = { signal: requestSignal, maxBytes: pageMaxBytes };
         const response = await get(url, from, { ...limits, accept: acceptPage });
         return { content: await readContent(response, slices, requestSignal), url: response.url };
@@ -109,14 +109,14 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
     },
 
     async fetchPlaylist(url, from) {
-      const playlist = await attempt((requestSignal) =>
+      const playlist = await tryRequest((requestSignal) =>
         readManifest({ url, protocol: "m3u8" }, from, requestSignal),
       );
       return playlist instanceof ServiceError ? null : playlist;
     },
 
     async fetchFileFacts(url, from) {
-      const facts = await attempt(async (requestSignal) => {
+      const facts = await tryRequest(async (requestSignal) => {
         // The body is left before any limit: it may be endless.
         const limits = { signal: requestSignal, maxBytes: Number.MAX_SAFE_INTEGER };
         return readFileFacts(
@@ -151,7 +151,7 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
   }
 
   /** Returns the request's result or its error; rejects only when `signal` is aborted. */
-  async function attempt<T>(
+  async function tryRequest<T>(
     request: (requestSignal: AbortSignal) => Promise<T>,
   ): Promise<T | ServiceError> {
     linkSignal ??= AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);

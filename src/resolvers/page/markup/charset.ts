@@ -96,7 +96,7 @@ async function* rechunk(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
   if (waitingBytes > 0) yield Buffer.concat(waiting, waitingBytes);
 }
 
-/** Returns the encoding's name by its first bytes; "UTF-8" if it is that. */
+/** Returns the name of the page's encoding, by its first bytes and its type. */
 function encodingOf(start: Uint8Array, contentType: string | null): string {
   const label = charsetParameter(contentType);
   const encoding = sniffHtmlEncoding(start, {

@@ -7,7 +7,7 @@ import { createResource, type Resource } from "../metadata.ts";
 import { type Data, namesFile } from "./data.ts";
 import { isManifestName } from "./names.ts";
 
-/** What stands beside the addresses in an object. */
+/** What an object states beside its URLs. */
 export interface Beside {
   data: Data;
   /** Media type, or a word such as `hls`. */
@@ -25,7 +25,7 @@ const dash = "application/dash+xml";
 const mediaWord =
   /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp[34]|webm)$)/i;
 
-/** Reads it once for all addresses in `data`. */
+/** Reads what `data` states beside its URLs. */
 export function readBeside(data: Data): Beside {
   const text = (name: RegExp) => firstText(data, name);
   const types = [
@@ -49,16 +49,16 @@ export function readBeside(data: Data): Beside {
   };
 }
 
-/** Returns the medium whose address a field is, by name and form; null if it is none. */
+/** Returns the medium that a field's value is the URL of; null if it is not a medium's URL. */
 export function resourceOf(key: string, value: string, beside: Beside, base: URL): Resource | null {
   const { data, width, tbr, filesize, language } = beside;
   const isNamed = namesFile(value) || beside.type !== null || isManifestName(key, data);
   if (!isNamed) return null;
-  const address = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
-  const url = tryParseUrl(address.replaceAll("&amp;", "&"), base);
+  const decoded = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
+  const url = tryParseUrl(decoded.replaceAll("&amp;", "&"), base);
   if (url === null || isPicture(url)) return null;
   const isMedium = ["video", "audio", "hls", "dash"].includes(mediaTypeOf(null, url).kind);
-  // The path of `1.mp4.srt` or `1.mp4.jpg` ends in something else than a medium.
+  // `1.mp4.srt` and `1.mp4.jpg` are other files.
   if (!isMedium && /\.[a-z][a-z\d]{1,4}$/i.test(url.pathname)) return null;
   const type = typeOf(key, beside);
   if (!isMedium && type === null) return null;
@@ -82,7 +82,7 @@ function percentDecoded(text: string): string {
   }
 }
 
-/** Whether the server is asked for a frame of the file. */
+/** Whether the URL asks the server for a frame of the video. */
 function isPicture({ search }: URL): boolean {
   return /snapshot|format=(?:jpe?g|png|webp)|[?&]frame=/i.test(search.slice(0, 1_000));
 }

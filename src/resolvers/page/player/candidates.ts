@@ -4,38 +4,38 @@ import type { Resource } from "../metadata.ts";
 import { type Beside, readBeside, resourceOf } from "./beside.ts";
 import { type Data, isTag, namesFile } from "./data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";
-import { type Bar, createBars, isAddress, isMediumName, worseOf } from "./names.ts";
+import { type Exclusion, createExclusions, mayBeUrl, isMediumName, stricterOf } from "./names.ts";
 
 /** One medium that the page's scripts and tags name, in its variants. */
 export interface Candidate {
-  /** What describes it: has its title, duration and the like; else what holds its address. */
+  /** The object that describes it, with its title, duration and the like; else the one that has its URL. */
   readonly item: Data;
   readonly resources: Resource[];
   /** Files to download: they are the medium's only if no player plays others. */
   readonly downloads: Resource[];
-  /** What the names around it tell against it. */
-  readonly bar: Bar;
+  /** Why names exclude it. */
+  readonly exclusion: Exclusion;
 }
 
 const maxResources = 2_000;
 const maxVariants = 200;
 const maxParents = 50;
-/** Of the variants of one medium, seconds. */
+/** How much the durations of the variants of one medium may differ, seconds. */
 const maxDurationRange = 5;
 
-/** The name of a list of one medium's variants. Of other lists each element is a medium of its own. */
+/** The name of a list of one medium's variants. Elements of any other list are separate media. */
 const variants =
   /source|src|file|level|bitrate|qualit|rendition|representation|adaptation|stream|variant|format|encoding|resolution|download|transcod|progressive|mp4|webm|hls|dash|h26|flavor|asset|ur[li]|playback|delivery|cdn|manifest|media(?:collection|array)?$|versions?$|definition/i;
-/** A field that describes a medium as a whole. */
+/** The name of a field that describes a medium as a whole. */
 const descriptive =
   /^(?:(?:video|media|clip|episode|content|item|asset|entry)?_?(?:tit(?:le|el|re|ulo|olo)|headline|caption|id|guid|duration|length|slug)|name|poster|image|thumb\w*|description|tracks)$/i;
 
-/** Returns the media that `roots` name, in page order. The same address twice is of one medium. */
+/** Returns the media that `roots` name, in page order. The same URL twice is of one medium. */
 export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candidate[]> {
-  const byPlace = new Map<Data, Map<Bar, Candidate>>();
+  const byItem = new Map<Data, Map<Exclusion, Candidate>>();
   const byUrl = new Map<string, Candidate>();
   const found = new Set<Candidate>();
-  const bars = createBars();
+  const exclusions = createExclusions();
   const linkItems = new Map<string, Data>();
   /** Links to files whose names differ only in quality lead to one medium. */
   const linkItem = (data: Data, url: URL): Data => {
@@ -53,7 +53,7 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
   const pending = roots.toReversed();
   for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
     yield;
-    let place: { beside: Beside; bar: Bar; item: Data } | null = null;
+    let place: { beside: Beside; exclusion: Exclusion; item: Data } | null = null;
     const children: Data[] = [];
     for (const { key, value } of data.fields) {
       if (byUrl.size >= maxResources) return [...found].map(completed);
@@ -61,27 +61,27 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
         if (value.isMarked) children.push(value);
         continue;
       }
-      if (!isMediumName(key, data) && !isOnlyAddress(value, data)) continue;
-      for (const { address, label } of addressesIn(value)) {
-        if (!isAddress(key, address)) continue;
+      if (!isMediumName(key, data) && !isUnnamedFileUrl(value, data)) continue;
+      for (const { url, label } of urlsIn(value)) {
+        if (!mayBeUrl(key, url)) continue;
         yield;
         place ??= {
           beside: readBeside(data),
-          bar: bars.ofData(data),
+          exclusion: exclusions.ofData(data),
           item: itemOf(data, areMedia),
         };
         const beside = label === null ? place.beside : { ...place.beside, label };
-        const resource = resourceOf(key, address, beside, base);
+        const resource = resourceOf(key, url, beside, base);
         if (resource === null) continue;
-        const bar = worseOf(place.bar, bars.ofField(key, resource.url));
-        const id = `${bar} ${resource.url.href}`;
+        const exclusion = stricterOf(place.exclusion, exclusions.ofField(key, resource.url));
+        const id = `${exclusion} ${resource.url.href}`;
         const known = byUrl.get(id);
-        const isFile = isDownload(key, data);
-        const item = isFile && isTag(data) ? linkItem(data, resource.url) : place.item;
-        const candidate = known ?? candidateAt(item, bar, byPlace);
+        const isForDownload = isDownload(key, data);
+        const item = isForDownload && isTag(data) ? linkItem(data, resource.url) : place.item;
+        const candidate = known ?? candidateAt(item, exclusion, byItem);
         found.add(candidate);
         byUrl.set(id, candidate);
-        const list = isFile ? candidate.downloads : candidate.resources;
+        const list = isForDownload ? candidate.downloads : candidate.resources;
         if (known === undefined && list.length < maxVariants) list.push(resource);
       }
     }
@@ -90,20 +90,20 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
   return [...found].map(completed);
 }
 
-/** Returns the addresses in a text: itself, or those of `[360p]https://…,[720p]https://…` or `https://… or https://…`. */
-function addressesIn(text: string): { address: string; label: string | null }[] {
+/** Returns the URLs in a text, as written: itself, or those of `[360p]https://…,[720p]https://…` or `https://… or https://…`. */
+function urlsIn(text: string): { url: string; label: string | null }[] {
   if (!text.startsWith("[")) {
-    const addresses = text.split(/(?:,| or )(?=https?:\/\/)/, maxVariants);
-    return addresses.map((address) => ({ address, label: null }));
+    const urls = text.split(/(?:,| or )(?=https?:\/\/)/, maxVariants);
+    return urls.map((url) => ({ url, label: null }));
   }
   return text.split(/,(?=\[)/, maxVariants).flatMap((part) => {
-    const [, label = "", address] = /^\[([^\]]{1,60})\](\S+)/.exec(part) ?? [];
-    return address === undefined ? [] : [{ address, label }];
+    const [, label = "", url] = /^\[([^\]]{1,60})\](\S+)/.exec(part) ?? [];
+    return url === undefined ? [] : [{ url, label }];
   });
 }
 
-/** Whether it is the absolute URL of a usual file: no name needs to say so, if no other field has such a name. */
-function isOnlyAddress(text: string, data: Data): boolean {
+/** Whether it is the absolute URL of a usual file. Its field may have any name if no other one is named as a medium's. */
+function isUnnamedFileUrl(text: string, data: Data): boolean {
   if (!/^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text))
     return false;
   return !data.fields.some(
@@ -111,14 +111,14 @@ function isOnlyAddress(text: string, data: Data): boolean {
   );
 }
 
-/** Returns the address of a file without its extension, and without what tells of its quality. */
+/** Returns the host and path of a file without its extension and its quality. */
 function nameWithoutQuality({ host, pathname }: URL): string {
   const quality =
     /[-_./](?:(?:144|240|360|480|540|576|720|1080|1440|2160)p?|\d{3,4}p|[48]k|hd|sd|hq|lq|low|medium|high)(?=[-_./]|$)/gi;
   return host + pathname.replace(/\.\w{2,4}$/, "").replace(quality, "");
 }
 
-/** Completes a candidate. Addresses without extension beside a manifest are of its parts. */
+/** Completes a candidate: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
 function completed(candidate: Candidate): Candidate {
   const all = candidate.resources.length > 0 ? candidate.resources : candidate.downloads;
   const resources = all.some(isManifest)
@@ -136,14 +136,18 @@ function isDownload(key: string, data: Data): boolean {
   return [key, data.name, data.parent?.name ?? ""].some((name) => /download/i.test(name));
 }
 
-function candidateAt(item: Data, bar: Bar, byPlace: Map<Data, Map<Bar, Candidate>>): Candidate {
-  const byBar = byPlace.get(item) ?? new Map<Bar, Candidate>();
-  const candidate = byBar.get(bar) ?? { item, resources: [], downloads: [], bar };
-  byPlace.set(item, byBar.set(bar, candidate));
+function candidateAt(
+  item: Data,
+  exclusion: Exclusion,
+  byItem: Map<Data, Map<Exclusion, Candidate>>,
+): Candidate {
+  const byExclusion = byItem.get(item) ?? new Map<Exclusion, Candidate>();
+  const candidate = byExclusion.get(exclusion) ?? { item, resources: [], downloads: [], exclusion };
+  byItem.set(item, byExclusion.set(exclusion, candidate));
   return candidate;
 }
 
-/** Returns what describes the medium whose address stands in `data`. */
+/** Returns the object that describes the medium whose URL `data` has. */
 function itemOf(data: Data, areMedia: (list: Data) => boolean): Data {
   let item = data;
   for (let n = 0; n < maxParents; n++) {
@@ -153,7 +157,7 @@ function itemOf(data: Data, areMedia: (list: Data) => boolean): Data {
     const isVariant =
       variants.test(isElement ? parent.name : name) && !(isElement && areMedia(parent));
     if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
-    // Nothing further out describes it: what is a variable's value or an argument stands for itself.
+    // A variable's value or an argument: nothing around it describes it.
     if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
     item = parent;
   }

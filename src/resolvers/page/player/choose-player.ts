@@ -6,7 +6,7 @@ import type { Candidate } from "./candidates.ts";
 import { isTag, namesFile } from "./data.ts";
 import { describeItem } from "./item.ts";
 import { createLikeness } from "./likeness.ts";
-import { createBars } from "./names.ts";
+import { createExclusions } from "./names.ts";
 import { createPlaces } from "./place.ts";
 
 /** If a page names more media than this, and nothing tells which one is its own, none is. */
@@ -15,7 +15,7 @@ const maxCandidates = 3;
 /** What the page's vocabularies state about it, to compare media with. */
 export interface PageFacts {
   titles: readonly string[];
-  /** Of the page, and of the player to embed. */
+  /** The page's own first, then its canonical one and that of the player to embed. */
   urls: readonly URL[];
   /** Seconds. */
   duration: number | null;
@@ -29,18 +29,19 @@ export interface PageFacts {
 /**
  * Chooses the medium that is the page's own; null if none is, or if it cannot be told. What counts, the
  * most telling first:
- * - its title is the page's, or is a part of it;
+ * - its title is the page's, or one is a part of the other;
  * - its id is a part of the page's URL, or its URL is the page's;
  * - its duration is the one that the page states;
- * - its place: the first one of a page that calls itself a medium, or has no more than three. One that stands for itself
- *   comes before those of a list. What a list calls by another title, or gives another page, is not the page's; neither is
- *   one of several tags that are alike, unless the page calls itself a medium. A front page that does not has none.
+ * - its position: the first one, if the page calls itself a medium or names at most three. Media outside of lists come
+ *   first. An element of a list is not chosen by position if it has a title and is one of several or links to another
+ *   page. One of several similar tags, and a medium of a front page, is chosen by position only if the page calls itself a
+ *   medium.
  *
- * What is called a related video is taken only if its title, id or URL is the page's; an advertisement never. A preview is
- * taken only if its duration is the page's too or stands beside its title. The same holds if only the name of the file or
- * folder tells against a medium, unless its title is the page's. Video comes before audio, unless the page calls itself
- * audio, or only the audio is told by more than its place. If a page that calls itself a medium names nothing else, an
- * address that is called a preview is taken where a title and a duration stand beside it: sites name the whole video so too.
+ * Names may exclude a medium. A related video is chosen only if its title, id or URL is the page's; an advertisement never.
+ * A preview is chosen only if its duration is the page's too, or if it has a title and a duration. The same holds if only
+ * the name of the file or folder excludes a medium, unless its title is the page's. Video comes before audio, unless the
+ * page calls itself audio, or only the audio is chosen by more than its position. If a page that calls itself a medium names
+ * nothing else, a preview with a title and a duration is chosen: some sites call the whole video so.
  */
 export function* choosePlayer(
   candidates: readonly Candidate[],
@@ -50,7 +51,7 @@ export function* choosePlayer(
   const scored: Scored[] = [];
   for (const candidate of candidates) {
     yield;
-    if (candidate.bar !== "never") scored.push(score(candidate));
+    if (candidate.exclusion !== "never") scored.push(score(candidate));
   }
   const isVideo = ({ candidate }: Scored) => candidate.resources.some(isVideoResource);
   const videos = scored.filter(isVideo);
@@ -70,24 +71,24 @@ export function* choosePlayer(
 
 interface Scored {
   candidate: Candidate;
-  /** What speaks for it, weighed: title, id, duration. */
+  /** Points for a title, an id or URL, and a duration that are the page's. */
   points: number;
-  /** Its title is the page's, not only a part of it. */
-  isTitled: boolean;
+  /** Its title is the page's whole title. */
+  isSameTitle: boolean;
   isSameDuration: boolean;
   /** Its duration is another than the page's, or a list says that it is another page's. */
   isOther: boolean;
   /** It is one of several of a list. */
   isListed: boolean;
-  /** The names around what describes it tell of another video, not only those within. */
+  /** The names of its item and of the objects around it say that it is another video. */
   isInOther: boolean;
-  /** It has a title and a duration, and only the name of its address calls it a preview. */
-  isWhole: boolean;
+  /** Its item has a title and a duration, and no name of the item excludes it. */
+  isDescribed: boolean;
 }
 
 function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   const likeness = createLikeness(page);
-  const bars = createBars();
+  const exclusions = createExclusions();
   const placeOf = createPlaces();
   const keys = new Set(page.urls.map(pageKey));
   const [base] = page.urls;
@@ -97,10 +98,10 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   };
   return (candidate) => {
     const { item } = candidate;
-    const { titles, texts, ids, urls, duration } = describeItem(item, bars.ofName);
+    const { titles, texts, ids, urls, duration } = describeItem(item, exclusions.ofName);
     const { isElement, isListed } = placeOf(item);
-    const { title, isId } = likeness({ titles, texts, ids });
-    const bar = bars.ofData(item);
+    const { titlePoints, isId } = likeness({ titles, texts, ids });
+    const exclusion = exclusions.ofData(item);
     const pages = urls.flatMap(pageAt);
     const isOwn = isId || pages.some((url) => keys.has(pageKey(url)));
     const isElsewhere = isListed || (isElement && pages.some((url) => isOtherPage(url, base)));
@@ -110,13 +111,13 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
     const isOtherDuration = off !== null && off > Math.max(5, (page.duration ?? 0) / 10);
     return {
       candidate,
-      points: title + (isOwn ? 2 : 0) + (isSameDuration ? 1 : 0),
-      isTitled: title === 5,
+      points: titlePoints + (isOwn ? 2 : 0) + (isSameDuration ? 1 : 0),
+      isSameTitle: titlePoints === 5,
       isSameDuration,
       isOther: isOtherDuration || (isElsewhere && titles.length > 0),
       isListed,
-      isInOther: bar === "other",
-      isWhole: titles.length > 0 && duration !== null && bar === "none",
+      isInOther: exclusion === "other",
+      isDescribed: titles.length > 0 && duration !== null && exclusion === "none",
     };
   };
 }
@@ -138,7 +139,7 @@ function chooseByPlace(scored: readonly Scored[], page: PageFacts): Candidate | 
   const possible = scored.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) {
     const whole = scored.filter(
-      (each) => each.candidate.bar === "preview" && each.isWhole && !each.isOther,
+      (each) => each.candidate.exclusion === "preview" && each.isDescribed && !each.isOther,
     );
     return whole.length <= maxCandidates ? (whole[0]?.candidate ?? null) : null;
   }
@@ -154,14 +155,14 @@ function isOneOfTags({ candidate: { item, resources }, isListed }: Scored): bool
 }
 
 function isDirect({ candidate }: Scored): boolean {
-  return candidate.bar === "none";
+  return candidate.exclusion === "none";
 }
 
 function isCertain(scored: Scored): boolean {
-  const { candidate, points, isTitled, isSameDuration, isWhole, isInOther } = scored;
-  if (candidate.bar === "none") return points > 0;
-  if (candidate.bar === "doubtful" && isTitled) return true;
-  return points >= 2 && (isInOther || isSameDuration || isWhole);
+  const { candidate, points, isSameTitle, isSameDuration, isDescribed, isInOther } = scored;
+  if (candidate.exclusion === "none") return points > 0;
+  if (candidate.exclusion === "doubtful" && isSameTitle) return true;
+  return points >= 2 && (isInOther || isSameDuration || isDescribed);
 }
 
 function isVideoResource({ fallback, url }: Candidate["resources"][number]): boolean {

@@ -1,8 +1,8 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import { decodeAddress } from "./strings.ts";
+import { decodeUrlInBase64 } from "./strings.ts";
 
 /**
- * What a script or a tag says, as far as it may name a medium: objects, arrays, and what stands around
+ * What a script or a tag says, as far as it may name a medium: objects, arrays, and the blocks around
  * them. Nothing of it is evaluated.
  */
 export interface Data {
@@ -11,7 +11,7 @@ export interface Data {
   /** Property, variable or called function that it is the value of; "": none. */
   readonly name: string;
   readonly parent: Data | null;
-  /** Further ones are ignored; of elements of an array, the key is the array's name. */
+  /** At most 1,000. The elements of an array have its name as key. */
   readonly fields: Field[];
   /** It, or something in it, may name a medium. */
   isMarked: boolean;
@@ -32,7 +32,7 @@ const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;
 const manifestKey = /hls|dash|m3u8|mpd|^loadSource$/i;
 const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
 
-/** Whether an address may be a medium's, by the extension of the file. */
+/** Whether a URL may be a medium's, by the extension of its file. */
 export function namesFile(text: string): boolean {
   return fileName.test(text);
 }
@@ -46,10 +46,10 @@ export function isTag({ kind, parent }: Data): boolean {
   return kind === "object" && parent?.kind === "array" && parent.parent === null;
 }
 
-/** Adds a text, an address in base64 decoded; marks its ancestors if it may name a medium. */
+/** Adds a text; decodes it if it is a URL in base64. Marks `data` and its ancestors if it may name a medium. */
 export function addText(data: Data, key: string, text: string): void {
   if (data.fields.length >= maxFields) return;
-  const value = decodeAddress(text);
+  const value = decodeUrlInBase64(text);
   data.fields.push({ key, value });
   if (data.isMarked) return;
   if (typeKey.test(key) && typeWord.test(value)) mark(data);

@@ -21,8 +21,8 @@ const maxStreamLength = 1_000_000;
 
 /**
  * Returns what the scripts and tags of a page say that names a medium, in page order. Tags of one name with the same
- * attributes are a list. A tag's data has its `data-*` attributes, and the address of a link to download or to play, of a hidden
- * input or of a custom element; and the variables in the URL of a player in a frame.
+ * attributes are a list. A tag's data has its `data-*` attributes, the URL of a link to download or to play, of a hidden
+ * input or of a custom element, and the variables in the URL of a player in a frame.
  */
 export function* findData({
   playerSources,
@@ -49,7 +49,7 @@ export function* findData({
   return [...found];
 }
 
-/** Returns those that may name a medium: few of them do. */
+/** Returns the sources that may name a medium. */
 function* searchSources(sources: readonly PlayerSource[]): Steps<PlayerSource[]> {
   const found: PlayerSource[] = [];
   const pushes: string[] = [];
@@ -84,7 +84,7 @@ function pushedText(script: readonly string[]): string | null {
   return text.endsWith(pushEnd) ? text.slice(pushStart.length, -pushEnd.length) : null;
 }
 
-/** Returns scripts that push the same stream, which is cut anywhere, in one piece; a long one in several. */
+/** Joins the pushes of one stream, which may be cut anywhere, into one script; a long stream into several. */
 function joinPushes(texts: readonly string[]): string[] {
   const scripts: string[][] = [];
   let length = Infinity;
@@ -149,7 +149,7 @@ function isPlayerUrl(name: string, attribute: string): boolean {
   return (name === "iframe" || name === "embed") && frameUrlAttributes.includes(attribute);
 }
 
-/** Returns what an attribute's value is, by its name; null if the attribute states no medium. */
+/** Returns the key of an attribute's value in a tag's data; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (name === "iframe") return null;
   if (attribute.startsWith("data-")) return attribute.slice(5);
@@ -167,7 +167,7 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
   return isHidden ? stated : null;
 }
 
-/** Returns what a link leads to: a file to download, or to play in a player or a lightbox; null: anything else. */
+/** Returns `download` for a link to download, `src` for one that a player or a lightbox plays; null for any other. */
 function keyOfLink(attributes: Attributes): string | null {
   const names = [
     ...attributes.keys(),

@@ -1,14 +1,14 @@
 import type { Steps } from "../../../parsers/steps.ts";
 
-/** Longer scripts are left as they are, UTF-16 code units: to match a string takes memory for each escape in it. */
+/** Longer scripts are left as they are, UTF-16 code units: matching a string takes memory for each escape in it. */
 const maxLength = 256 * 1024;
 const maxArgumentsLength = 64 * 1024;
 /** Values that are looked at between two pauses. */
 const valuesPerStep = 1_000;
 const start = /^\s{0,20}[\w.$]{1,60}\s?=\s?\(function\(([\w$]+(?:,[\w$]+){0,5000})\)\{/;
-/** A string, or a name that stands as a value. */
+/** A string, or a name that is a value. */
 const value = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|([:,[(])([A-Za-z_$][\w$]{0,10})(?=[,}\])])/;
-/** An argument: a string, another literal, or what is in brackets. */
+/** An argument: a string, another literal, or a call. */
 const argument =
   /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\{\}|\[\]|\w{1,30}\([^()"]{0,100}\)|[^,"()]{1,100}/g;
 

@@ -6,12 +6,12 @@ import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { firstText } from "./beside.ts";
 import type { Data } from "./data.ts";
-import { type Bar, barOfName } from "./names.ts";
+import { type Exclusion, exclusionOfName } from "./names.ts";
 
-/** What is said about a medium. */
+/** What the data says about a medium. */
 export interface Item {
   titles: string[];
-  /** All texts that stand beside its address. */
+  /** All texts among the item's own fields. */
   texts: string[];
   ids: string[];
   urls: string[];
@@ -19,7 +19,7 @@ export interface Item {
   duration: number | null;
 }
 
-/** How far out is looked for what describes a medium: to the element of a list at most. */
+/** How many enclosing objects may describe a medium, itself included; none beyond the element of a list. */
 const maxLevels = 3;
 const maxTexts = 20;
 const maxTracks = 100;
@@ -32,16 +32,19 @@ const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
 /** Names of durations of what a page's script does, not of a medium. */
 const otherDuration = /skip|fade|anim|transition|slide|toast|timeout|delay|cache|min|max/i;
 
-/** @param barOf Tells what a name says against a medium. */
-export function describeItem(item: Data, barOf: (name: string) => Bar): Item {
+/**
+ * Describes a medium. Titles, texts, ids and URLs of enclosing objects count up to the first title; the duration counts
+ * from further out too. `exclusionOf` tells why a name excludes a medium.
+ */
+export function describeItem(item: Data, exclusionOf: (name: string) => Exclusion): Item {
   const levels = levelsOf(item);
   const own: Data[] = [];
   const titles: string[] = [];
   for (const data of levels) {
     own.push(data);
     titles.push(...titlesOf(data));
-    // What is further out than a title, or than a name such as `next`, may be about another medium.
-    if (titles.length > 0 || barOf(data.name) !== "none") break;
+    // Beyond a title, or a name such as `next`, an object may be about another medium.
+    if (titles.length > 0 || exclusionOf(data.name) !== "none") break;
   }
   const texts = (name: RegExp) => own.flatMap((data) => textsNamed(data, name));
   return {
@@ -117,7 +120,7 @@ function tracksIn({ fields }: Data): Data[] {
   });
 }
 
-/** Returns the item, and what it is in as far as that describes it too. */
+/** Returns the item and the enclosing objects that describe it too, innermost first. */
 function levelsOf(item: Data): Data[] {
   const levels = [item];
   let data = item;
@@ -145,7 +148,7 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
 const minMilliseconds = 20_000;
 
 function isDurationName(key: string): boolean {
-  return durationName.test(key) && !otherDuration.test(key) && barOfName(key) === "none";
+  return durationName.test(key) && !otherDuration.test(key) && exclusionOfName(key) === "none";
 }
 
 /** Returns the duration that an object states itself, seconds. */

@@ -8,18 +8,18 @@ const minIdLength = 4;
 const maxIdLength = 200;
 
 const ideograph = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
-/** What stands between a page's title and the name of its site. */
+/** What separates a page's title from the name of its site. */
 const separator = /\s+[|\u2013\u2014·-]\s+|_/;
 
-/** How much what is said about a medium is like what a page states. */
+/** How well what the data says about a medium matches what the page states. */
 export interface Likeness {
   /** 5: a title is the page's; 4: one is a part of the other; 0: neither. */
-  title: 0 | 4 | 5;
-  /** An id stands in the page's URL. */
+  titlePoints: 0 | 4 | 5;
+  /** An id is a part of the page's URL. */
   isId: boolean;
 }
 
-/** Returns a function that compares what is said about a medium with a page's titles and URLs. */
+/** Returns a function that compares a medium with the page's titles and URLs. */
 export function createLikeness(page: {
   titles: readonly string[];
   urls: readonly URL[];
@@ -35,11 +35,11 @@ export function createLikeness(page: {
     const own = titles.map(comparable);
     const isWhole =
       own.some((title) => title.length > 1 && whole.has(title)) ||
-      // Whatever the field is called.
+      // A field of any name.
       texts.some((text) => written.has(text));
     const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
     return {
-      title: isWhole ? 5 : isPart() ? 4 : 0,
+      titlePoints: isWhole ? 5 : isPart() ? 4 : 0,
       isId: ids.some((id) => page.urls.some((url) => hasId(url, id))),
     };
   };

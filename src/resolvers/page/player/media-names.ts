@@ -8,12 +8,12 @@ const quote = String.raw`(?:\\{0,3}["']|&quot;)`;
 const assigned = String.raw`[:=]\s?${quote}`;
 const fileType = String.raw`(?:mp[34]|webm|mpeg|aac|ogg)[\\;"'&]`;
 const manifestName = String.raw`(?:hls|dash)(?:[-_]?(?:manifest|playlist|stream))?(?:[-_]?(?:url|src))?`;
-const addressStart = String.raw`(?:https?:|\\{0,3}\/)`;
-/** How an object or an array of objects starts, as JSON in base64. */
-export const base64Start = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
-/** How an absolute URL starts in base64. */
-export const base64Address = String.raw`aHR0c(?:DovL|HM6Ly)[\w+/-]{10}`;
-const base64 = `(?:${base64Start}|${base64Address})`;
+const urlStart = String.raw`(?:https?:|\\{0,3}\/)`;
+/** The start of an object, or of an array of objects, as JSON in base64. */
+export const jsonInBase64 = String.raw`(?:eyJ|W3si)[\w+/]{30}`;
+/** The start of an absolute URL in base64. */
+export const urlInBase64 = String.raw`aHR0c(?:DovL|HM6Ly)[\w+/-]{10}`;
+const base64 = `(?:${jsonInBase64}|${urlInBase64})`;
 
 /**
  * What tells that a text may name a medium. Each pattern starts with punctuation and looks back at the name before it: punctuation
@@ -32,16 +32,16 @@ export const mediaNames = new RegExp(
     // An argument in base64, which may name a medium once it is decoded.
     String.raw`\(["']${base64}`,
     // A variable in base64, in a URL's query.
-    `=${base64Address}`,
+    `=${urlInBase64}`,
     // What is assigned to a variable, a property or an attribute:
     String.raw`${assigned}(?:${[
       // a text in base64;
       base64,
       // a word for manifests, as a type or a format: `format: "hls"`;
       String.raw`(?:hls|dash)[\\"'&]`,
-      // an address, where the name is such a word: `hlsUrl: "/1"`, `data-hls-url="/1"`;
-      String.raw`${addressStart}(?<=${manifestName}${quote}?\s?${assigned}${addressStart})`,
-      // a word for files, where the name is a type or a format: `type: "mp4"`.
+      // a URL, if the name is such a word: `hlsUrl: "/1"`, `data-hls-url="/1"`;
+      String.raw`${urlStart}(?<=${manifestName}${quote}?\s?${assigned}${urlStart})`,
+      // a word for files, if the name is a type or a format: `type: "mp4"`.
       String.raw`${fileType}(?<=(?:type|format)${quote}?\s?${assigned}\w{3,4}.)`,
     ].join("|")})`,
   ].join("|"),
@@ -54,10 +54,10 @@ export const maxNameLength = 50;
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
-/** How far around a name its context is looked at, UTF-16 code units. */
+/** How much text before and after a name counts as its context, UTF-16 code units. */
 const reach = 300;
 const encoded = new RegExp(`^.\\s?${quote}?${base64}`);
-const address = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
+const assignedUrl = /[:=]\s?(?:\\{0,3}["'`]|&quot;)(?:https?:)?\\{0,3}\/[^*]/;
 
 /** Whether a part of a page may name a medium. */
 export function mayNameMedium(text: string): boolean {
@@ -78,9 +78,8 @@ function mayStartExtension(code: number): boolean {
 }
 
 /**
- * Whether the name at `at` is stated: its text is neither added to others nor compared with others. Near
- * anything but a file's extension and a call of `loadSource` must be an address: programs know types too, without the
- * media.
+ * Whether the name at `at` is stated: the text around it is neither concatenated nor compared. A media type, or a word such
+ * as `hls`, also needs a URL within 300 characters, because scripts list types without naming a medium.
  */
 export function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
@@ -88,5 +87,5 @@ export function isStated(text: string, at: number): boolean {
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
   const isFileOrCall = /[.(]/.test(text[at] ?? "");
   if (isFileOrCall || encoded.test(text.slice(at, at + maxNameLength))) return true;
-  return address.test(before + text.slice(at, at + reach));
+  return assignedUrl.test(before + text.slice(at, at + reach));
 }

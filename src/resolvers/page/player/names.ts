@@ -1,14 +1,14 @@
 import type { Data } from "./data.ts";
 
 /**
- * What names say against a medium. `doubtful`: only the name of its file or folder does; `other`: it is another than the
- * page's; `preview`: a part of one; `never`: an advertisement, captions, a part of the site's design.
+ * Why names exclude a medium, the least strict first. `doubtful`: only the name of its file or folder does; `other`: it is
+ * not the page's; `preview`: it is a part of one; `never`: it is an advertisement, captions or part of the site's design.
  */
-const bars = ["none", "doubtful", "other", "preview", "never"] as const;
-export type Bar = (typeof bars)[number];
+const exclusions = ["none", "doubtful", "other", "preview", "never"] as const;
+export type Exclusion = (typeof exclusions)[number];
 
 const maxParents = 12;
-/** How far out the settings of a loop may stand. */
+/** How many enclosing objects may have the settings of a loop. */
 const maxLoopLevels = 3;
 
 const mediumName =
@@ -16,12 +16,12 @@ const mediumName =
 const qualityName =
   /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop)$/i;
 const heightName = /^\d{3,4}p?$/i;
-/** Under these names a path may stand that has no slash at its start. */
-const addressName = /^(?:file|src|source|video|stream|hls|dash|mp4|webm|mp3)$/i;
+/** Fields with these names may have a path without a slash at its start. */
+const pathName = /^(?:file|src|source|video|stream|hls|dash|mp4|webm|mp3)$/i;
 const manifestName =
   /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$|^loadSource$/i;
 
-/** It says nothing itself: the name of what it is in counts. */
+/** Names that say nothing by themselves: the name of the enclosing object counts. */
 const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
 
 const never =
@@ -40,64 +40,65 @@ const otherWords = new Set(
   ),
 );
 const previewFile = /preview|teaser/i;
-/** Folders of files that no page is about. */
-const otherFolder = /\/(?:sounds?|sfx|ads?|adverts?|sponsors?|promos?|bg|backgrounds?|thumbs?)\//i;
+/** Folders of files that are rarely a page's medium. */
+const doubtfulFolder =
+  /\/(?:sounds?|sfx|ads?|adverts?|sponsors?|promos?|bg|backgrounds?|thumbs?)\//i;
 
-/** Whether the name of a field, with those of what it is in, says that it is the address of a medium. */
+/** Whether the name of a field, with those of the objects around it, says that it is the URL of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
   if (mediumName.test(key) || heightName.test(key)) return true;
   return qualityName.test(key) && mediumName.test(`${name} ${parent?.name ?? ""}`);
 }
 
-/** Whether a text may be an address: an absolute URL, or a path; under some names one without a slash. */
-export function isAddress(key: string, value: string): boolean {
+/** Whether a text may be a URL: an absolute one, or a path; fields with some names may have a path without a slash. */
+export function mayBeUrl(key: string, value: string): boolean {
   if (value.length < 5 || /[\n\r\t{}<>|\\]/.test(value) || template.test(value)) return false;
   const isComplete = /^(?:https?(?::\/\/|%3A%2F%2F)|\.{0,2}\/)/i.test(value);
   if (value.includes(" "))
     return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
-  return isComplete || (addressName.test(key) && !/^[\w.+-]+:/.test(value));
+  return isComplete || (pathName.test(key) && !/^[\w.+-]+:/.test(value));
 }
 
 /** What a program puts a value into: `/%s/1.mp4`, `/:id.mp4`, `/[[id]].mp4`, `/*.mp4`. */
 const template = /%s|\/:[a-z]|\[\[|\/\*\./i;
 
-/** Whether the name says that it is the address of a manifest. */
+/** Whether the name says that it is the URL of a manifest. */
 export function isManifestName(key: string, data: Data): boolean {
   return manifestName.test(key) || (plainName.test(key) && manifestName.test(data.name));
 }
 
-/** Tells what names say against the media that they belong to; remembers them. */
-export function createBars(): {
-  ofName(name: string): Bar;
-  ofData(data: Data): Bar;
-  ofField(key: string, url: URL): Bar;
+/** Returns functions that tell why names exclude the media that they belong to; they remember the names. */
+export function createExclusions(): {
+  ofName(name: string): Exclusion;
+  ofData(data: Data): Exclusion;
+  ofField(key: string, url: URL): Exclusion;
 } {
-  const known = new Map<string, Bar>();
-  const ofName = (name: string): Bar => {
-    const bar = known.get(name) ?? barOfName(name);
-    known.set(name, bar);
-    return bar;
+  const known = new Map<string, Exclusion>();
+  const ofName = (name: string): Exclusion => {
+    const exclusion = known.get(name) ?? exclusionOfName(name);
+    known.set(name, exclusion);
+    return exclusion;
   };
   return {
     ofName,
     ofData(data) {
-      let bar: Bar = "none";
+      let exclusion: Exclusion = "none";
       let next: Data | null = data;
       for (let n = 0; next !== null && n < maxParents; n++) {
-        bar = worseOf(bar, ofName(next.name));
-        if (n < maxLoopLevels && isSilentLoop(next)) bar = worseOf(bar, "other");
+        exclusion = stricterOf(exclusion, ofName(next.name));
+        if (n < maxLoopLevels && isSilentLoop(next)) exclusion = stricterOf(exclusion, "other");
         next = next.parent;
       }
-      return bar;
+      return exclusion;
     },
     ofField(key, url) {
-      return worseOf(ofName(key), barOfUrl(url));
+      return stricterOf(ofName(key), exclusionOfUrl(url));
     },
   };
 }
 
-export function worseOf(a: Bar, b: Bar): Bar {
-  return bars.indexOf(a) > bars.indexOf(b) ? a : b;
+export function stricterOf(a: Exclusion, b: Exclusion): Exclusion {
+  return exclusions.indexOf(a) > exclusions.indexOf(b) ? a : b;
 }
 
 /** Whether its settings are those of a part of the page's design. */
@@ -107,14 +108,14 @@ function isSilentLoop({ fields }: Data): boolean {
   return isOn(/^loop$/) && isOn(/^muted?$/);
 }
 
-function barOfUrl({ pathname }: URL): Bar {
+function exclusionOfUrl({ pathname }: URL): Exclusion {
   const file = pathname.slice(pathname.lastIndexOf("/") + 1).slice(0, 300);
   if (previewFile.test(file)) return "preview";
-  return never.test(file) || otherFolder.test(pathname.slice(0, 1_000)) ? "doubtful" : "none";
+  return never.test(file) || doubtfulFolder.test(pathname.slice(0, 1_000)) ? "doubtful" : "none";
 }
 
-/** Returns what a name says against a medium. */
-export function barOfName(name: string): Bar {
+/** Returns why a name excludes a medium. */
+export function exclusionOfName(name: string): Exclusion {
   const words = wordsOf(name.slice(0, 300));
   if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
   if (preview.test(name)) return "preview";

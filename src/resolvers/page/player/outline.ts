@@ -1,7 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { endOfSlash, endOfString, isQuote, isWordCode } from "./tokens.ts";
 
-/** Where a script names no medium's file. */
+/** Which parts of a script name no medium's file. */
 export interface Outline {
   /** The closing bracket of each longer pair of brackets without such a name, by its opening one. */
   readonly empty: ReadonlyMap<number, number>;
@@ -26,14 +26,14 @@ for (const [kind, characters] of [
   for (const character of characters) kinds[character.charCodeAt(0)] = kind;
 }
 const stepLength = 32 * 1024;
-/** To read what is shorter is faster than to note it. */
+/** Shorter pairs are faster to read than to record. */
 const minLength = 32;
 const maxDepth = 10_000;
 const maxSpaces = 100;
 
 /**
- * Returns what of a script need not be read. Brackets are matched without a look at what stands between
- * them, which takes a fraction of the time of reading it.
+ * Returns which parts of a script need not be read. It matches brackets without reading the text between them, which takes
+ * a fraction of the time.
  */
 export function* outlineScript(text: string, names: readonly number[]): Steps<Outline> {
   const last = names.at(-1) ?? -1;

@@ -1,17 +1,17 @@
 import type { Data } from "./data.ts";
 
-/** Where what describes a medium stands. */
+/** The position of an item among the page's data. */
 export interface Place {
   /** It is an element of a list. */
   isElement: boolean;
-  /** It is one of several; the first of a playlist is what the player plays, and stands for itself. */
+  /** It is one of several elements, and not the first of a playlist, which is what the player plays. */
   isListed: boolean;
 }
 
-/** Of an object whose fields are named by the ids of what they hold. */
+/** The name of a field in an object whose fields are named by the ids of their values. */
 const idName = /^[\w-]*\d[\w-]*$/;
 
-/** Returns a function that tells where an item stands; it remembers the lists. */
+/** Returns a function that tells an item's position; it remembers the lists. */
 export function createPlaces(): (item: Data) => Place {
   const known = new Map<Data, readonly Data[]>();
   const elementsOf = (list: Data): readonly Data[] => {

@@ -21,7 +21,7 @@ const maxKeyLength = 100;
 const maxTextLength = 8_192;
 /** Of a string that holds data itself, as the argument of `JSON.parse` does; characters. */
 const maxNestedLength = 1024 * 1024;
-/** How much of a script is read behind the last name of a file. */
+/** How much of a script is read after the last name of a file. */
 const afterLength = 4 * 1024;
 
 const SLASH = 47;
@@ -32,7 +32,7 @@ const STRING = "s";
 /** What a `{` or `[` may follow that starts a value. */
 const valueStarts = new Set([":", "=", "(", ",", "[", "?", "|", "&", ""]);
 
-/** A text within a text, and where to put what it says. */
+/** A text within a text, and the data to read it into. */
 export interface Nested {
   source: string;
   isEscaped: boolean;
@@ -45,7 +45,7 @@ export class ScriptReader {
   readonly #text: string;
   readonly #outline: Outline;
   #at = 0;
-  /** What is being read; `#closeBy` has the closing brackets of it and of what it is in. */
+  /** What is being read; `#closeBy` has its closing bracket and those of its ancestors. */
   #data: Data;
   readonly #closeBy: string[] = [];
   /** Brackets that are open beyond `maxDepth`. */
@@ -64,17 +64,17 @@ export class ScriptReader {
   }
 
   *read(): Steps<void> {
-    while (this.#at < this.#text.length && !this.#isOver()) {
+    while (this.#at < this.#text.length && !this.#hasEnded()) {
       const stepEnd = Math.min(this.#text.length, this.#at + stepLength);
       while (this.#at < stepEnd) this.#readToken();
       yield;
     }
-    // What a cut or broken script has left open.
+    // A cut or broken script leaves brackets open.
     for (let depth = this.#closeBy.length; depth > 0; depth--) this.#leave();
   }
 
-  /** Whether the last name of a file has been read, and what it stands in. */
-  #isOver(): boolean {
+  /** Whether the last name of a file and the objects around it have been read. */
+  #hasEnded(): boolean {
     let data = this.#data;
     while (data.kind === "block" && data.parent !== null) data = data.parent;
     return this.#at > this.#outline.last + afterLength && data.kind === "block";
@@ -94,7 +94,7 @@ export class ScriptReader {
     const end = endOfString(this.#text, start);
     this.#at = end + 1;
     const quote = this.#text[start];
-    // No string goes over the end of a line: what seemed a quote was none.
+    // A string that does not end on its line is none.
     if (this.#text[end] !== quote) return;
     const raw = this.#text.slice(start + 1, end);
     const hasHoles = quote === "`" && raw.slice(0, maxTextLength).includes("${");
@@ -110,7 +110,7 @@ export class ScriptReader {
     this.#add(key ?? this.#nameOfArgument(), raw);
   }
 
-  /** `set("file", "a.mp4")`: the name of the call, with the argument before. */
+  /** Returns the name of the call with the argument before this one, as in `set("file", "a.mp4")`. */
   #nameOfArgument(): string {
     const { name, fields } = this.#data;
     const before = this.#closeBy.at(-1) === ")" ? fields.at(-1)?.value : undefined;
@@ -185,7 +185,7 @@ export class ScriptReader {
     this.#before = sign;
   }
 
-  /** Skips what names no file, unless it may describe a medium that does. */
+  /** Skips brackets in which no file is named, unless they may describe a medium. */
   #skipEmpty(): boolean {
     const end = this.#outline.empty.get(this.#at - 1);
     if (end === undefined || isDescriptive(this.#key ?? this.#data.name)) return false;
@@ -226,7 +226,7 @@ export class ScriptReader {
     }
     this.#key = null;
     const index = this.#closeBy.lastIndexOf(bracket);
-    // One that is far out is more likely a misread text than the end of everything within.
+    // A bracket that would close more than four levels is more likely a part of a misread text.
     if (index < 0 || this.#closeBy.length - index > 4) return;
     while (this.#closeBy.length > index) this.#leave();
   }

@@ -1,19 +1,19 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { base64Address, base64Start } from "./media-names.ts";
+import { urlInBase64, jsonInBase64 } from "./media-names.ts";
 
 const stepLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
 /**
  * An object or an array, also with a name before it as in the rows of React's server components (`5:{`); not
- * a list of addresses with labels (`[360p]https:`).
+ * a list of URLs with labels (`[360p]https:`).
  */
-const isData = new RegExp(
-  String.raw`^\s*(?:(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\][\w/])|%7b|%5b)|${base64Start})`,
+const dataStart = new RegExp(
+  String.raw`^\s*(?:(?:[\w$]{1,8}:)?(?:\{|\[(?![\w ]{1,30}\][\w/])|%7b|%5b)|${jsonInBase64})`,
   "i",
 );
-const isBase64 = new RegExp(`^${base64Start}`);
-const isBase64Address = new RegExp(`^${base64Address}`);
-/** As far as data is looked for in a text. */
+const jsonStart = new RegExp(`^${jsonInBase64}`);
+const urlStart = new RegExp(`^${urlInBase64}`);
+/** How far data is searched for in a text. */
 const maxSearchLength = 8_192;
 const controls = new Map(
   "nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]),
@@ -49,15 +49,15 @@ export function* decodeAngularState(text: string): Steps<string> {
   return parts.join("");
 }
 
-/** Returns what is encoded if the text is JSON in base64, with all its characters; else the text as it is. */
+/** Returns JSON that is given in base64, and nothing else beside it; any other text as it is. */
 export function decodeBase64(text: string): string {
-  if (!isBase64.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
+  if (!jsonStart.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
   return Buffer.from(text, "base64").toString("utf8");
 }
 
 /** Returns an absolute URL that is given in base64; any other text as it is. */
-export function decodeAddress(text: string): string {
-  return isBase64Address.test(text) ? Buffer.from(text, "base64").toString("utf8") : text;
+export function decodeUrlInBase64(text: string): string {
+  return urlStart.test(text) ? Buffer.from(text, "base64").toString("utf8") : text;
 }
 
 /** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
@@ -113,7 +113,7 @@ function decodePercents(text: string): string {
  * may be cut anywhere, or at a tag of a player; -1: nowhere.
  */
 export function startOfData(source: string): number {
-  if (isData.test(source.slice(0, 50))) return 0;
+  if (dataStart.test(source.slice(0, 50))) return 0;
   if (!source.includes("\\") && !source.includes("<")) return -1;
   return source
     .slice(0, maxSearchLength)
