@@ -61,6 +61,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
   app.setErrorHandler(handleError);
   ignoreBodies(app);
   app.addSchema(Problem);
+  app.decorateReply("errorCode", null);
   if (logger) logRequests(app);
   if (options.observer) observeRequests(app, options.observer.onRequest);
   app.addHook("onRequest", (request, reply, done) => {

@@ -9,6 +9,13 @@ import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../errors.ts
 import { problemMediaType, problemOf, securityHeaders, unavailableRetryAfterS } from "./problem.ts";
 import { requestIdHeader } from "./request-id.ts";
 
+declare module "fastify" {
+  interface FastifyReply {
+    /** Code of the problem document that it responds with; null for other responses. */
+    errorCode: ErrorCode | null;
+  }
+}
+
 /** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   // The client has disconnected, so the request was aborted: not a failure, and no one reads a response.
@@ -53,6 +60,7 @@ export function refuseExpectations(
 
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
   const problem = problemOf(error);
+  reply.errorCode = problem.code;
   const { retryAfterS = problem.status === 503 ? unavailableRetryAfterS : undefined } = error;
   if (retryAfterS !== undefined) {
     reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));

@@ -79,6 +79,18 @@ test("the line has the name of the key, also of one that may not do this; of a w
   expect(text).not.toMatch(/unreel_[\w-]/);
 });
 
+test("the line of a failed request has the code of the error", async () => {
+  const { app, lines, root } = await start();
+  for (const url of ["/info?url=ftp://a.test/", "/tasks/unknown", "/tasks/?limit=0", "/nothing"])
+    await app.inject({ url, headers: root.headers });
+  expect(lines.map(({ status, code }) => [status, code])).toEqual([
+    [400, "invalid_url"],
+    [404, "not_found"],
+    [400, "invalid_request"],
+    [404, "not_found"],
+  ]);
+});
+
 test("the line of a client that disconnects has its key too", async () => {
   const { app, lines, anna } = await start();
   await app.listen({ host: "127.0.0.1", port: 0 });
