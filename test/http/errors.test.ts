@@ -51,6 +51,30 @@ describe("an invalid page URL", () => {
   });
 });
 
+describe("the URL of a page with a query of its own", () => {
+  it.each(["/info", "/info/thumbnail"])(
+    "must be percent-encoded in the query of %s",
+    async (path) => {
+      const cut = await app.inject(`${path}?url=https://example.com/watch?v=1&list=2`);
+      expect(problemOf(cut)).toMatchObject({
+        status: 400,
+        code: "invalid_url",
+        detail: expect.stringContaining('"list=2" is another parameter'),
+        errors: [{ pointer: "/url" }],
+      });
+    },
+  );
+
+  it.each([
+    `url=${encodeURIComponent("https://example.com/watch?v=1&list=2")}&x=1`,
+    "url=https://example.com/watch?v=1",
+    "url=https://example.com/watch&x=1",
+    "x=1&url=https://example.com/watch?v=1",
+  ])("is read as it is in ?%s", async (query) => {
+    expect((await app.inject(`/info?${query}`)).statusCode).toBe(200);
+  });
+});
+
 describe("the URL of a page that is blocked as it stands", () => {
   it.each([
     ["http://169.254.169.254/latest/meta-data", "169.254.169.254 (link-local"],

@@ -3,12 +3,12 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../accept.ts";
-import { PageUrl, parsePageUrl } from "../page-url.ts";
+import { PageUrl, pageUrlOfQuery } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { redirectTo } from "../redirect.ts";
 
 export const InfoQuerySchema = Type.Object({
-  url: PageUrl,
+  url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
 });
 
 /** How every route that reads a page may fail. */
@@ -65,7 +65,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
       },
     },
     async (request, reply) => {
-      const url = parsePageUrl(request.query.url, "query");
+      const url = pageUrlOfQuery(request);
       const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
       const { info, ageS } = await infoCache.get(url, {
         // A getter, as Fastify creates the signal on first access: a cached response needs none.

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
+import { urlForMessage } from "../../net/http-url.ts";
 import type { InfoCache } from "../../info-cache.ts";
 import { PageInfo, pageUrlOf } from "../../page-info.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
@@ -12,7 +13,7 @@ import { ConditionHeaders } from "../condition-headers.ts";
 import { findMatch } from "../etag.ts";
 import { noContent } from "../no-content.ts";
 import { findTask } from "../ownership.ts";
-import { parsePageUrl } from "../page-url.ts";
+import { pageUrlOfQuery } from "../page-url.ts";
 import { problems } from "../problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
 import { taskErrors, TaskParams } from "./task.ts";
@@ -77,10 +78,10 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
       },
     },
     async (request, reply) => {
-      const url = parsePageUrl(request.query.url, "query");
+      const url = pageUrlOfQuery(request);
       const { signal } = request;
       const { info } = await infoCache.get(url, { signal, maxAgeS: Number.POSITIVE_INFINITY });
-      return send(info, `the page at ${url.host}`, request, reply);
+      return send(info, `the page ${urlForMessage(url)}`, request, reply);
     },
   );
 
