@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
 import { ServiceError, shutdownError } from "./errors.ts";
+import { urlForMessage } from "./net/http-url.ts";
 import type { Resolver } from "./resolvers/resolver.ts";
 import { createSingleFlight } from "./single-flight.ts";
 
@@ -92,6 +93,6 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
 }
 
 function timeoutError(url: URL, timeoutMs: number): ServiceError {
-  const message = `reading the page at ${url.host} took longer than ${timeoutMs} ms`;
+  const message = `reading ${urlForMessage(url)} took longer than ${timeoutMs} ms`;
   return new ServiceError("upstream_timeout", message);
 }

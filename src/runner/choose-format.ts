@@ -42,7 +42,7 @@ export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice
   return bestVideo(info, withoutDrm(within));
 }
 
-function assertMedia({ url, formats, live_status, entries = [] }: PageInfo): void {
+function assertMedia({ url, formats, live_status, entries = [], extractor }: PageInfo): void {
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
   const [entry] = entries;
@@ -55,7 +55,8 @@ function assertMedia({ url, formats, live_status, entries = [] }: PageInfo): voi
   if (live_status === "is_upcoming") {
     throw new ServiceError("live_stream", `the live stream on ${page} has not begun yet`);
   }
-  throw new ServiceError("no_media", `there is no format to download on ${page}`);
+  const how = extractor === undefined ? ", which was read without yt-dlp" : "";
+  throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);
 }
 
 function chooseById(info: PageInfo, formatId: string, audioOnly: boolean): FormatChoice {
