@@ -5,7 +5,11 @@ const { UNREEL_KEY: key } = process.env;
 const [base = "http://127.0.0.1:3000"] = process.argv.slice(2);
 const url = URL.parse(base.endsWith("/") ? base : `${base}/`);
 
-if (url === null || !/^https?:$/.test(url.protocol)) {
+if (["help", "--help", "-h"].includes(base)) {
+  process.stdout.write(
+    "usage: npm run watch [URL]\nURL of the service, default http://127.0.0.1:3000; UNREEL_KEY is its key.\n",
+  );
+} else if (url === null || !/^https?:$/.test(url.protocol)) {
   process.stderr.write(`watch: the URL of the service must be http or https, got ${base}\n`);
   process.exitCode = 2;
 } else {

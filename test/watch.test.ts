@@ -157,6 +157,11 @@ describe("the program", () => {
     expect(await errors).toBe("");
   });
 
+  it.each(["help", "--help", "-h"])("prints its usage with %s", async (argument) => {
+    const stdout = expect.stringMatching(/^usage: npm run watch \[URL\]\n.*\n$/);
+    expect(await endOf(start(argument))).toEqual({ code: 0, stdout, stderr: "" });
+  });
+
   it.each([
     ["needs a key in UNREEL_KEY, none was given", undefined],
     ["needs a key in UNREEL_KEY, none was given", ""],

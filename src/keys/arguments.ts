@@ -38,7 +38,7 @@ export function isHelpWanted(args: readonly string[]): boolean {
  * @throws Error that names the argument, the rule and the value.
  */
 export function parseKeyCommand(args: readonly string[]): KeyCommand {
-  const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const { values, positionals } = parseOptions(args);
   const [command = "", name = "", ...others] = positionals;
   if (!isCommand(command))
     throw new Error(`the command must be add, list or remove, got "${command}"`);
@@ -59,6 +59,16 @@ export function parseKeyCommand(args: readonly string[]): KeyCommand {
     throw new Error("--webhook must be an http or https URL without user name and password");
   }
   return { command, name, admin, limits, webhook };
+}
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (cause) {
+    // Node adds how to write an argument that starts with a dash: none does here.
+    const message = (cause as Error).message.replace(/\. To specify a positional .*/s, "");
+    throw new Error(message, { cause });
+  }
 }
 
 function isCommand(text: string): text is KeyCommand["command"] {
