@@ -195,7 +195,7 @@ describe("the player that a page embeds", () => {
     expect(client.requested).toEqual([pageUrl]);
   });
 
-  it("is fetched from a real site, behind the guard", async () => {
+  it("is fetched through the guard: a blocked one is passed over", async () => {
     const site = await startUpstream((request, response) => {
       response.setHeader("content-type", "text/html");
       if (request.url === "/embed/1") response.end(`<video src="/1.mp4"></video>`);
