@@ -9,7 +9,7 @@ export const fileWarnings = {
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter, and its last segment does not exist; or the file lasts much less than its page says",
   times_changed: "frames had a time that another frame has, or one before it",
   track_missing: "the format has video or audio that is not in the file",
-  too_high: "the video is higher than `max_height`, and its height was not known before",
+  too_high: "the video is taller than `max_height`, and its height was not known before",
   stream_lost:
     "a live stream had not said that it has ended, but its playlist could not be read any more, or listed nothing new",
 } as const satisfies Record<string, string>;

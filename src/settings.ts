@@ -23,7 +23,7 @@ export const Config = Type.Object({
       "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   }),
   WEB: {
-    ...oneOf(["on", "off"], "whether there is a page for people at `/`"),
+    ...oneOf(["on", "off"], "whether there is a web UI at `/`"),
     default: "on",
   },
   CONNECTIONS_PER_IP: Type.Integer({
@@ -31,7 +31,7 @@ export const Config = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     description:
-      "connections of one client address (IPv6: /64 network), except loopback; a further one replaces the one that has waited longest for its client",
+      "connections of one client address (IPv6: /64 network), except loopback; a further one closes the one that has been idle longest",
   }),
   SEND_TIMEOUT_S: Type.Integer({
     default: 60,
@@ -43,7 +43,7 @@ export const Config = Type.Object({
   LOG_LEVEL: {
     ...oneOf(
       ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
-      "least severe level that is logged, as JSON on standard output",
+      "least severe level that is logged, as JSON on standard output: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`",
     ),
     default: "info",
   },
@@ -176,7 +176,7 @@ export const Config = Type.Object({
     minimum: 0,
     maximum: 300_000,
     description:
-      "delay before the second attempt, milliseconds; doubles with each attempt, up to 5 minutes",
+      "longest delay before the second attempt, milliseconds; doubles with each attempt, up to 5 minutes; a random part of up to half is left out",
   }),
   RUN_TIMEOUT_S: Type.Integer({
     default: 21_600,
@@ -238,7 +238,7 @@ export const Config = Type.Object({
   WEBHOOK_URL: Type.String({
     default: "",
     description:
-      "URL that is called when a task has ended, in any network; must be the same for all processes",
+      "URL that is called when a task has ended, private addresses included; must be the same for all processes",
   }),
   WEBHOOK_SECRET: Type.String({
     default: "",

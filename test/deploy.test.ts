@@ -322,7 +322,7 @@ describe("README's commands for containers", () => {
   });
 
   it("give the container an init process and keep the health check in Podman", () => {
-    expect(readme).toMatch(/docker run --init -p 127\.0\.0\.1:/);
+    expect(readme).toMatch(/^docker run -d --init .*-p 127\.0\.0\.1:/m);
     expect(readme).toContain("podman build --format docker");
   });
 });

@@ -60,7 +60,7 @@ export interface AppOptions extends BaseAppOptions {
   maxEventStreams?: number;
   /** What admins read at `/metrics`; default: there is no such route. */
   metrics?: MetricsSource;
-  /** Whether there is a page for people at `/`; default false. */
+  /** Whether there is a web UI at `/`; default false. */
   web?: boolean;
 }
 

@@ -29,7 +29,7 @@ async function assets(): Promise<string[]> {
   return assetsIn((await get("/")).body);
 }
 
-describe("the page for people", () => {
+describe("the web UI", () => {
   it("is served at / to every client, with a policy that lets nothing else in", async () => {
     for (const accept of ["text/html", "*/*", "application/json"]) {
       const response = await get("/", { accept });
@@ -190,7 +190,7 @@ describe("a service behind a proxy that serves it below a path", () => {
   });
 });
 
-describe("a service without a page for people", () => {
+describe("a service without a web UI", () => {
   it("is what buildApp makes unless it is told otherwise", async () => {
     const plain = await buildApp();
     onTestFinished(() => plain.close());

@@ -73,7 +73,7 @@ describe("the program", () => {
     site.server.close();
   });
 
-  it("has a page for people, unless WEB=off", async () => {
+  it("has a web UI, unless WEB=off", async () => {
     for (const [web, status] of Object.entries({ on: 200, off: 404 })) {
       const url = await start({ DATA_DIR: join(dataDir, web), WEB: web });
       expect([web, (await fetch(url)).status]).toEqual([web, status]);

@@ -21,7 +21,7 @@ const pageHeaders = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-/** The page for people: itself, its manifest and, by paths that change with their content, its assets. */
+/** The web UI: its page, its manifest and, by paths that change with their content, its assets. */
 export async function webRoutes(app: FastifyInstance): Promise<void> {
   let files: WebFiles | undefined;
   /** On the first visit, so that nobody waits for it at the start. */
