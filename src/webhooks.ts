@@ -123,9 +123,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
     await onIdle();
     const idle = new AbortController();
     const all = Promise.all(inFlight).finally(() => idle.abort());
-    await sleep(inFlight.size === 0 ? 0 : drainMs, undefined, { signal: idle.signal }).catch(
-      () => {},
-    );
+    await sleep(drainMs, undefined, { signal: idle.signal }).catch(() => {});
     cutting.abort(new Error("the service is shutting down"));
     await all;
   }

@@ -36,6 +36,8 @@ const refusalDelaysMs = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour
 
 /** How long after its task's end a message is still sent. */
 const maxAgeMs = 24 * hour;
+/** How long before that the last retry is due. */
+const lastRetryMs = minute;
 
 /** Statuses of a receiver, or of what is in front of it, that takes no message now. */
 const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
@@ -56,9 +58,7 @@ export async function deliver(
     observer?.onRemoved("dropped");
     await outbox.remove(message);
   } else if (message.ageMs > maxAgeMs) {
-    logger.error({ ...about, ageMs: message.ageMs }, "webhook message given up after 24 hours");
-    observer?.onRemoved("expired");
-    await outbox.remove(message);
+    await giveUp(message, about, deps);
   } else {
     const settle = state.begin();
     const startMs = performance.now();
@@ -68,6 +68,16 @@ export async function deliver(
     deps.onResponse();
     await follow(message, state, attempt, deps);
   }
+}
+
+async function giveUp(
+  message: OutboxMessage,
+  about: object,
+  { outbox, logger, observer }: DeliverDeps,
+): Promise<void> {
+  logger.error({ ...about, ageMs: message.ageMs }, "webhook message given up after 24 hours");
+  observer?.onRemoved("expired");
+  await outbox.remove(message);
 }
 
 interface Attempt {
@@ -111,8 +121,9 @@ async function follow(
   message: OutboxMessage,
   state: EndpointState,
   { outcome, failure }: Attempt,
-  { outbox, logger, random }: DeliverDeps,
+  deps: DeliverDeps,
 ): Promise<void> {
+  const { outbox, logger, random } = deps;
   const { taskId, id, refusals, ageMs } = message;
   const about = { task: taskId, message: id, host: state.host, ...failure };
   switch (outcome.kind) {
@@ -133,9 +144,10 @@ async function follow(
       return outbox.postpone(message, { delayMs, refusals });
     }
     case "refused": {
+      const leftMs = maxAgeMs - lastRetryMs - ageMs;
+      if (leftMs <= 0) return giveUp(message, about, deps);
       const longMs = refusalDelaysMs[refusals] ?? 10 * hour;
-      // Once more right before it is given up.
-      const delayMs = Math.max(Math.min(withJitter(longMs, random), maxAgeMs - ageMs), second);
+      const delayMs = Math.max(Math.min(withJitter(longMs, random), leftMs), second);
       logger.warn({ ...about, delayMs }, "webhook message refused; will retry");
       return outbox.postpone(message, { delayMs, refusals: refusals + 1 });
     }
