@@ -15,7 +15,12 @@ import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { requestFields } from "./request-fields.ts";
 import { createResponseBody } from "./response-body.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { invalidResponseError, maxHeaderBytes, toUpstreamError } from "./upstream-error.ts";
+import {
+  invalidResponseError,
+  isRetryableStatus,
+  maxHeaderBytes,
+  toUpstreamError,
+} from "./upstream-error.ts";
 
 export interface HttpClientOptions {
   /**
@@ -161,13 +166,10 @@ async function openResponse(
 
 const describeGet = (url: URL): string => `GET ${urlForMessage(url)}`;
 
-/** Below 500, the statuses that may be temporary (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4). */
-const retryableStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
-
 function statusError(what: string, status: number, retryAfter: string | undefined): ServiceError {
   return new ServiceError("upstream_status", `${what} failed with status ${status}`, {
     upstreamStatus: status,
-    retryable: retryableStatuses.has(status) || status >= 500,
+    retryable: isRetryableStatus(status),
     retryAfterS: parseRetryAfter(retryAfter, new Date()),
   });
 }

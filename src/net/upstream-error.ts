@@ -4,6 +4,14 @@ import { type ErrorCode, ServiceError } from "../errors.ts";
 /** Largest header of a response. */
 export const maxHeaderBytes = 32 * 1024;
 
+/**
+ * Whether a later request may succeed after this status: 5xx, 408, 425 and 429 (RFC 9110 §15.5.9, RFC 8470 §5.2,
+ * RFC 6585 §4).
+ */
+export function isRetryableStatus(status: number): boolean {
+  return status >= 500 || status === 408 || status === 425 || status === 429;
+}
+
 /** Returns the error of a response that breaks `rule`; `what` names the request. */
 export function invalidResponseError(what: string, rule: string, cause?: unknown): ServiceError {
   return new ServiceError("upstream_invalid", `${what}: ${rule}`, { cause });

@@ -102,7 +102,9 @@ export function createYtDlpResolver({
       deadlineMs,
     });
     if (forDownload && formats.length === 0) {
-      const error = findMissingFormatsError(video, `yt-dlp for ${urlForMessage(url)}`);
+      const { _warnings } = dict;
+      const what = `yt-dlp for ${urlForMessage(url)}`;
+      const error = findMissingFormatsError({ ...video, _warnings }, what);
       if (error !== undefined) throw error;
     }
     const facts = readVideo(video, formats, url);

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type ErrorCode, ServiceError } from "../../errors.ts";
+import { isRetryableStatus } from "../../net/upstream-error.ts";
 
 /** How an extraction failed: see `_describe` in `python/extraction.py`. */
 export const Failure = Type.Object({
@@ -39,9 +40,6 @@ const reasons: readonly (readonly [RegExp, ErrorCode, string])[] = [
   ],
 ];
 
-/** The statuses that a later request may not get (RFC 9110 §15, RFC 6585 §4). */
-const isRetryable = (status: number) => status === 408 || status === 425 || status >= 429;
-
 /** Returns the error of a failed extraction; `what` names it in the message. */
 export function extractionError(failure: Failure, what: string): ServiceError {
   const { errors, status, expected, message } = failure;
@@ -61,7 +59,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   if (reason !== undefined && reason.code !== "no_media") return fail(reason.code, reason.text);
   if (has("HTTPError") && status !== null) {
     return new ServiceError("upstream_status", `${what}: HTTP status ${status}`, {
-      retryable: isRetryable(status),
+      retryable: isRetryableStatus(status),
       upstreamStatus: status,
     });
   }
@@ -97,7 +95,7 @@ export function answerTooLargeError(what: string): ServiceError {
 
 /**
  * Returns why an info dict has no formats, as a task's error: yt-dlp says so only in warnings if it knows
- * the rest. Returns undefined if it gives no reason. `info` is what `YtDlp.extract` returns.
+ * the rest. Returns undefined if it gives no reason. `info` is the video's dict, with the `_warnings` of the extraction.
  */
 export function findMissingFormatsError(info: unknown, what: string): ServiceError | undefined {
   if (typeof info !== "object" || info === null) return undefined;

@@ -60,6 +60,12 @@ const cases: readonly {
     upstreamStatus: 429,
   },
   {
+    does: "self._download_webpage(SITE + '/451', 'x')",
+    code: "upstream_status",
+    retryable: false,
+    upstreamStatus: 451,
+  },
+  {
     does: "self._download_webpage(SITE + '/cut', 'x')",
     code: "upstream_unreachable",
     retryable: true,
