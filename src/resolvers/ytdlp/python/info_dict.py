@@ -8,19 +8,18 @@ _MAX_ITEMS = 500
 _MAX_ENTRIES = 200
 _MAX_FORMATS = 2_000
 _MAX_FRAGMENTS = 500_000
+_MAX_TRACKS = 20
 
 _PAGE = (
-    '_type', '_has_drm', 'id', 'webpage_url', 'original_url', 'extractor', 'extractor_key', 'title', 'fulltitle',
-    'description', 'duration', 'timestamp', 'upload_date', 'release_timestamp', 'release_date', 'uploader',
-    'uploader_url', 'channel', 'channel_url', 'creator', 'artist', 'thumbnail', 'view_count', 'like_count',
-    'live_status', 'age_limit', 'availability', 'playlist_count', 'media_type',
+    '_type', '_has_drm', 'webpage_url', 'extractor', 'extractor_key', 'title', 'fulltitle', 'description', 'duration',
+    'timestamp', 'upload_date', 'uploader', 'uploader_url', 'channel', 'channel_url', 'thumbnail', 'view_count',
+    'like_count', 'live_status', 'age_limit',
 )
 _FORMAT = (
-    'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'container', 'width', 'height', 'fps', 'vcodec', 'acodec',
-    'tbr', 'vbr', 'abr', 'filesize', 'language', 'language_preference', 'has_drm', 'preference', 'quality',
-    'source_preference', 'format_note', 'dynamic_range', 'audio_channels', 'cookies', 'fragment_base_url',
+    'format_id', 'url', 'manifest_url', 'protocol', 'ext', 'width', 'height', 'fps', 'vcodec', 'acodec', 'tbr',
+    'filesize', 'filesize_approx', 'language', 'language_preference', 'has_drm', 'cookies', 'fragment_base_url',
 )
-# Ways to request that only yt-dlp's downloader knows: told are names alone.
+# What only yt-dlp's own downloader can request; only the names are passed on.
 _DEMANDS = (
     'request_data', 'hls_media_playlist_data', 'hls_aes', 'extra_param_to_segment_url', 'extra_param_to_key_url',
 )
@@ -30,7 +29,8 @@ _PLAYLISTS = ('playlist', 'multi_video', 'compat_list')
 def reduce_info(info):
     """
     Returns an info dict with known keys only and their shapes unchanged: text, finite numbers, booleans.
-    Keeps the first 200 entries, the only one in full, and the last (best) 2,000 formats.
+    Keeps the first 200 entries, a single one in full, and the last (best) 2,000 formats, 500 thumbnails, and 20 subtitles
+    of a language.
     """
     result = _pick(info, _PAGE) | _reduce_format(info)
     if info.get('_type') in _PLAYLISTS:
@@ -41,7 +41,7 @@ def reduce_info(info):
         formats = _dicts(info['formats'], None)[-_MAX_FORMATS:]
         result['formats'] = [_reduce_format(format) for format in formats]
     result['thumbnails'] = [
-        _pick(thumbnail, ('url', 'width', 'height', 'preference'))
+        _pick(thumbnail, ('url', 'width', 'height'))
         for thumbnail in _dicts(info.get('thumbnails'), None)[-_MAX_ITEMS:]
     ]
     result['subtitles'] = _reduce_subtitles(info.get('subtitles'))
@@ -69,7 +69,7 @@ def _reduce_subtitles(subtitles):
     if not isinstance(subtitles, dict):
         return {}
     return {
-        str(language): [_pick(track, ('url', 'ext', 'name')) for track in _dicts(tracks, 20)]
+        str(language): [_pick(track, ('url', 'ext', 'name')) for track in _dicts(tracks, None)[-_MAX_TRACKS:]]
         for language, tracks in list(subtitles.items())[:_MAX_ITEMS]
     }
 
