@@ -33,6 +33,8 @@ const killLimitMs = 800;
 /** Creates the calls to `server`, which are sent once `loaded` resolves. */
 export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls {
   const calls = new Map<number, { onFrame(frame: Frame): void; reject(error: unknown): void }>();
+  /** Also of those that wait until the server has loaded. */
+  let callCount = 0;
   const waiting = new Set<() => void>();
   let lastId = 0;
   let endReason: string | undefined;
@@ -45,38 +47,50 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
     return setTimeout(() => server.kill(`it did not respond within ${ms} ms`), ms);
   }
 
+  async function call<T extends object>(
+    request: object,
+    { signal, onFrame, limitMs }: CallOptions<T>,
+  ): Promise<T> {
+    await untilAborted(loaded, signal);
+    if (endReason !== undefined) throw endedError(endReason);
+    const id = (lastId += 1);
+    const result = Promise.withResolvers<T>();
+    let timer = limitMs === undefined ? undefined : limit(limitMs);
+    const onAbort = () => {
+      send({ id, do: "kill" });
+      timer ??= limit(killLimitMs);
+    };
+    calls.set(id, {
+      onFrame(frame) {
+        const value = onFrame(frame);
+        if (value !== undefined) result.resolve(value);
+      },
+      reject: result.reject,
+    });
+    signal.addEventListener("abort", onAbort);
+    send({ ...request, id });
+    try {
+      const value = await result.promise;
+      signal.throwIfAborted();
+      return value;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      calls.delete(id);
+    }
+  }
+
   return {
-    async run<T extends object>(request: object, { signal, onFrame, limitMs }: CallOptions<T>) {
-      await untilAborted(loaded, signal);
-      if (endReason !== undefined) throw endedError(endReason);
-      const id = (lastId += 1);
-      const result = Promise.withResolvers<T>();
-      let timer = limitMs === undefined ? undefined : limit(limitMs);
-      const onAbort = () => {
-        send({ id, do: "kill" });
-        timer ??= limit(killLimitMs);
-      };
-      calls.set(id, {
-        onFrame(frame) {
-          const value = onFrame(frame);
-          if (value !== undefined) result.resolve(value);
-        },
-        reject: result.reject,
-      });
-      signal.addEventListener("abort", onAbort);
-      send({ ...request, id });
+    async run(request, options) {
+      callCount += 1;
       try {
-        const value = await result.promise;
-        signal.throwIfAborted();
-        return value;
-      } catch (error) {
-        signal.throwIfAborted();
-        throw error;
+        return await call(request, options);
       } finally {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", onAbort);
-        calls.delete(id);
-        if (calls.size === 0) for (const onIdle of waiting) onIdle();
+        callCount -= 1;
+        if (callCount === 0) for (const onIdle of waiting) onIdle();
       }
     },
 
@@ -90,7 +104,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
     async untilIdle() {
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
-      if (calls.size > 0) await promise;
+      if (callCount > 0) await promise;
     },
   };
 }

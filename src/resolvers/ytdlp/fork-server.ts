@@ -85,6 +85,7 @@ export async function startForkServer(
   // The calls that wait for it tell; there may be none.
   loaded.promise.catch(() => {});
   const calls = createCalls(server, loaded.promise);
+  let finds = 0;
   const groups = new Set<number>();
   const ended = server.ended.then((reason) => {
     killGroups(groups);
@@ -130,11 +131,19 @@ export async function startForkServer(
     ...(await hello.promise),
     ended,
     end,
-    find: (url, signal) =>
-      calls.run(
-        { do: "find", url },
-        { signal, limitMs: findLimitMs, onFrame: (frame) => parse(FindResult, frame) },
-      ),
+    async find(url, signal) {
+      finds += 1;
+      try {
+        // The process responds to one after the other.
+        const limitMs = finds * findLimitMs;
+        return await calls.run(
+          { do: "find", url },
+          { signal, limitMs, onFrame: (frame) => parse(FindResult, frame) },
+        );
+      } finally {
+        finds -= 1;
+      }
+    },
     extract: (request, signal) =>
       calls.run(
         { ...request, do: "extract" },

@@ -75,26 +75,29 @@ export async function openSupervisor(
     }
   }
 
+  /** Starts another fork server; calls of the one before go on, and it ends with the last. */
   async function useAnother(): Promise<void> {
     const next = await start();
+    const mark = await fileMark(next.versionFile);
     if (isClosed) return await next.end("it is closed");
-    installed = await fileMark(next.versionFile);
+    const before = current;
+    installed = mark;
     current = next;
     isRunning = true;
     void watch(next);
+    void before.endWhenIdle("another process has taken its place");
   }
 
-  /** Starts the new version; calls of the old one go on, and it ends with the last. */
+  /** Starts the new version if yt-dlp has been replaced. */
   async function replace(): Promise<void> {
     const mark = await fileMark(current.versionFile);
     if (mark === installed || mark === undefined || isClosed) return;
     if (performance.now() - lastReplacedAt < replaceIntervalMs) return;
     lastReplacedAt = performance.now();
-    const old = current;
+    const from = current.version;
     try {
       await useAnother();
-      logger.info({ from: old.version, to: current.version }, "yt-dlp has been replaced");
-      void old.endWhenIdle("another version has taken its place");
+      logger.info({ from, to: current.version }, "yt-dlp has been replaced");
     } catch (err) {
       logger.warn({ err }, "yt-dlp has been replaced, but does not start; using the old one");
     }

@@ -215,6 +215,40 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       expect(other.ytDlp.version).toBe("2026.10.02.232323");
     });
 
+    it("is replaced after the calls that wait for it to load", async () => {
+      const slow = "import time; time.sleep(1)\n__all__ = []\n";
+      using variant = createVariant({ version: "2026.10.01", extractors: { slow } });
+      await using other = await openHarness({ path: variant.path });
+      const findAgain = () => other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
+      const first = findAgain();
+      await wait(50);
+      setVersion(variant.packageFolder, "2026.10.02");
+      expect(await Promise.all([first, findAgain()])).toEqual(["vimeo", "vimeo"]);
+      expect(other.ytDlp.version).toBe("2026.10.02");
+    });
+
+    it("is replaced by one process alone if it is killed meanwhile", async () => {
+      const isOld = (pid: number) => before.has(pid);
+      const before = new Set(childrenOf(process.pid));
+      const servers = () => childrenOf(process.pid).filter((pid) => !isOld(pid) && isServer(pid));
+      using variant = createVariant({ version: "2026.10.01" });
+      // Starts half a second late.
+      const python = join(variant.packageFolder, "../python3");
+      const interpreter = readFileSync(variant.path, "utf8").slice(2).trim();
+      writeFileSync(python, `#!/bin/sh\nsleep 0.5\nexec ${interpreter} "$@"\n`, { mode: 0o755 });
+      writeFileSync(variant.path, `#!${python}\n`, { mode: 0o755 });
+      await using other = await openHarness({ path: variant.path });
+      const [pid = 0] = servers();
+      setVersion(variant.packageFolder, "2026.10.02");
+      const found = other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
+      const countBefore = childrenOf(process.pid).length;
+      await vi.waitUntil(() => childrenOf(process.pid).length > countBefore, 5_000);
+      process.kill(pid, "SIGKILL");
+      await found.catch(() => {});
+      await wait(2_000);
+      expect(servers()).toHaveLength(1);
+    });
+
     it("keeps the running version while another is being installed", async () => {
       using variant = createVariant({ version: "2026.10.01" });
       await using other = await openHarness({ path: variant.path });
@@ -250,9 +284,10 @@ class SlowIE(InfoExtractor):
       using variant = createVariant({ extractors: { slow: source } });
       await using other = await openHarness({ path: variant.path });
       const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
-      await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
-        code: "upstream_invalid",
-      });
+      // Together they take longer than one may.
+      const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
+      for (const each of await Promise.allSettled(found))
+        expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
       expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe("vimeo");
     });
 
