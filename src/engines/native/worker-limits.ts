@@ -36,7 +36,7 @@ const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: numbe
  * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
  * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
  * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
- * suspended exceeds nothing. `usage` has the resident memory of each worker, MiB, by process id.
+ * suspended exceeds nothing. `usage` has the resident memory of each worker that is watched, MiB, by process id.
  */
 export function watchLimits(
   pid: number,
@@ -77,7 +77,10 @@ export function watchLimits(
       work = next;
       workedMs = 0;
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      clearInterval(timer);
+      usage.delete(pid);
+    },
   };
 }
 
@@ -119,13 +122,12 @@ function silenceError(silenceMs: number): ServiceError {
   return new ServiceError("upstream_invalid", message, { retryable: false });
 }
 
-const pageBytes = 4096;
-
 /** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
 function residentMiBOf(pid: number): number {
   try {
-    const [, pages = "0"] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
-    return Math.round((Number(pages) * pageBytes) / 1024 ** 2);
+    // Not `statm`: it counts pages, whose size depends on the system.
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024);
   } catch {
     return 0;
   }
