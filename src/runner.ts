@@ -10,6 +10,7 @@ import { deleteExpired } from "./runner/retention.ts";
 import { isSuspect, type TaskRun, type RunDeps, runTask } from "./runner/run.ts";
 import { createStorageLimit } from "./runner/storage-limit.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
+import { untilAborted } from "./net/deadline.ts";
 import { hostOf } from "./task.ts";
 
 export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, ClockOptions {
@@ -46,8 +47,8 @@ const finishRequest = `"finish_requested":true`;
 
 /**
  * Runs the tasks of the store: owners in turns, the oldest task of each first, as many at a time as
- * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when a worker died
- * runs alone until it is further than then.
+ * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when its worker died
+ * runs alone until it has more bytes than it had then.
  * `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
  * disk. Store errors are logged and retried, never thrown. Other processes may run tasks of the same store on
  * the same files.
@@ -60,7 +61,7 @@ export function createRunner(options: RunnerOptions): Runner {
   const deps: RunDeps = { ...options, storage, now: clock.now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
-  /** With when each has ended. */
+  /** The current runs, each with a promise that resolves once it has ended. */
   const runs = new Map<TaskRun, Promise<void>>();
   /** Runs beside which no other may begin. */
   const exclusive = new Set<TaskRun>();
@@ -101,7 +102,7 @@ export function createRunner(options: RunnerOptions): Runner {
       taskLease,
       controller,
       finish: ending,
-      onFurther() {
+      onProgress() {
         if (exclusive.delete(run)) wake();
       },
     };
@@ -125,7 +126,7 @@ export function createRunner(options: RunnerOptions): Runner {
     if (stopping.signal.aborted) run.controller.abort(new Interruption("shutdown"));
     const ended = mutex
       .runExclusive(id, async () => {
-        await settledOrAborted(others, run.controller.signal);
+        await untilAborted(Promise.allSettled(others), run.controller.signal).catch(() => {});
         await runTask(run, deps);
       })
       .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
@@ -181,14 +182,4 @@ export function createRunner(options: RunnerOptions): Runner {
     },
     stop: () => (stopped ??= halt()),
   };
-}
-
-/** Resolves once all have settled or `signal` is aborted. */
-async function settledOrAborted(all: readonly Promise<void>[], signal: AbortSignal): Promise<void> {
-  if (all.length === 0 || signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const onAbort = () => resolve();
-  signal.addEventListener("abort", onAbort, { once: true });
-  await Promise.race([promise, Promise.allSettled(all)]);
-  signal.removeEventListener("abort", onAbort);
 }

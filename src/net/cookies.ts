@@ -39,8 +39,9 @@ export function parseCookies(text: string, host: string, nowMs: number): Cookie[
 }
 
 /**
- * Parses one `Set-Cookie` field of a response of `url`. Returns undefined if a browser would not store the cookie:
- * it is not well-formed, longer than 4,096 characters, of another site, or secure although the URL is not.
+ * Parses one `Set-Cookie` field of a response of `url`. Returns undefined for a cookie that is not well-formed, longer than
+ * 4,096 characters, for a domain that the URL's host is not in, or secure although the URL is not. Knows no public suffixes
+ * of several labels such as `co.uk`.
  *
  * @param nowMs The time from which `Max-Age` counts
  */

@@ -43,7 +43,8 @@ type Outcome = PageInfo | ServiceError;
  * - What the first record does not know is taken from the second; `sources` tells.
  *   `resolver` names the one that found the formats, else the first.
  *
- * Neither takes all of the time before the caller's deadline, so that what the other one knows is returned then.
+ * yt-dlp, asked first, takes a share of the time before the caller's deadline, and the one that is asked second takes a
+ * share of what is left, so that what the first one knows is returned in time.
  *
  * If both fail, yt-dlp's error counts, unless it tells nothing about the page (`unavailable`,
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise

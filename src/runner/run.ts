@@ -46,15 +46,15 @@ export interface TaskRun {
   controller: AbortController;
   /** Aborted when a recording is to end with what there is. */
   finish: AbortController;
-  /** Called once the run is further than earlier ones. */
-  onFurther(): void;
+  /** Called once the run has more bytes than earlier ones. */
+  onProgress(): void;
 }
 
 /** After this many dead workers in a row the task itself is taken for the cause. */
 const maxStalled = 2;
 
 /**
- * Whether a worker died running the task, which may have been the cause: until it is further than then, it
+ * Whether a worker died running the task, which may have been the cause: until it has more bytes than it had then, it
  * must run alone, so that it cannot end other runs.
  */
 export function isSuspect({ stalledCount }: Claim): boolean {
@@ -66,26 +66,28 @@ export function isSuspect({ stalledCount }: Claim): boolean {
  * lease expires and the task is claimed again.
  */
 export async function runTask(
-  { claim, host, taskLease, controller, finish, onFurther }: TaskRun,
+  { claim, host, taskLease, controller, finish, onProgress }: TaskRun,
   deps: RunDeps,
 ): Promise<void> {
-  const { runTimeoutMs, now } = deps;
+  const { runTimeoutMs } = deps;
   const { task, stalledCount } = claim;
   const { signal } = controller;
   const { observer } = deps;
-  const startedMs = now().getTime();
   const sinceMs = performance.now();
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
     save: async (saved, madeProgress) => {
       await taskLease.update({ progress: saved }, { madeProgress });
-      if (madeProgress) onFurther();
+      if (madeProgress) onProgress();
     },
     onBytes: observer?.onBytes,
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
   const about = { task: task.id, host, attempt: task.attempts };
-  const soFar = () => ({ ...about, bytes: progress.bytes, ms: now().getTime() - startedMs });
+  const soFar = () => {
+    const ms = Math.round(performance.now() - sinceMs);
+    return { ...about, bytes: progress.bytes, ms };
+  };
   let outcome: RunOutcome = { kind: "succeeded" };
   observer?.onStart();
   try {

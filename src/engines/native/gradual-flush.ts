@@ -12,13 +12,13 @@ export interface GradualFlush {
 const bytesBetween = 64 * 1024 * 1024;
 
 export function createGradualFlush(): GradualFlush {
-  let begunAt = 0;
+  let flushedBytes = 0;
   /** Stays if it fails: the system may have dropped the bytes that it could not write. */
   let running: Promise<void> | undefined;
   return {
     onWritten(path, bytes) {
-      if (running !== undefined || bytes - begunAt < bytesBetween) return;
-      begunAt = bytes;
+      if (running !== undefined || bytes - flushedBytes < bytesBetween) return;
+      flushedBytes = bytes;
       running = syncFile(path).then(() => void (running = undefined));
       running.catch(() => {});
     },

@@ -125,8 +125,8 @@ async function reloadOrNothing(
     return await reload();
   } catch (error) {
     signal.throwIfAborted();
-    const isPassing = error instanceof ServiceError && error.code.startsWith("upstream_");
-    if (!isPassing) throw error;
+    const isTransient = error instanceof ServiceError && error.code.startsWith("upstream_");
+    if (!isTransient) throw error;
     const { upstreamStatus: status } = error;
     const failure =
       status === undefined ? "it could not be read" : `its server responds with status ${status}`;

@@ -22,7 +22,7 @@ const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS]
 
 export interface LocalInput extends Disposable {
   input: Input;
-  /** How much earlier than its time stamps its sound is presented, seconds. */
+  /** How much earlier than its time stamps the audio is presented, seconds. */
   codecDelayS: number;
   /** Stops all reads and closes the file; safe to call twice. */
   [Symbol.dispose](): void;

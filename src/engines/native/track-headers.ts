@@ -15,7 +15,7 @@ export function checkNotEncrypted(fd: number): void {
 }
 
 /**
- * Returns how much earlier than its time stamps the sound of an open WebM file is presented (CodecDelay, RFC
+ * Returns how much earlier than its time stamps the audio of an open WebM file is presented (CodecDelay, RFC
  * 9559 §5.1.4.1.25), seconds; 0 for other containers.
  */
 export function readCodecDelay(fd: number): number {

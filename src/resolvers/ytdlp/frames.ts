@@ -40,7 +40,7 @@ export function readFrames(
 
 function takeFrame(bytes: Buffer): Frame | undefined {
   const kind = bytes.toString("latin1", 0, 1);
-  if (/[^A-Z]/.test(kind)) throw new Error("it sent something else than frames");
+  if (/[^A-Z]/.test(kind)) throw new Error("it sent something other than frames");
   if (bytes.length < headBytes) return undefined;
   const id = bytes.readUInt32BE(1);
   const length = bytes.readUInt32BE(5);

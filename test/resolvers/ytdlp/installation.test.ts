@@ -66,7 +66,7 @@ describe("without yt-dlp", () => {
       "garbage instead of Python",
       "garbage",
       `#!${fakePython("echo garbage >&3; exec /bin/sleep 60")}\n`,
-      "something else than frames",
+      "something other than frames",
     ],
     [
       "a Python that ends",

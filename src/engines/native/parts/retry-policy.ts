@@ -7,8 +7,8 @@ export interface RetryPolicy {
   /**
    * Waits after a failure; `size`: bytes fetched so far.
    *
-   * @throws `error` itself if it is not retryable, if a host name could not be resolved, if the wait should
-   * be longer than 30 s, and at the 4th failure in a row without progress; `signal.reason`
+   * @throws `error` itself if it is not retryable, if a host name could not be resolved, if the server asks for a wait
+   * of more than 30 s, and at the 4th failure in a row without progress; `signal.reason`
    */
   backOff(error: unknown, size: number): Promise<void>;
   /** Counts a failure like `backOff`, without a wait. */
@@ -19,8 +19,8 @@ const maxFailures = 3;
 const maxWaitS = 30;
 
 /**
- * The first wait is `backoffMs`; it doubles with each failure in a row. Progress are new bytes, since the
- * failure before at `minSpeedBps` on average.
+ * The first wait is `backoffMs`; it doubles with each failure in a row. Progress means new bytes since the
+ * previous failure, at `minSpeedBps` or more on average.
  */
 export function createRetryPolicy(
   backoffMs: number,
