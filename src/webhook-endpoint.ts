@@ -8,9 +8,15 @@ import { type Static, Type } from "@sinclair/typebox";
 export const webhookSecretPattern =
   "^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
+const webhookUrlPattern = "^https?://";
+
 /** Where messages about ended tasks are sent, and the secret that signs them. */
 export const WebhookEndpoint = Type.Object({
-  url: Type.String({ pattern: "^https?://", maxLength: 8192, description: "called as it stands" }),
+  url: Type.String({
+    pattern: webhookUrlPattern,
+    maxLength: 8192,
+    description: "called as it stands",
+  }),
   secret: Type.String({ pattern: webhookSecretPattern, description: "signs the messages" }),
 });
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
@@ -22,7 +28,11 @@ export function newWebhookSecret(): string {
 
 /** Whether messages can be sent to `url`: http or https, without user name and password. */
 export function isWebhookUrl(url: string): boolean {
-  const { protocol, username, password } = URL.parse(url) ?? {};
-  const isHttp = protocol === "http:" || protocol === "https:";
-  return isHttp && username === "" && password === "" && url.length <= 8192;
+  const { username, password } = URL.parse(url) ?? {};
+  return (
+    new RegExp(webhookUrlPattern).test(url) &&
+    username === "" &&
+    password === "" &&
+    url.length <= 8192
+  );
 }

@@ -47,6 +47,7 @@ test.each([
     '--max-bytes must be an integer from 1 to 999999999999999, got "1e9"',
   ],
   ["add anna --webhook ftp://a.test/", "--webhook must be an http or https URL"],
+  ["add anna --webhook HTTPS://a.test/", "--webhook must be an http or https URL"],
   ["add anna --webhook http://user:hidden@a.test/", "without user name and password"],
   ["add anna --owner x", /^Unknown option '--owner'$/],
 ])("%s is refused", (line, message) => {
