@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { measureStore, storeMethods } from "../../src/stores/measured.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
+import { toStoreError } from "../../src/stores/postgres/database-errors.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 
@@ -43,6 +44,18 @@ test("a refusal by the rules is no failure of the store", async () => {
     store.update("unknown", {}),
   ]);
   expect(calls).toEqual(["create", "delete", "update"]);
+});
+
+test("a call has failed if the database is unavailable", async () => {
+  const calls: string[] = [];
+  const store = createMemoryStore();
+  const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  const unavailable = { ...store, ping: () => Promise.reject(toStoreError(refused)) };
+  const measured = measureStore(unavailable, (method, _seconds, hasFailed) =>
+    calls.push(hasFailed ? `${method} failed` : method),
+  );
+  await expect(measured.ping()).rejects.toMatchObject({ code: "unavailable" });
+  expect(calls).toEqual(["ping failed"]);
 });
 
 test("a store that is unavailable has failed", async () => {

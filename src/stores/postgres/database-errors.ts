@@ -1,15 +1,11 @@
 import { DatabaseError } from "pg";
 import { ServiceError } from "../../errors.ts";
 
-/** A database that restarts is usually back soon. */
-const retryAfterS = 5;
-
 /** Turns errors of the database and of the connection to it into `unavailable`; returns others unchanged. */
 export function toStoreError(error: unknown): unknown {
   if (!isOutage(error)) return error;
   return new ServiceError("unavailable", `the task store failed: ${reasonOf(error)}`, {
     cause: error,
-    retryAfterS,
   });
 }
 
