@@ -7,7 +7,7 @@ export interface EventStreams {
   open(response: ServerResponse, start: StreamStart): void;
   readonly count: number;
   /** Ends the streams whose `isAdmitted` is false. */
-  endOthers(): void;
+  endUnadmitted(): void;
   /** Ends all streams at once. */
   close(): void;
 }
@@ -36,6 +36,7 @@ const heartbeatMs = 15_000;
 export function createEventStreams(events: TaskEvents): EventStreams {
   const streams = new Map<EventStream, StreamStart>();
   let isScheduled = false;
+  let isClosed = false;
 
   function writeAll(): void {
     isScheduled = false;
@@ -54,23 +55,27 @@ export function createEventStreams(events: TaskEvents): EventStreams {
 
   return {
     open(response, start) {
+      // The client may have disconnected while a hook waited for the store.
+      if (response.destroyed) return;
       const stream = createEventStream(events, response, start);
       streams.set(stream, start);
       response.on("close", () => streams.delete(stream));
-      stream.write();
+      if (isClosed || start.isAdmitted?.() === false) stream.endNow();
+      else stream.write();
     },
     get count() {
       return streams.size;
     },
-    endOthers() {
+    endUnadmitted() {
       for (const [stream, { isAdmitted }] of streams) {
-        if (isAdmitted?.() === false) stream.end();
+        if (isAdmitted?.() === false) stream.endNow();
       }
     },
     close() {
+      isClosed = true;
       unsubscribe();
       clearInterval(heartbeats);
-      for (const stream of streams.keys()) stream.close();
+      for (const stream of streams.keys()) stream.end();
     },
   };
 }
@@ -79,10 +84,10 @@ interface EventStream {
   /** Writes the events since the last one sent, until the client's buffer is full. */
   write(): void;
   heartbeat(): void;
-  /** Ends the stream without what is left. */
-  end(): void;
+  /** Ends the stream without the events that are left. */
+  endNow(): void;
   /** Ends the stream after the events so far. */
-  close(): void;
+  end(): void;
 }
 
 function createEventStream(
@@ -118,7 +123,7 @@ function createEventStream(
     write();
   });
 
-  function end(): void {
+  function endNow(): void {
     hasEnded = true;
     if (isFull) response.destroy();
     else response.end();
@@ -126,14 +131,14 @@ function createEventStream(
 
   return {
     write,
-    end,
+    endNow,
     heartbeat() {
       // A block without data dispatches no event, but its id is where the client resumes.
       if (!isFull && !hasEnded) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
     },
-    close() {
+    end() {
       write();
-      end();
+      endNow();
     },
   };
 }

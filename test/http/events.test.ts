@@ -1,4 +1,5 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
+import { request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
@@ -8,6 +9,7 @@ import type { Task } from "../../src/task.ts";
 import { newTask } from "../../src/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { openEvents, type ServerEvent } from "./event-client.ts";
+import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -48,6 +50,35 @@ async function watch(app: App, headers: Record<string, string> = {}, query?: str
 }
 
 describe("GET /tasks/events", () => {
+  it("forgets clients that disconnect before it begins", async () => {
+    const store = createMemoryStore();
+    const { headers } = await addKey(store, "anna", { limits: { rate: 100 } });
+    const waiting = new EventEmitter();
+    const counted = Promise.withResolvers<void>();
+    const keys: typeof store.keys = {
+      ...store.keys,
+      async countRequest(name) {
+        waiting.emit("request");
+        await counted.promise;
+        return store.keys.countRequest(name);
+      },
+    };
+    const app = await listen({ store: { ...store, keys }, maxEventStreams: 1 });
+    for (let n = 0; n < 2; n++) {
+      const arrived = once(waiting, "request");
+      const closed = once(app.server, "connection").then(([socket]) => once(socket, "close"));
+      const { port } = app.server.address() as AddressInfo;
+      const call = request({ port, path: "/tasks/events", headers, agent: false }).end();
+      call.on("error", () => {});
+      await arrived;
+      call.destroy();
+      await closed;
+    }
+    counted.resolve();
+    const { response } = await openEvents(app, headers);
+    expect(response.statusCode).toBe(200);
+  });
+
   it("is an event stream that no proxy may cache or buffer", async () => {
     const { response } = await watch(await listen());
     expect(response.statusCode).toBe(200);

@@ -30,7 +30,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   { events, keys, maxStreams },
 ) => {
   const streams = createEventStreams(events);
-  const unsubscribe = keys.subscribe(() => streams.endOthers());
+  const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
   app.addHook("preClose", async () => {
     unsubscribe();
     streams.close();
