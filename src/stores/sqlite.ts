@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { changeEvent, createTaskEvents, deletedEvent, type TaskEvent } from "../task-events.ts";
 import { hostOf, type State } from "../task.ts";
 import type { BaseLogger } from "pino";
@@ -74,10 +75,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const uses = createIdempotencyTable(statements);
-  const wal = createWalSync(db, path);
+  // SQLite has the log where a symbolic link leads.
+  const wal = createWalSync(db, realpathSync(path));
   const check = createFileCheck(db, path, logger);
   const outbox = createOutboxTable({ sql: statements, steadyMs, read, write, webhook });
-  const space = createSpaceProbe(path);
+  const space = createSpaceProbe(realpathSync(path));
   const { mark, complete } = tasks;
   const commits = createGroupCommit(db, wal.flush, { mark, complete, check });
   let pinging: Promise<void> | undefined;

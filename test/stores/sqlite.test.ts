@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -38,6 +38,18 @@ function replaceDocuments(file: string, documents: Map<string, string>): void {
   const update = db.prepare("UPDATE tasks SET document = ? WHERE id = ?");
   for (const [id, document] of documents) update.run(document, id);
 }
+
+test("a SQLite store is opened where a symbolic link leads", async () => {
+  const target = join(makeFolder(), "tasks.db");
+  const link = join(makeFolder(), "link.db");
+  await openSqliteStore({ path: target }).close();
+  symlinkSync(target, link);
+  const store = openSqliteStore({ path: link });
+  onTestFinished(() => store.close());
+  const { id } = await store.create(newTask("https://video.example.com/", {}, new Date()));
+  await store.ping();
+  expect(await store.get(id)).toMatchObject({ id });
+});
 
 describe("a SQLite store that is closed and opened again", () => {
   test("has its tasks, their order and their queue", async () => {
