@@ -42,7 +42,9 @@ export async function readPage(
   sql: Sql,
   { limit, state, owner, before }: ListQuery,
 ): Promise<ListedTask[]> {
-  const filters = Object.entries({ state, owner }).filter(([, value]) => value !== undefined);
+  const filters = Object.entries({ state, owner: owner && asText(owner) }).filter(
+    ([, value]) => value !== undefined,
+  );
   const conditions = filters.map(([column], index) => ` AND ${column} = $${index + 3}`).join("");
   const rows = await sql.query<StoredRow>(
     `SELECT seq, id, document FROM unreel.tasks WHERE seq < $2${conditions}
@@ -89,8 +91,9 @@ export async function waitForRowLock(sql: Sql, id: string): Promise<void> {
 }
 
 /**
- * Writes a locked row and its event, and commits. Returns the event's number. As in every write the counters
- * come last: from then on other writes wait for the commit, so events are numbered in the order of the commits.
+ * Writes a locked row and its event, and commits unless a limit must be checked: then the caller commits. Returns the
+ * event's number. As in every write the counters come last: from then on other writes wait for the commit, so events are
+ * numbered in the order of the commits.
  *
  * @throws ServiceError `quota_exceeded`, StorageFullError; then the caller must roll back.
  */

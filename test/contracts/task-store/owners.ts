@@ -39,6 +39,7 @@ export function describeOwners(open: OpenStore): void {
         idsOf(canceled).toReversed(),
       );
       expect(await list({ owner: "nobody" })).toEqual([]);
+      expect(await list({ owner: "\0" })).toEqual([]);
       expect(await list({})).toEqual(idsOf(created).toReversed());
     });
 
