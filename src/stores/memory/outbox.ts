@@ -41,8 +41,8 @@ export function createMemoryOutbox(steadyMs: () => number): MemoryOutbox {
     async due() {
       const nowMs = steadyMs();
       const due = [...endpoints].flatMap(([endpoint, lines]) => {
-        const line = lines.values().find(({ dueMs }) => dueMs <= nowMs);
-        return line === undefined ? [] : [{ endpoint, dueMs: line.dueMs }];
+        const dueMs = lines.values().reduce((least, line) => Math.min(least, line.dueMs), Infinity);
+        return dueMs <= nowMs ? [{ endpoint, dueMs }] : [];
       });
       return due.toSorted((a, b) => a.dueMs - b.dueMs).map(({ endpoint }) => endpoint);
     },

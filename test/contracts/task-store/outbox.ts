@@ -160,6 +160,20 @@ export function describeOutbox(open: OpenStore): void {
       expect(await store.outbox.due()).toEqual(["anna"]);
     });
 
+    test("an endpoint has waited since the first of its messages was due, postponed ones included", async () => {
+      const { store, clock, add, end } = await openHarness();
+      await addKey(store, "anna", true);
+      await end();
+      await end();
+      const [first] = await store.outbox.claim({ endpoint: "*", limit: 1, leaseMs: minuteMs });
+      await store.outbox.postpone(first!, { delayMs: 1_000, refusals: 1 });
+      clock.advance(500);
+      // After the second message of the service's endpoint, before the first one is due again.
+      await store.update((await add(page, {}, "anna")).id, { state: "canceled" });
+      clock.advance(1_000);
+      expect(await store.outbox.due()).toEqual(["*", "anna"]);
+    });
+
     test("a claim gets those of several tasks, one of each, as many as are wanted", async () => {
       const { store, end } = await openHarness();
       const ended = [await end(), await end(), await end()];
