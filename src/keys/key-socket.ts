@@ -86,7 +86,8 @@ export async function sendKeyCommand(
     await once(socket, "connect");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ECONNREFUSED") return undefined;
+    // EINVAL: the path is too long for a socket, so no service has one there.
+    if (["ENOENT", "ECONNREFUSED", "EINVAL"].includes(code ?? "")) return undefined;
     throw error;
   }
   try {

@@ -36,6 +36,15 @@ it.each(["--help", "-h", "help", "add --help"])(
   },
 );
 
+it("npm run key works where the path of DATA_DIR is too long for a socket", async () => {
+  const env = { DATA_DIR: join(makeFolder(), "x".repeat(120)) };
+  expect(await runKeyProgram(env, "add", "anna")).toMatchObject({ code: 0 });
+  expect(await runKeyProgram(env, "list")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("anna"),
+  });
+});
+
 describe("npm run key says which store it used:", () => {
   it.each(["list", "remove anna", "remove anna --last"])(
     "%s names the file that is missing, and creates none",
