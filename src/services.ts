@@ -17,6 +17,9 @@ import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
 import { createWebhooks, maxInFlight, type Webhooks, type WebhooksOptions } from "./webhooks.ts";
 
+/** Connections of `METRICS_PORT`, besides those of the service. */
+const maxMetricsConnections = 64;
+
 /** What runs in a process. */
 export interface Services {
   app: App;
@@ -103,7 +106,9 @@ export async function openServices(
       }));
   opened.defer(() => app.close());
   const metricsApp =
-    config.METRICS_PORT === 0 ? undefined : await buildMetricsApp({ metrics, ...server });
+    config.METRICS_PORT === 0
+      ? undefined
+      : await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
   if (metricsApp !== undefined) opened.defer(() => metricsApp.close());
   return { app, metricsApp, runner, webhooks };
 }
