@@ -17,7 +17,7 @@ export interface SeenRequest {
   route: string;
   /** `aborted` if the client disconnected before the response was sent. */
   status: number | "aborted";
-  /** Until the response was sent, or the client disconnected. */
+  /** Until the response was sent; 0 if the client disconnected before. */
   seconds: number;
 }
 
