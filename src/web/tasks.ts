@@ -44,7 +44,7 @@ interface Page {
 }
 
 type Change =
-  | { type: "list"; tasks: Task[]; older: string | undefined; filter: State | undefined }
+  | { type: "list"; tasks: Task[]; older: string | undefined }
   | { type: "read"; task: Task }
   | { type: "event"; task: ChangedTask }
   | { type: "deleted"; id: string };
@@ -110,7 +110,7 @@ export function createTasks(url: URL): Tasks {
   function apply(change: Change): void {
     if (change.type === "deleted") drop(change.id);
     else if (change.type !== "list") put(change.task, change.type === "event");
-    else if (change.filter === filter.peek()) {
+    else {
       const ids = new Set(change.tasks.map(({ id }) => id));
       for (const id of entries.keys()) if (!ids.has(id)) drop(id);
       addPage(change.tasks, change.older);
@@ -144,6 +144,12 @@ export function createTasks(url: URL): Tasks {
     return { tasks, next };
   }
 
+  async function readList(): Promise<Change[]> {
+    const state = filter.peek();
+    const { tasks, next } = await readPages(firstQuery(state), shown.peek().length);
+    return filter.peek() === state ? [{ type: "list", tasks, older: next }] : readList();
+  }
+
   async function readTask(id: string): Promise<Change> {
     try {
       return { type: "read", task: await requestJson<Task>(locate(`tasks/${id}`)) };
@@ -163,11 +169,7 @@ export function createTasks(url: URL): Tasks {
 
   const feed = createFeedClient<Change>({
     url,
-    async readAll() {
-      const state = filter.peek();
-      const { tasks, next } = await readPages(firstQuery(state), shown.peek().length);
-      return [{ type: "list", tasks, older: next, filter: state }];
-    },
+    readAll: readList,
     async parse(events) {
       const changes: Change[] = [];
       for (const event of events) changes.push(...(await changeOf(event)));

@@ -225,6 +225,36 @@ describe("the page's tasks", () => {
     expect(await tasks.readAll(["queued", "running"])).toHaveLength(55);
   });
 
+  it("are read once more if another state is wanted while they are read again", async () => {
+    const store = createMemoryStore({ events: createTaskEvents({ maxEvents: 1 }) });
+    const reading = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    let isGated = false;
+    const list: typeof store.list = async (query) => {
+      if (isGated) {
+        isGated = false;
+        reading.resolve();
+        await gate.promise;
+      }
+      return store.list(query);
+    };
+    const { app, url } = await serve({ ...store, list });
+    const id = await startTask(store, "film");
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    isGated = true;
+    app.server.closeAllConnections();
+    // More than the service remembers.
+    await store.update(id, { state: "canceled" });
+    await addTask(store, "next");
+    await reading.promise;
+    await tasks.setFilter("running");
+    expect(names(tasks)).toEqual(["film"]);
+    gate.resolve();
+    await until(() => tasks.shown.value.length === 0);
+  });
+
   it("change and go as the service responds, and say when they get another state", async () => {
     const store = createStore();
     const id = await startTask(store, "film");
