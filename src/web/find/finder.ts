@@ -47,13 +47,17 @@ export function createFinder(onTask: (task: Task) => void): Finder {
   const download = async (url: string, options: TaskOptions, title: string): Promise<void> => {
     if (adding.value) return;
     adding.value = true;
+    const shown = finding.peek();
     try {
       onTask(await createTask(url, options));
       added.value = { text: `Added: ${title}` };
-      close();
+      if (finding.peek() === shown) close();
     } catch (error) {
       const retry = (): void => void download(url, options, title);
-      finding.value = { state: "failed", failure: toFailure(error), retry };
+      const failed = { state: "failed", failure: toFailure(error), retry } as const;
+      // Another page may be shown by now.
+      if (finding.peek() === shown || finding.peek() === undefined) finding.value = failed;
+      else added.value = { text: `Not added: ${title}` };
     } finally {
       adding.value = false;
     }
@@ -66,6 +70,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
   ) => {
     if (adding.value) return;
     adding.value = true;
+    const shown = finding.peek();
     let count = 0;
     for (const url of urls) {
       try {
@@ -78,7 +83,7 @@ export function createFinder(onTask: (task: Task) => void): Finder {
     }
     adding.value = false;
     if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} videos` };
-    if (count === urls.length) close();
+    if (count === urls.length && finding.peek() === shown) close();
   };
 
   return {

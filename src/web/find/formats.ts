@@ -53,6 +53,7 @@ export function FormatTable({ info, finder }: FoundProps): ComponentChild {
                     "button",
                     {
                       "aria-label": `Download ${joinTexts(quality, note, size)}`,
+                      disabled: finder.adding.value,
                       onClick: () =>
                         finder.download(info.url, { format_id: format.format_id }, title),
                     },

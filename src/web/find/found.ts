@@ -1,5 +1,6 @@
 import { type ComponentChild, h } from "preact";
 import { useState } from "preact/hooks";
+import { hasAudio, hasVideo } from "../../format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../page-info.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
@@ -65,21 +66,21 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
   }
   if (usable === 0) return "This video is protected by DRM, so it cannot be downloaded.";
   if (live_status !== "is_live") return null;
-  return "This is live. It is recorded from now on, until it ends or you stop it.";
+  return "This is a live stream. It is recorded from the start of the download until it ends or you stop it.";
 }
 
 function Best({ info, finder }: FoundProps): ComponentChild {
   const download = (options: { audio_only?: true }): void =>
     finder.download(info.url, options, info.title ?? info.url);
-  const hasVideo = info.formats.some(({ vcodec }) => vcodec !== "none");
-  const hasAudio = info.formats.some(({ acodec }) => acodec !== "none");
+  const hasBoth = info.formats.some(hasVideo) && info.formats.some(hasAudio);
+  const disabled = finder.adding.value;
+  const best = { class: "primary", disabled, onClick: () => download({}) };
+  const audio = { disabled, onClick: () => download({ audio_only: true }) };
   return h(
     "p",
     { class: "row" },
-    h("button", { class: "primary", onClick: () => download({}) }, "Download the best"),
-    hasVideo &&
-      hasAudio &&
-      h("button", { onClick: () => download({ audio_only: true }) }, "Download only the audio"),
+    h("button", best, "Download the best"),
+    hasBoth && h("button", audio, "Download only the audio"),
   );
 }
 

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { ServiceError } from "../../../src/errors.ts";
 import { createMemoryStore } from "../../../src/stores/memory.ts";
+import { createTaskEvents } from "../../../src/task-events.ts";
 import type { OpenTab } from "../browser.ts";
 import { filmPage, format, playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";
@@ -87,6 +88,31 @@ export function findingPages(openTab: OpenTab): void {
     const { tasks } = await app.store.list({ limit: 200 });
     expect(tasks.map(({ options }) => options)).toEqual([{ max_height: 720 }, { max_height: 720 }]);
     await expect.poll(() => tab.page.getByRole("article").count()).toBe(2);
+  });
+
+  it("keeps a dialog that is opened while others are added", async () => {
+    const store = createMemoryStore({ events: createTaskEvents() });
+    const gate = Promise.withResolvers<void>();
+    const create: typeof store.create = async (...given) => {
+      await gate.promise;
+      return store.create(...given);
+    };
+    const app = await openApp({ store: { ...store, create } });
+    app.pages.set(address, filmPage(address));
+    const { page, paste } = await openTab(app.url);
+    await paste([1, 2].map((n) => `https://video.example.com/watch/part-${n}`).join(" "));
+    const dialog = page.getByRole("dialog", { name: "2 pages" });
+    await dialog.getByRole("button", { name: "Download 2" }).click();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await paste(address);
+    const best = page.getByRole("button", { name: "Download the best" });
+    const row = page.getByRole("button", { name: "Download 360p, 5.1 MB" });
+    for (const button of [best, row]) expect(await button.isDisabled()).toBe(true);
+    gate.resolve();
+    await page.getByText("Added: 2 of 2 videos").waitFor();
+    await best.click();
+    await expect.poll(async () => (await storedUrls(app)).length).toBe(3);
   });
 
   it("lets somebody choose from a playlist, and look at one of its videos first", async () => {

@@ -77,7 +77,7 @@ export const pageStates: readonly PageState[] = [
     reach: async (tab) => {
       await tab.paste(address);
       await tab.page
-        .getByText("It is recorded from now on, until it ends or you stop it.")
+        .getByText("It is recorded from the start of the download until it ends or you stop it.")
         .waitFor();
     },
   },
@@ -135,7 +135,7 @@ export const pageStates: readonly PageState[] = [
     reach: async ({ page }) => {
       await page.getByText("Recording since").waitFor();
       const waiting = page.getByRole("article", { name: "A site that is down" });
-      await waiting.getByText(/^Failed, will try again by itself at \d/).waitFor();
+      await waiting.getByText(/^Failed; will be retried at \d/).waitFor();
       const failed = page.getByRole("article", { name: "Cooking for four" });
       await failed.getByText("Trying again will not help.").waitFor();
       await failed.getByText("Details").click();
@@ -198,7 +198,7 @@ export const pageStates: readonly PageState[] = [
       await tab.page.getByRole("button", { name: "Play" }).waitFor();
       tab.expectFailures(/net::ERR_/);
       await app.close();
-      await tab.page.getByText("The connection is lost. Trying again…").waitFor();
+      await tab.page.getByText("The connection is lost. Reconnecting…").waitFor();
     },
   },
 ];
