@@ -115,7 +115,8 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "del
   const [first] = targets;
   const isOne = first !== undefined && targets.length === 1;
   const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
-  if (action === "cancel") return { text: `Cancel ${what}?`, yes: "Cancel downloads" };
+  if (action === "cancel")
+    return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
   if (action === "delete-file")
     return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
   const files = targets.filter(({ file }) => file !== null).length;

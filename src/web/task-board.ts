@@ -42,7 +42,7 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
     tasks.shown.value.length === 0 &&
       (tasks.filter.value === undefined
         ? nothingYet
-        : h("p", { class: "muted" }, "There are none.")),
+        : h("p", { class: "muted" }, "No downloads in this state.")),
     tasks.hasOlder.value &&
       h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
     h(Spoken, { tasks }),

@@ -18,7 +18,7 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
     h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
     h(Content, { tasks }),
     tasks.connection.value === "lost" &&
-      h("p", { class: "card task-lost" }, "The connection is lost. Trying again…"),
+      h("p", { class: "card task-lost" }, "The connection is lost. Reconnecting…"),
   );
 }
 

@@ -46,7 +46,7 @@ export function describeState(task: Task): string {
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
   if (error === null) return "Waiting.";
   const at = task.retry_at === undefined ? "" : ` at ${formatTime(task.retry_at)}`;
-  return `Failed, will try again by itself${at}.`;
+  return `Failed; will be retried${at}.`;
 }
 
 function describeRun({ progress, started_at, finish_requested }: Task): string {

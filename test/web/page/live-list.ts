@@ -79,7 +79,7 @@ export function theListIsLive(openTab: OpenTab): void {
     const tab = await openTab(app.url);
     const { page } = tab;
     tab.expectShifts();
-    const words = page.getByText("The connection is lost. Trying again…");
+    const words = page.getByText("The connection is lost. Reconnecting…");
     const rows = page.getByRole("article");
     await rows.first().waitFor();
     const count = await rows.count();
@@ -100,7 +100,7 @@ export function theListIsLive(openTab: OpenTab): void {
     await first.page.getByText("Nothing here yet.").waitFor();
     const second = await openTab(app.url);
     second.expectFailures(/status of 429 .*tasks\/events/);
-    await second.page.getByText("The connection is lost. Trying again…").waitFor();
+    await second.page.getByText("The connection is lost. Reconnecting…").waitFor();
     await first.page.close();
     await second.page.getByText("Nothing here yet.").waitFor();
     await second.page.getByText("The connection is lost.").waitFor({ state: "detached" });

@@ -31,7 +31,7 @@ export function wholeWay(openTab: OpenTab): void {
 
     tab.expectFailures(/net::ERR_/);
     await service.kill();
-    await page.getByText("The connection is lost. Trying again…").waitFor();
+    await page.getByText("The connection is lost. Reconnecting…").waitFor();
     expect(await shownProgress(page)).toBeGreaterThanOrEqual(atLeast);
     await service.start();
     await page.getByText("The connection is lost.").waitFor({ state: "detached" });
@@ -64,7 +64,10 @@ export function wholeWay(openTab: OpenTab): void {
     const question = page.getByRole("dialog", { name: `Delete “${filmTitle}” and its file?` });
     await question.getByRole("button", { name: "Delete" }).click();
     await row.waitFor({ state: "detached" });
-    await page.getByText("Nothing here yet.").or(page.getByText("There are none.")).waitFor();
+    await page
+      .getByText("Nothing here yet.")
+      .or(page.getByText("No downloads in this state."))
+      .waitFor();
     expect((await fetch(`${service.url()}/tasks/${task?.id}/file`)).status).toBe(404);
   });
 }
