@@ -25,12 +25,11 @@ export interface DownloadSize {
 
 /**
  * Returns how large the download of `format` is with its separate audio (`createAudioFinder`; `null`: none); `null` if
- * that is not known. The size of an HLS variant includes the audio (RFC 8216 §4.3.4.2), which then has none of its own.
+ * that is not known. The size of an HLS variant includes the audio (RFC 8216 §4.3.4.2).
  */
 export function downloadSize(format: SizedFormat, audio: SizedFormat | null): DownloadSize | null {
   const own = sizeOf(format);
-  const other = audio === null || format.protocol === "m3u8" ? 0 : null;
-  const added = audio === null ? 0 : (sizeOf(audio) ?? other);
+  const added = audio === null || format.protocol === "m3u8" ? 0 : sizeOf(audio);
   if (own === null || added === null) return null;
   return { bytes: own + added, isExact: format.filesize !== null && audio === null };
 }

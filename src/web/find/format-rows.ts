@@ -1,4 +1,5 @@
 import { createAudioFinder, hasAudio, hasVideo } from "../../format-ranking.ts";
+import { downloadSize } from "../../format-sizes.ts";
 import type { Format, PageInfo } from "../../page-info.ts";
 import { formatBytes } from "../texts.ts";
 
@@ -17,12 +18,13 @@ export interface FormatRow {
 export function describeFormats(info: PageInfo): FormatRow[] {
   const audioOf = createAudioFinder(info);
   const rows = info.formats.map((format): FormatRow => {
-    const parts = partsOf(format, audioOf(format));
+    const audio = audioOf(format);
+    const parts = audio === null ? [format] : [format, audio];
     return {
       format,
       quality: qualityOf(format, parts),
       note: "",
-      size: sizeOf(parts, info),
+      size: sizeText(format, audio, info),
       codecs: codecsOf(parts),
       languages: languagesOf(parts),
     };
@@ -76,11 +78,6 @@ export function languageName(tag: string): string {
 
 const languageNames = new Intl.DisplayNames("en", { type: "language" });
 
-/** The format, and the separate audio that is downloaded with it. */
-function partsOf(format: Format, audio: Format | null): Format[] {
-  return audio === null ? [format] : [format, audio];
-}
-
 function qualityOf(format: Format, parts: readonly Format[]): string {
   const { width, height, fps } = format;
   const rate = rateOf(format);
@@ -92,20 +89,16 @@ function qualityOf(format: Format, parts: readonly Format[]): string {
   return joinTexts(`${lines}p${fps !== null && fps > 30 ? Math.round(fps) : ""}`, silent);
 }
 
-function sizeOf(parts: readonly Format[], { duration, live_status }: PageInfo): string {
+function sizeText(
+  format: Format,
+  audio: Format | null,
+  { live_status }: Pick<PageInfo, "live_status">,
+): string {
   if (live_status === "is_live") return "live";
-  // The bit rate and the estimate of an HLS variant are for its separate audio too.
-  const counted = parts[0]?.protocol === "m3u8" ? parts.slice(0, 1) : parts;
-  const sizes = counted.map((part) => part.filesize ?? approximateSize(part, duration));
-  if (sizes.some((size) => size === null)) return "unknown";
-  const total = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
-  const isExact = counted.every(({ filesize }) => filesize !== null);
-  return isExact ? formatBytes(total) : `about ${formatBytes(Number(total.toPrecision(2)))}`;
-}
-
-function approximateSize({ filesize_approx, tbr }: Format, duration: number | null): number | null {
-  if (typeof filesize_approx === "number") return filesize_approx;
-  return tbr === null || duration === null ? null : (tbr * 1000 * duration) / 8;
+  const size = downloadSize(format, audio);
+  if (size === null) return "unknown";
+  const { bytes, isExact } = size;
+  return isExact ? formatBytes(bytes) : `about ${formatBytes(Number(bytes.toPrecision(2)))}`;
 }
 
 /** Names that people know, by how the codec's RFC 6381 name begins. */
