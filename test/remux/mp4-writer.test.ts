@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { diskError } from "../../src/files/disk-error.ts";
-import { boxesIn, getChild, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { ascii, boxesIn, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
+import { openMediaData } from "../../src/remux/mp4/write/media-data.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
 import type { Sample } from "../../src/remux/samples.ts";
@@ -48,6 +49,27 @@ describe("the MP4 writer", () => {
     expect(layoutOf(path)).toEqual(["ftyp", "moov", "free", "mdat"]);
     expect(isCompleteMp4(path)).toBe(true);
   });
+
+  it.each([-9, -1, 0, 1, 4, 7, 8, 9])(
+    "states where the media data are if the index leaves %d bytes of the reserved space",
+    async (bytesLeft) => {
+      const headBytes = 1_000;
+      const mdatHeaderBytes = 8;
+      const reserveBytes = () => headBytes + mdatHeaderBytes + bytesLeft;
+      const media = openMediaData({ path, maxBytes: 1e9, reserveBytes });
+      const block = fillPattern(3 << 20, 1);
+      for (let n = 0; n < 2; n++) media.append(block);
+      let stated = 0;
+      const size = media.finish((start) => {
+        stated = start;
+        return Buffer.concat([u32(headBytes), ascii("moov"), Buffer.alloc(headBytes - 8)]);
+      });
+      const file = readFileSync(path);
+      expect(file).toHaveLength(size);
+      expect(file.subarray(stated).equals(Buffer.concat([block, block]))).toBe(true);
+      expect(layoutOf(path).filter((box) => box !== "free")).toEqual(["moov", "mdat"]);
+    },
+  );
 
   it("moves the media data if the index needs more space than is reserved", () => {
     const count = 60_000;

@@ -113,9 +113,9 @@ export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions
 }
 
 /**
- * Returns where the media data start so that the head fits in front of them: at `start` if possible,
- * else right after the head. Between them is nothing or a `free` box of `gap` bytes. (The head can grow
- * with the start: 64-bit offsets.)
+ * Returns where the media data start so that the head fits in front of them: at `start` if possible, else at a later
+ * byte, as data that are written can only be moved up. Between them is nothing or a `free` box of `gap` bytes. (The head can
+ * grow with the start: 64-bit offsets.)
  */
 function layOut(
   headAt: (start: number) => Uint8Array,
@@ -125,7 +125,8 @@ function layOut(
   const head = headAt(start);
   const gap = start - headerBytes - head.length;
   if (gap === 0 || gap >= 8) return { head, start, gap };
-  return layOut(headAt, headerBytes, head.length + headerBytes);
+  // A box has at least 8 bytes.
+  return layOut(headAt, headerBytes, gap > 0 ? start + 8 : head.length + headerBytes);
 }
 
 /** Moves the media data up by `to - from` bytes, the last block first. */
@@ -157,5 +158,5 @@ function mediaDataHeader(size: number): Uint8Array {
 }
 
 function freeHeader(bytes: number): Uint8Array {
-  return bytes === 0 ? u32() : Buffer.concat([u32(bytes), ascii("free")]);
+  return bytes === 0 ? new Uint8Array() : Buffer.concat([u32(bytes), ascii("free")]);
 }
