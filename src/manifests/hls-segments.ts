@@ -17,8 +17,8 @@ import type { InitSection, SegmentList } from "./segments.ts";
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its
  * length.
  *
- * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free, and partial segments. `timeline`
- * is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
+ * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free and whose durations are in `gapsS`, and partial
+ * segments. `timeline` is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
  * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an
  * undefined variable, an ended list without segments, more than 4 Mi characters or 200,000 segments;
@@ -53,6 +53,7 @@ function createPlaylistReader(url: URL) {
   const variables = createVariables(url);
   const keys = createPlaylistKeys(url);
   const readRange = createByteRangeReader(url);
+  const gapsS: number[] = [];
   let pending = { ...nonePending };
   let init: InitSection | null = null;
   let hasBegun = false;
@@ -82,7 +83,8 @@ function createPlaylistReader(url: URL) {
     const dateMs = pending.dateMs ?? (dated?.timeline === timeline ? dated.endMs : null);
     const isDated = dateMs !== null && durationS > 0;
     dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
-    if (!isGap) {
+    if (isGap) gapsS.push(durationS);
+    else {
       const key = keys.current(sequence);
       const place = { sequence, timeline, offsetS: null, ...(isDated && { dateMs }) };
       add({ url: href, range, init, key, durationS, ...place });
@@ -129,7 +131,7 @@ function createPlaylistReader(url: URL) {
         throw invalidManifestError(url, "an HLS media playlist must list segments");
       }
       const refreshS = Math.min(Math.max(targetS ?? longestS, minRefreshS), maxRefreshS);
-      return { segments, hasEnded, refreshS };
+      return { segments, hasEnded, refreshS, ...(gapsS.length > 0 && { gapsS }) };
     },
   };
 }

@@ -10,6 +10,8 @@ export interface SegmentList {
   hasEnded: boolean;
   /** How long to wait before reading a list again that has not ended, seconds. */
   refreshS: number;
+  /** Durations of segments without media (EXT-X-GAP), which are not in `segments`, seconds; absent: there are none. */
+  gapsS?: readonly number[];
 }
 
 export interface Segment {
@@ -35,11 +37,11 @@ export interface Segment {
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;
   /**
-   * Its number was computed from the duration of its Period, so it may not exist, if the media before it
-   * last as long as the Period.
+   * It is listed only because of the duration of its Period. It may not exist if the media before it already last as
+   * long as the Period.
    */
   computed?: ComputedPlace;
-  /** It follows the last one that the manifest states: it may have the end of its Period, or not exist. */
+  /** It comes after the last one that the manifest states: it may have the end of its Period, or not exist. */
   isOptional?: boolean;
 }
 

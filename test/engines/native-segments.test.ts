@@ -52,6 +52,18 @@ describe.concurrent("HLS is downloaded completely", () => {
     expect(await probe((await harness.download()).path)).toMatchObject(whole);
   });
 
+  it("but for segments that the playlist marks as gaps, of which a warning tells", async () => {
+    const { resources, lines } = stream();
+    const gap = lines.findIndex((line) => line.startsWith("#EXTINF"));
+    const marked = lines.toSpliced(gap + 2, 0, "#EXT-X-GAP");
+    await using harness = await openEntry(open, listed({ resources, lines: marked }), "index.m3u8");
+    const { warnings } = await harness.download();
+    expect(warnings[0]).toMatchObject({
+      code: "frames_missing",
+      message: expect.stringMatching(/^1 of \d+ segments had no media/),
+    });
+  });
+
   it("if its key is in the playlist", async () => {
     const uri = `data:text/plain;base64,${secret.toString("base64")}`;
     const laid = encrypt(stream(), uri, true);

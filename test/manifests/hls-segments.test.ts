@@ -129,7 +129,7 @@ test("EXT-X-MAP states the init section of all segments up to the next", () => {
 });
 
 test("gaps are left out but keep their numbers, partial segments are ignored", () => {
-  const { segments } = read(
+  const { segments, gapsS } = read(
     "#EXTINF:4,\n1.m4s\n#EXT-X-GAP\n#EXTINF:4,\n2.m4s\n#EXTINF:4,\n3.m4s",
     '#EXT-X-PART:DURATION=0.5,URI="4.0.m4s"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI="4.1.m4s"',
     '#EXT-X-RENDITION-REPORT:URI="file:///x"',
@@ -138,6 +138,8 @@ test("gaps are left out but keep their numbers, partial segments are ignored", (
     [at("1.m4s"), 0],
     [at("3.m4s"), 2],
   ]);
+  expect(gapsS).toEqual([4]);
+  expect(read("1.m4s")).not.toHaveProperty("gapsS");
 });
 
 test("variables are put in; one that is not defined is an error, not a part of the address", () => {

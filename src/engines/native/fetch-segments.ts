@@ -59,6 +59,11 @@ export async function* fetchSegments(
         onLost: (reason) => deliveries.setLost(name, reason),
       })
     : list.segments;
+  // Of a live stream, holes in the numbers tell.
+  for (const durationS of isLive ? [] : (list.gapsS ?? [])) {
+    deliveries.addSegment(name, durationS);
+    deliveries.addMissing(name);
+  }
   const readKey = createKeyReader(options, headers);
   const beforeEnd = createEndLimit(finish, options.signal);
   const fetchOne = async (
