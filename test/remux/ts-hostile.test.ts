@@ -14,6 +14,38 @@ const avc = { pid: videoPid, streamType: 0x1b };
 const aac = { pid: audioPid, streamType: 0x0f };
 
 describe("an MPEG-TS demuxer of synthetic streams", () => {
+  it.each([
+    [
+      "a damaged start code",
+      (unit: Buffer) => unit.writeUInt8(3, unit.indexOf("000001e0", "hex") + 2),
+    ],
+    ["a damaged marker", (unit: Buffer) => unit.writeUInt8(0, unit.indexOf("000001e0", "hex") + 6)],
+    ["scrambling", (unit: Buffer) => unit.writeUInt8(0x90, unit.indexOf("000001e0", "hex") + 6)],
+  ])("tells of a PES packet that it leaves out because of %s", (_, damage) => {
+    const { tables, pes } = createPacketMaker();
+    const units = [0, 1, 2, 3, 4].map((n) => pes(videoPid, n * 3600, avcPicture(n === 0)));
+    damage(units[2]!);
+    const drops: string[] = [];
+    const result = demux([tables([avc]), ...units], ["video"], (kind) => void drops.push(kind));
+    expect(result.track("video").samples).toHaveLength(4);
+    expect(drops).toEqual(["video"]);
+  });
+
+  it("keeps what comes before a discontinuity that a packet without payload announces", () => {
+    const { tables, pes } = createPacketMaker();
+    const { pes: later, packet } = createPacketMaker();
+    for (let n = 0; n < 7; n++) packet(videoPid, Buffer.alloc(0), false);
+    const before = [0, 1].map((n) => pes(videoPid, n * 3600, avcPicture(n === 0)));
+    const announcement = Buffer.alloc(188, 0xff);
+    announcement.set([0x47, 0x01, 0x00, 0x20 | 6, 183, 0x80]);
+    const after = [2, 3].map((n) => later(videoPid, n * 3600, avcPicture(n === 2)));
+    const drops: string[] = [];
+    const segment = Buffer.concat([tables([avc]), ...before, announcement, ...after]);
+    const result = demux([segment], ["video"], (kind) => void drops.push(kind));
+    expect(result.track("video").samples).toHaveLength(4);
+    expect(drops).toEqual([]);
+  });
+
   it("reads video and audio", () => {
     const { tables, pes } = createPacketMaker();
     const segments = [

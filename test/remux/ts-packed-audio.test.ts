@@ -52,6 +52,23 @@ describe("a demuxer of packed audio", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([48_000, 49_024, 50_048, 51_072]);
   });
 
+  it("tells of damaged frames, not of tags between frames or at the end", () => {
+    const frames = adtsFrames(20);
+    frames.fill(0, 500, 507);
+    let drops = 0;
+    const onDrop = () => void (drops += 1);
+    expect(read([[frames]], onDrop)).toHaveLength(19);
+    expect(drops).toBe(1);
+    const end = Buffer.concat([Buffer.from("TAG"), Buffer.alloc(125)]);
+    expect(read([[adtsFrames(3), tag(0), adtsFrames(3), end]], onDrop)).toHaveLength(6);
+    expect(drops).toBe(1);
+  });
+
+  it("reads a segment of any length", () => {
+    const frames = adtsFrames(5_000, 8_000);
+    expect(read([[tag(0), frames]])).toHaveLength(5_000);
+  });
+
   it("refuses bytes that are no audio", () => {
     expect(() => read([[Buffer.from("<!doctype html><title>no</title>")]])).toThrow(
       expect.objectContaining({ code: "upstream_invalid" }),
@@ -82,9 +99,10 @@ describe("a demuxer of packed audio", () => {
   }
 });
 
-function read(segments: readonly (readonly Uint8Array[])[]) {
+function read(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
   const recorder = createRecorder();
-  const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+  const timelines = createTimelines();
+  const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines, onDrop });
   for (const parts of segments) demuxer.read(Buffer.concat(parts), start);
   demuxer.flush();
   return recorder.track("audio").samples;

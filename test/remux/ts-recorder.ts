@@ -46,9 +46,11 @@ export const start: SegmentTiming = { timeline: 0, offsetS: null };
 export function demux(
   segments: readonly Uint8Array[],
   kinds: readonly TrackKind[] = ["video", "audio"],
+  onDrop: (kind: TrackKind) => void = () => {},
 ): Recorder {
   const recorder = createRecorder();
-  const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: createTimelines(), kinds });
+  const timelines = createTimelines();
+  const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds, onDrop });
   for (const segment of segments) demuxer.read(segment, start);
   demuxer.flush();
   return recorder;

@@ -5,10 +5,10 @@ import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
  * stated time on, so that rounded times cause no jitter. Counting restarts from a stated time that is off by
- * more than a frame, so that gaps are kept.
+ * more than a frame, so that gaps are kept. Bytes between frames are left out; those that are no tag count as damage.
  */
 export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
-  const { stream, syntax, output } = options;
+  const { stream, syntax, output, onDrop = () => {} } = options;
   const counter = createCounter(options);
   let format: string | null = null;
   /** The next frame starts right here: the previous one was complete. */
@@ -34,6 +34,7 @@ export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): Trac
       const isComplete = frame !== null && at + frame.size <= bytes.length;
       const isFrame = frame && (isAligned || isConfirmed(syntax, bytes, at, frame, isLast));
       if (isFrame === "incomplete" || (isFrame && !isComplete && !isLast)) break;
+      if (isAligned && frame === null && !isTag(bytes, at)) onDrop();
       isAligned = Boolean(isFrame) && isComplete;
       if (isAligned && frame) {
         write(frame, bytes, at);
@@ -53,6 +54,13 @@ export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): Trac
       isAligned = false;
     },
   };
+}
+
+const tags = ["TAG", "ID3", "APETAGEX", "LYRICSBEGIN"];
+
+/** Returns whether a tag of a file starts at `at`: ID3, APE or Lyrics3. */
+function isTag(bytes: Buffer, at: number): boolean {
+  return tags.some((tag) => bytes.toString("latin1", at, at + tag.length) === tag);
 }
 
 /** Returns whether another such frame follows: any bytes may look like the start of one by chance. */

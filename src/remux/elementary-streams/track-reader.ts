@@ -15,7 +15,7 @@ export interface TrackReaderOptions<Syntax> {
   syntax: Syntax;
   clock: StreamClock;
   output: TrackOutput;
-  /** Called for each access unit that is left out because it cannot be decoded. */
+  /** Called at each place where media are left out: an access unit that cannot be decoded, damaged bytes between frames. */
   onDrop?: () => void;
   /** BCP 47; `null`: unknown. */
   language: string | null;

@@ -28,8 +28,8 @@ export interface PesReaderOptions {
   /** Called then with its time, if it states one. */
   onTime(time: PesTime): void;
   /**
-   * Called when a packet was removed because its end is missing, or left out because the stream begins
-   * within it.
+   * Called when a packet was removed because its end is missing, or left out because its header is damaged, it is
+   * scrambled, or the stream begins within it.
    */
   onCut(): void;
 }
@@ -64,15 +64,18 @@ export function createPesReader(options: PesReaderOptions): PesReader {
     const length = fixedLength + (header[8] ?? 0);
     if (headerLength < length) return to;
     state = "closed";
+    if (plainIds.has(header[3] ?? 0)) return to;
     const packetLength = header.readUInt16BE(4);
-    const isValid = (header[6] ?? 0) >> 6 === 2 && !plainIds.has(header[3] ?? 0);
-    if (header.readUIntBE(0, 3) !== 1 || !isValid) return to;
-    const isScrambled = ((header[6] ?? 0) & 0x30) !== 0;
+    const isValid = header.readUIntBE(0, 3) === 1 && (header[6] ?? 0) >> 6 === 2;
+    const isScrambled = isValid && ((header[6] ?? 0) & 0x30) !== 0;
     scrambled = isScrambled ? scrambled + 1 : 0;
     if (scrambled >= maxScrambled) {
       throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
     }
-    if (isScrambled) return to;
+    if (!isValid || isScrambled) {
+      onCut();
+      return to;
+    }
     state = "payload";
     remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
     const time = readTime(header);

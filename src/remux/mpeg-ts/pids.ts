@@ -33,6 +33,8 @@ interface Pid {
   bytes: Uint8Array;
   /** Scrambled packets in a row. */
   scrambled: number;
+  /** A packet without payload has announced that the counter may restart (discontinuity_indicator). */
+  isRestart: boolean;
 }
 
 /** Returns the PID of the packet that starts at `at`. */
@@ -49,7 +51,7 @@ export function createPidTable(): PidTable {
   return {
     set(pid, reader) {
       const bytes = new Uint8Array();
-      pids[pid] = { reader, counter: -1, segment, at: 0, bytes, scrambled: 0 };
+      pids[pid] = { reader, counter: -1, segment, at: 0, bytes, scrambled: 0, isRestart: false };
     },
     delete(pid) {
       pids[pid] = undefined;
@@ -65,21 +67,27 @@ export function createPidTable(): PidTable {
       const control = bytes[at + 3] ?? 0;
       const hasPayload = (control & 0x10) !== 0;
       const isDamaged = (second & 0x80) !== 0;
-      if (!hasPayload || isDamaged) return;
+      if (isDamaged) return;
       let from = at + 4;
-      let isRestart = false;
       if (control & 0x20) {
         const length = bytes[from] ?? 0;
-        isRestart = length > 0 && ((bytes[from + 1] ?? 0) & 0x80) !== 0;
+        pid.isRestart ||= length > 0 && ((bytes[from + 1] ?? 0) & 0x80) !== 0;
         from += 1 + length;
       }
+      const counter = control & 0x0f;
+      if (!hasPayload) {
+        // The next payload has the number after it (§2.4.3.5).
+        if (pid.isRestart) pid.counter = counter;
+        return;
+      }
+      const { isRestart } = pid;
+      pid.isRestart = false;
       if (control & 0xc0) {
         refuseScrambled(++pid.scrambled);
         return;
       }
       pid.scrambled = 0;
       const isStart = (second & 0x40) !== 0;
-      const counter = control & 0x0f;
       const isRepeated = counter === pid.counter && !isRestart && pid.segment === segment;
       if (isRepeated && isDuplicate(pid, bytes, at)) return;
       const isFollowing = pid.counter < 0 || counter === ((pid.counter + 1) & 0x0f);

@@ -12,6 +12,9 @@ import { createTrackOutput } from "../track-output.ts";
 import { isFrame } from "./frame-start.ts";
 import { skipId3Tags } from "./id3.ts";
 
+/** How much of a segment is read at a time: the stream holds less than a long segment has. */
+const stepBytes = 1 << 20;
+
 const syntaxes = [adts, mpegAudio, dolby] as const;
 
 /**
@@ -21,6 +24,7 @@ const syntaxes = [adts, mpegAudio, dolby] as const;
 export function createPackedAudioDemuxer({
   sink,
   timelines,
+  onDrop = () => {},
 }: Omit<DemuxerOptions, "kinds">): Demuxer {
   const clock = createClock(timelines);
   const times = clock.open();
@@ -34,7 +38,8 @@ export function createPackedAudioDemuxer({
     track?.read(true);
     stream = createElementaryStream();
     syntax = found;
-    return createAudioTrack({ stream, syntax, clock: times, output, language: null });
+    const options = { stream, clock: times, output, language: null };
+    return createAudioTrack({ ...options, syntax, onDrop: () => onDrop("audio") });
   };
   const startTimeline = (timing: SegmentTiming): void => {
     track?.read(true);
@@ -58,8 +63,11 @@ export function createPackedAudioDemuxer({
       times.start();
       stream.begin(time);
       const { buffer, byteOffset, length } = segment;
-      stream.append(Buffer.from(buffer, byteOffset, length), start, length);
-      track.read(false);
+      const bytes = Buffer.from(buffer, byteOffset, length);
+      for (let at = start; at < length; at += stepBytes) {
+        stream.append(bytes, at, Math.min(at + stepBytes, length));
+        track.read(false);
+      }
     },
     flush() {
       track?.read(true);
