@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { box, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackKind } from "../../src/remux/samples.ts";
@@ -42,6 +42,16 @@ function openReader(kinds: readonly TrackKind[] = ["video", "audio"]) {
   return { ...recorder, demuxer };
 }
 
+/** Replaces `stsz` by `stz2` and a `free` box, so that nothing moves. */
+function withSmallSizes(file: Buffer, sizes: readonly number[], bits: number): Buffer {
+  const digits = sizes.map((size) => size.toString(16).padStart(bits / 4, "0")).join("");
+  const numbers = Buffer.from(digits.length % 2 === 0 ? digits : `${digits}0`, "hex");
+  const table = fullBox("stz2", 0, 0, u32(bits, sizes.length), numbers);
+  const left = 20 + 4 * sizes.length - table.length;
+  const rest = box("free", new Uint8Array(left - 8));
+  return replaceTable(file, Buffer.concat([table, rest]), "stsz");
+}
+
 describe("an MP4 file", () => {
   it("is read in steps of 8 MiB or a single larger sample", () => {
     const sizes = [5, 5, 1, 9, 3, 3].map((size) => size << 20);
@@ -52,6 +62,14 @@ describe("an MP4 file", () => {
     expect(counts).toEqual([1, 3, 4, 6]);
     const wrong = tracks[0]!.filter(({ data }, i) => !data.equals(fillPattern(sizes[i]!, i)));
     expect(wrong).toEqual([]);
+  });
+
+  it.each([4, 8, 16])("may have sizes of %d bits", (bits) => {
+    const sizes = Array.from({ length: 11 }, (_, n) => n + 1);
+    writeFile(sizes);
+    const { tracks, demuxer } = openReader();
+    demuxer.read(withSmallSizes(readFileSync(path), sizes, bits), start);
+    expect(tracks[0]!.map(({ data }) => data.length)).toEqual(sizes);
   });
 
   it("is read in steps of 4096 samples", () => {

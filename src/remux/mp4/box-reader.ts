@@ -4,6 +4,7 @@ import { type Box, damagedError, viewOf } from "./boxes.ts";
 export interface BoxReader {
   /** Bytes from here to the end of the box. */
   readonly left: number;
+  u8(): number;
   u16(): number;
   u32(): number;
   i32(): number;
@@ -35,6 +36,7 @@ export function createBoxReader(bytes: Uint8Array, box: Box): BoxReader {
     get left() {
       return box.end - next;
     },
+    u8: () => view.getUint8(take(1)),
     u16: () => view.getUint16(take(2)),
     u32: () => view.getUint32(take(4)),
     i32: () => view.getInt32(take(4)),

@@ -41,7 +41,7 @@ function* readTrackTables(
   budget: Budget,
 ): Generator<IndexedSample, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
-  const { count, nextSize } = openSizes(table("stsz"));
+  const { count, nextSize } = openSizes(table("stsz", "stz2"));
   if (count === 0) return;
   spend(budget, count, 0);
   const nextDuration = openRunLengths(table("stts"));
@@ -85,16 +85,34 @@ function openTable(bytes: Uint8Array, { tables }: InitTrack, types: string[]): T
   return undefined;
 }
 
-/** `stsz` (§8.7.3.2): one size for all samples, or one each. */
+/** `stsz` (§8.7.3.2): one size for all samples, or one each; `stz2` (§8.7.3.3): sizes of 4, 8 or 16 bits. */
 function openSizes(table: Table | undefined): { count: number; nextSize: () => number } {
   if (table === undefined) return { count: 0, nextSize: () => 0 };
-  const { reader } = table;
-  const size = reader.u32();
+  const { type, reader } = table;
+  const first = reader.u32();
   const count = reader.u32();
-  if (size === 0 && count * 4 > reader.left) {
-    throw damagedError(`"stsz" is too short for ${count} sizes`);
+  const isCompact = type === "stz2";
+  const bits = isCompact ? first & 0xff : first === 0 ? 32 : 0;
+  if (isCompact && ![4, 8, 16].includes(bits)) {
+    throw damagedError(`"stz2" has sizes of ${bits} bits`);
   }
-  return { count, nextSize: size === 0 ? reader.u32 : () => size };
+  if (Math.ceil((count * bits) / 8) > reader.left) {
+    throw damagedError(`"${type}" is too short for ${count} sizes`);
+  }
+  if (bits === 0) return { count, nextSize: () => first };
+  if (bits === 4) return { count, nextSize: openHalfBytes(reader) };
+  return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32 };
+}
+
+/** Returns a reader of numbers of 4 bits, the high ones first. */
+function openHalfBytes(reader: BoxReader): () => number {
+  let byte: number | null = null;
+  return () => {
+    const isLow = byte !== null;
+    const current = byte ?? reader.u8();
+    byte = isLow ? null : current;
+    return isLow ? current & 15 : current >> 4;
+  };
 }
 
 /** Returns a reader of the next number in pairs of count and number; it returns 0 after the last. */
