@@ -14,7 +14,7 @@ export function kilobits(bitsPerSecond: string | undefined): number | null {
 
 /** Parses a frame rate such as `25`, `59.940` or `30000/1001`; `null` unless above 0 and at most 1,000. */
 export function framesPerSecond(value: string | undefined): number | null {
-  const parts = /^(\d{1,9}(?:\.\d{0,9})?)(?:\/(\d{1,9}))?$/.exec(value ?? "");
+  const parts = /^(\d{1,9}(?:\.\d{0,30})?)(?:\/(\d{1,9}))?$/.exec(value ?? "");
   if (parts === null) return null;
   const rate = Math.round((Number(parts[1]) / Number(parts[2] ?? 1)) * 1_000) / 1_000;
   return rate > 0 && rate <= 1_000 ? rate : null;
