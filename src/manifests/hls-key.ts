@@ -6,13 +6,32 @@ import { invalidManifestError } from "./manifest.ts";
 import { resolveSegmentUrl } from "./segment-url.ts";
 import type { SegmentKey } from "./segments.ts";
 
-/**
- * Whether an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names a key from a licence server: a
- * KEYFORMAT other than `identity`, or a FairPlay `skd:` URI.
- */
-export function isLicensedKey(list: string): boolean {
-  const attributes = readAttributes(list);
-  return attributes.get("METHOD")?.toUpperCase() !== "NONE" && isLicensed(attributes);
+/** Tells whether all keys that apply come from licence servers, line by line: one other is enough to decrypt. */
+export interface LicenceCheck {
+  /** Applies the attribute list of an EXT-X-KEY or EXT-X-SESSION-KEY. */
+  set(list: string): void;
+  /** Applies an EXT-X-FAXS-CM: an Adobe Access key. */
+  setLicensed(): void;
+  readonly isLicensed: boolean;
+}
+
+export function createLicenceCheck(): LicenceCheck {
+  let hasLicensed = false;
+  let hasPlain = false;
+  return {
+    set(list) {
+      const attributes = readAttributes(list);
+      if (attributes.get("METHOD")?.toUpperCase() === "NONE") hasLicensed = hasPlain = false;
+      else if (isLicensed(attributes)) hasLicensed = true;
+      else hasPlain = true;
+    },
+    setLicensed() {
+      hasLicensed = true;
+    },
+    get isLicensed() {
+      return hasLicensed && !hasPlain;
+    },
+  };
 }
 
 /** The keys of a media playlist, line by line. */
@@ -57,6 +76,10 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
   };
 }
 
+/**
+ * Whether an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names a key from a licence server: a
+ * KEYFORMAT other than `identity`, or a FairPlay `skd:` URI.
+ */
 function isLicensed(attributes: Attributes): boolean {
   return formatOf(attributes) !== "identity" || /^skd:/i.test(attributes.get("URI") ?? "");
 }

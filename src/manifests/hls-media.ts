@@ -1,5 +1,5 @@
 import { roundSeconds } from "./attributes.ts";
-import { isLicensedKey } from "./hls-key.ts";
+import { createLicenceCheck } from "./hls-key.ts";
 import type { Steps } from "../parsers/steps.ts";
 import { readLines, splitLines } from "./hls-lines.ts";
 import { createSizeReader } from "./hls-size.ts";
@@ -15,6 +15,7 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let isMedia = false;
   let hasEnded = false;
   let has_drm = false;
+  const keys = createLicenceCheck();
   const sizes = createSizeReader();
   for (const lines of splitLines(text)) {
     for (const line of readLines(lines)) {
@@ -27,8 +28,9 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
       } else if (tag === "#EXT-X-TARGETDURATION") isMedia = true;
       else if (tag === "#EXT-X-ENDLIST") hasEnded = true;
       else if (tag === "#EXT-X-PLAYLIST-TYPE") hasEnded ||= value.trim().toUpperCase() === "VOD";
-      else if (tag === "#EXT-X-KEY") has_drm ||= isLicensedKey(value);
-      else if (tag === "#EXT-X-FAXS-CM") has_drm = true;
+      else if (tag === "#EXT-X-KEY") keys.set(value);
+      else if (tag === "#EXT-X-FAXS-CM") keys.setLicensed();
+      else if (tag === null) has_drm ||= keys.isLicensed;
     }
     yield;
   }

@@ -16,7 +16,7 @@ import {
   splitLines,
 } from "./hls-lines.ts";
 import { readMediaPlaylist, unknownHlsFormat } from "./hls-media.ts";
-import { isLicensedKey } from "./hls-key.ts";
+import { createLicenceCheck } from "./hls-key.ts";
 import { type Manifest, type ManifestFormat, maxFormats } from "./manifest.ts";
 import { createSubtitles } from "./subtitles.ts";
 
@@ -94,6 +94,7 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
 function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
   const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
+  const keys = createLicenceCheck();
   let pending: Attributes | null = null;
   let seen = 0;
   for (const lines of splitLines(text)) {
@@ -116,7 +117,8 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
       const uri = attributes.get("URI");
       playlist.renditions.push({ attributes, url: tryParseUrl(uri, url) });
     } else if (tag === "#EXT-X-SESSION-KEY" || tag === "#EXT-X-KEY") {
-      playlist.has_drm ||= isLicensedKey(variables.substitute(value));
+      keys.set(variables.substitute(value));
+      playlist.has_drm = keys.isLicensed;
     } else if (tag === null && pending !== null) {
       seen += 1;
       const variantUrl = tryParseUrl(variables.substitute(value), url);

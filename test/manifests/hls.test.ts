@@ -151,6 +151,25 @@ test("only keys of a licence server are DRM", () => {
   }
 });
 
+test("one other key beside those of a licence server is enough to decrypt", () => {
+  const licensed = '#EXT-X-KEY:METHOD=AES-128,URI="skd://k",KEYFORMAT="com.example.drm"';
+  const plain = '#EXT-X-KEY:METHOD=AES-128,URI="k"';
+  const none = "#EXT-X-KEY:METHOD=NONE";
+  const segment = ["#EXTINF:4,", "1.ts"];
+  const isLocked = (...lines: string[]) => read(...lines).formats[0]?.has_drm;
+  expect(isLocked(plain, licensed, ...segment)).toBe(false);
+  expect(isLocked(licensed, plain, ...segment)).toBe(false);
+  expect(isLocked(licensed, ...segment, none, ...segment)).toBe(true);
+  expect(isLocked(plain, ...segment, none, licensed, ...segment)).toBe(true);
+  const [first, second] = [licensed, plain].map((line) => line.replace("KEY", "SESSION-KEY"));
+  expect(isLocked(first!, second!, "#EXT-X-STREAM-INF:BANDWIDTH=1000", "v.m3u8")).toBe(false);
+});
+
+test("a frame rate may have many decimals", () => {
+  const line = "#EXT-X-STREAM-INF:BANDWIDTH=1000,FRAME-RATE=29.97002997002997";
+  expect(read(line, "v.m3u8").formats[0]?.fps).toBe(29.97);
+});
+
 test("variables are substituted, from their definitions and from the playlist's query", () => {
   const { formats } = read(
     '#EXT-X-DEFINE:NAME="host",VALUE="cdn.example.com"',
