@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { box } from "../../src/remux/mp4/boxes.ts";
+import { ascii, box } from "../../src/remux/mp4/boxes.ts";
 import { readFileHeader } from "../../src/remux/file-header.ts";
 import { readMedium } from "../media/rendition.ts";
 
@@ -17,6 +17,14 @@ const names = [
 function createRandom(): () => number {
   let state = 1;
   return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0);
+}
+
+/** Returns an element of Matroska with this id; content in hexadecimal or as bytes. */
+function element(id: string, ...content: (string | Uint8Array)[]): Buffer {
+  const body = Buffer.concat(
+    content.map((part) => (typeof part === "string" ? Buffer.from(part, "hex") : part)),
+  );
+  return Buffer.concat([Buffer.from(id, "hex"), Buffer.from([0x80 | body.length]), body]);
 }
 
 describe("the header of a media file", () => {
@@ -38,6 +46,25 @@ describe("the header of a media file", () => {
     const quarter = [0, 0x10000, 0, -0x10000, 0, 0, 0, 0, 0x40000000];
     for (const [i, value] of quarter.entries()) turned.writeInt32BE(value, tkhd + 44 + i * 4);
     expect(readFileHeader(turned)).toMatchObject({ width: 90, height: 160 });
+  });
+
+  it.each([
+    ["the displayed size", [], { width: 1024, height: 576 }],
+    [
+      "the coded size, if the displayed one is a ratio",
+      [element("54b2", "03")],
+      { width: 720, height: 576 },
+    ],
+  ])("of WebM states %s", (_, more, size) => {
+    const coded = [element("b0", "02d0"), element("ba", "0240")];
+    const displayed = [element("54b0", "0400"), element("54ba", "0240")];
+    const video = element("e0", ...coded, ...displayed, ...more);
+    const track = element("ae", element("83", "01"), element("86", ascii("V_VP9")), video);
+    const file = Buffer.concat([
+      element("1a45dfa3", element("4282", ascii("webm"))),
+      element("18538067", element("1654ae6b", track)),
+    ]);
+    expect(readFileHeader(file)).toMatchObject({ container: "webm", vcodec: "vp9", ...size });
   });
 
   it.each(names)("of a part of a file states nothing that the file does not: %s", (name) => {

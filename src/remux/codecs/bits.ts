@@ -26,8 +26,8 @@ export function createBitReader(bytes: Uint8Array): BitReader {
   };
   const readUnsigned = (): number => {
     let zeros = 0;
-    while (zeros < 31 && readBit() === 0) zeros++;
-    return 2 ** zeros - 1 + read(zeros);
+    while (zeros < 32 && readBit() === 0) zeros++;
+    return zeros > 31 ? 2 ** 32 - 2 : 2 ** zeros - 1 + read(zeros);
   };
   return {
     read,

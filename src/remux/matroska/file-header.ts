@@ -19,6 +19,9 @@ const ids = {
   video: 0xe0,
   pixelWidth: 0xb0,
   pixelHeight: 0xba,
+  displayWidth: 0x54b0,
+  displayHeight: 0x54ba,
+  displayUnit: 0x54b2,
 } as const;
 
 const videoType = 1;
@@ -54,8 +57,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   return {
     container: docType === "webm" ? "webm" : "matroska",
     duration: roundNumber((readFloat(bytes, info.get(ids.duration)) * scale) / 1e9),
-    width: readUnsigned(bytes, picture.get(ids.pixelWidth)),
-    height: readUnsigned(bytes, picture.get(ids.pixelHeight)),
+    ...sizeOf(bytes, picture),
     fps: fps !== null && fps <= maxFrameRate ? fps : null,
     vcodec: video === undefined ? missing : codecOf(bytes, video),
     acodec: audio === undefined ? missing : codecOf(bytes, audio),
@@ -68,6 +70,17 @@ type Children = ReadonlyMap<number, Element>;
 function childrenOf(bytes: Buffer, parent: Pick<Element, "body" | "end"> | undefined): Children {
   const found = parent === undefined ? [] : readElements(bytes, parent.body, parent.end);
   return new Map(found.toReversed().map((element) => [element.id, element]));
+}
+
+/** Returns the displayed size if it is stated in pixels (DisplayUnit 0, its default), else the coded one. */
+function sizeOf(bytes: Buffer, picture: Children): Pick<FileHeader, "width" | "height"> {
+  const isInPixels = readUnsigned(bytes, picture.get(ids.displayUnit)) === null;
+  const width = isInPixels ? readUnsigned(bytes, picture.get(ids.displayWidth)) : null;
+  const height = isInPixels ? readUnsigned(bytes, picture.get(ids.displayHeight)) : null;
+  return {
+    width: width ?? readUnsigned(bytes, picture.get(ids.pixelWidth)),
+    height: height ?? readUnsigned(bytes, picture.get(ids.pixelHeight)),
+  };
 }
 
 function readUnsigned(bytes: Buffer, element: Element | undefined): number | null {
