@@ -81,6 +81,11 @@ describe("the edit list of a track", () => {
     expect(formatsIn(path)[0]?.edits).toEqual(edits);
   });
 
+  it("may have tens of thousands of entries", () => {
+    const edits = Array.from({ length: 60_000 }, () => edit(0, 1000));
+    expect(write([{ ...videoFormat, edits }]).durationS).toBeGreaterThan(0);
+  });
+
   it("is not written if it leaves out nothing", () => {
     write([{ ...videoFormat, edits: [edit(0, 200_000)] }]);
     expect(indexOf(path).includes("elst")).toBe(false);

@@ -105,10 +105,8 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
     const shown = { duration: end - start, mediaTime: u64(mediaTicks) };
     return gap > 0 ? [empty, shown] : [shown];
   });
-  const entries = edits.flatMap(({ duration, mediaTime }) => [
-    u64(duration),
-    mediaTime,
-    u32(0x10000),
-  ]);
-  return [box("edts", fullBox("elst", 1, 0, u32(edits.length), ...entries))];
+  const entries = edits.map(({ duration, mediaTime }) =>
+    Buffer.concat([u64(duration), mediaTime, u32(0x10000)]),
+  );
+  return [box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)))];
 }
