@@ -5,6 +5,7 @@ import { parseCount, parsePixels } from "../../src/parsers/count.ts";
 import { parseDate } from "../../src/parsers/date.ts";
 import { parseDuration } from "../../src/parsers/duration.ts";
 import { parseLanguage } from "../../src/parsers/language.ts";
+import { parseQuality } from "../../src/parsers/quality.ts";
 import { parseLine, parseParagraphs } from "../../src/parsers/text.ts";
 
 describe("durations", () => {
@@ -85,6 +86,29 @@ describe("dates", () => {
   ])("%j is no date", (text) => {
     expect(parseDate(text)).toBeNull();
   });
+});
+
+describe("qualities", () => {
+  it.each([
+    ["720", 720],
+    ["HD 720p", 720],
+    ["hd720", 720],
+    ["1080p60", 1080],
+    ["1280x720", 720],
+    ["MP4-720", 720],
+    ["1080 (HD)", 1080],
+    ["Otters, 480p", 480],
+    ["4K", 2160],
+  ])("%s is %d pixels high", (text, height) => {
+    expect(parseQuality(text)).toBe(height);
+  });
+
+  it.each(["850 MB", "1500 kbps", "Wonder Woman 1984", "Otters 720", "h264", "x265", "12"])(
+    "%s is no quality",
+    (text) => {
+      expect(parseQuality(text)).toBeNull();
+    },
+  );
 });
 
 describe("counts and lengths", () => {
