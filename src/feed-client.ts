@@ -5,7 +5,7 @@ export interface FeedOptions<Change> {
   url: URL;
   /** Sent with each request for the stream, such as a key; default: none. */
   headers?: Readonly<Record<string, string>>;
-  /** Reads how things are; called when the stream is open and does not tell all that came before. */
+  /** Reads the current state; called when the stream is open and cannot replay all that came before. */
   readAll(): Promise<Change[]>;
   /** Returns what events mean, at least one, in their order; fails if they are not this service's. */
   parse(events: readonly EventSourceMessage[]): Change[] | Promise<Change[]>;
@@ -18,7 +18,7 @@ export interface FeedOptions<Change> {
 /** Follows the event stream of a service, in Node and in a browser. */
 export interface FeedClient<Change> {
   /**
-   * Yields how things are, then every change, in groups as they arrive; ends when `signal` is aborted. After
+   * Yields the current state, then every change, in groups as they arrive; ends when `signal` is aborted. After
    * a lost connection, and when called again, it resumes after the last event that it received; if the service
    * no longer has the missed ones, all is read again. Retries after 200 ms, doubled with each failure up to
    * 5 s, or later if an error is a `RetryLater`.

@@ -6,12 +6,14 @@ export const fileWarnings = {
     "media that the manifest lists, or that the server sent, is not in the file: segments that were gone, damaged packets, frames that cannot be decoded",
   gap: "a track has nothing to play for more than a second: within it, before its start or after its end; or segments of a live stream were not listed",
   duration_differs:
-    "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter, and its last segment does not exist; or the file lasts much less than its page says",
-  times_changed: "frames had a time that another frame has, or one before it",
+    "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter because its last segment does not exist; or the file lasts much less than its page says",
+  times_changed:
+    "some frames had the same timestamp as another frame, or an earlier one than the frame before",
   track_missing: "the format has video or audio that is not in the file",
-  too_high: "the video is taller than `max_height`, and its height was not known before",
+  too_high:
+    "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:
-    "a live stream had not said that it has ended, but its playlist could not be read any more, or listed nothing new",
+    "the recording stopped before the live stream had ended: its playlist could no longer be read, or listed nothing new",
 } as const satisfies Record<string, string>;
 
 export type FileWarningCode = keyof typeof fileWarnings;

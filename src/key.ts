@@ -64,7 +64,7 @@ async function runOnStore(given: KeyCommand, config: Config): Promise<Outcome> {
   const { STORE_URL, DATA_DIR, HEARTBEAT_S } = config;
   const missing = await findMissing(config);
   if (missing !== undefined && given.command !== "add") {
-    const rule = "STORE_URL and DATA_DIR must be as the service has them";
+    const rule = "STORE_URL and DATA_DIR must have the values that the service uses";
     throw new Error(`cannot ${given.command} keys: ${missing}; ${rule}`);
   }
   const opened = await openStore(STORE_URL, { dataDir: DATA_DIR, heartbeatS: HEARTBEAT_S });

@@ -7,7 +7,7 @@ const url = URL.parse(base.endsWith("/") ? base : `${base}/`);
 
 if (["help", "--help", "-h"].includes(base)) {
   process.stdout.write(
-    "usage: npm run watch [URL]\nURL of the service, default http://127.0.0.1:3000; UNREEL_KEY is its key.\n",
+    "usage: npm run watch [URL]\nURL of the service, default http://127.0.0.1:3000; UNREEL_KEY holds its key.\n",
   );
 } else if (url === null || !/^https?:$/.test(url.protocol)) {
   process.stderr.write(`watch: the URL of the service must be http or https, got ${base}\n`);

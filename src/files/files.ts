@@ -19,9 +19,9 @@ export interface OpenResult {
  * implemented from this text alone.
  *
  * A task has at most one result. It appears complete or not at all, and survives `SIGKILL` and power
- * loss. What somebody has put in their place is not followed, if it is a symbolic link, and refused with
- * `unavailable`; removing it removes the link alone. Ids are task ids; any other text is an unknown id, never a path. Errors are `ServiceError` with
- * the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
+ * loss. If anything else is in the place of a file or folder, calls fail with `unavailable`. Symbolic links are never
+ * followed; removing one leaves its target. Ids are task ids; any other text is an unknown id, never a path. Errors are
+ * `ServiceError` with the original error as `cause`: `disk_full` if the disk is full (ENOSPC, EDQUOT), else `unavailable`.
  */
 export interface FileStore {
   /**

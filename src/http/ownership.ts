@@ -33,10 +33,9 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
 }
 
 /**
- * Returns the task; undefined if there is none that the caller may see. Nobody but those who see all learns of a
- * damaged record, as nothing says whose it is.
+ * Returns the task; undefined if there is none that the caller may see.
  *
- * @throws DamagedTaskError
+ * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not tell its owner
  */
 export async function findTask(
   store: TaskStore,

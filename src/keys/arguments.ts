@@ -8,7 +8,7 @@ import type { KeyCommand } from "./commands.ts";
 export const usage = `usage: npm run -s key -- add NAME [--admin] [--rate N] [--max-running N] [--max-queued N] [--max-bytes N] [--webhook URL]
        npm run -s key -- list
        npm run -s key -- remove NAME [--last]
-STORE_URL and DATA_DIR must be as the service has them.`;
+STORE_URL and DATA_DIR must have the values that the service uses.`;
 
 const options = {
   admin: { type: "boolean" },

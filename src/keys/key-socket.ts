@@ -41,7 +41,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
   async function respond(line: string): Promise<object> {
     try {
       const command = parseJson(line);
-      if (!Value.Check(KeyCommand, command)) return { error: "this is no command for keys" };
+      if (!Value.Check(KeyCommand, command)) return { error: "this is not a valid key command" };
       const result = await runKeyCommand(keys, command);
       await onCommand();
       return result;

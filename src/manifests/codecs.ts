@@ -34,7 +34,7 @@ export function splitCodecs(list: string | undefined): Codecs {
 }
 
 /**
- * Returns the name that all codes of one codec share (`avc1` and `avc3` → `avc`); `null` for an unknown codec.
+ * Returns the name that all codes of one codec share (`avc1` and `avc3` → `avc`), for others their own; `null` for `null`.
  */
 export function codecFamily(codec: string | null): string | null {
   if (codec === null) return null;

@@ -120,7 +120,7 @@ function* templateSegments(
   }
   if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
     return;
-  // Frames of sound do not end where segments of the stated length do: the last ones may be in one more.
+  // Audio frames do not end at the stated boundaries of segments: the last ones may be in one more segment.
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
   const optional = { durationS: 0, isOptional: true, span };

@@ -11,10 +11,10 @@ export interface TimedSegment extends SegmentNumbers {
   isComputed?: boolean;
 }
 
-/** How much of a Period may consist of segments that do not exist: the stated length is approximate. */
+/** Share of the segments, at the end, that may not exist: the duration of the Period is approximate. */
 const computedShare = 0.01;
 
-/** A rest of a Period shorter than this fraction of a segment is no segment. */
+/** If less than this fraction of a segment is left at the end of a Period, it counts as no segment. */
 const tolerance = 1e-3;
 
 /**

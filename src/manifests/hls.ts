@@ -25,9 +25,9 @@ import { createSubtitles } from "./subtitles.ts";
  * in its length.
  *
  * In a multivariant playlist each variant is a format; then come the audio renditions that have a URL, those
- * of the best variant's group first, in a group the default one first. I-frame streams are no formats. `tbr`
- * is BANDWIDTH, the peak, which every variant must state, else AVERAGE-BANDWIDTH; `averageTbr` is the latter, else
- * estimated. A media playlist is one format. URLs that are not http(s) are left out.
+ * of the best variant's group first, in a group the default one first. I-frame playlists are not formats. `tbr` is
+ * BANDWIDTH (the peak), or AVERAGE-BANDWIDTH if that is missing; `averageTbr` is AVERAGE-BANDWIDTH, or estimated from
+ * BANDWIDTH. A media playlist is one format. URLs that are not http(s) are left out.
  *
  * @throws ServiceError `upstream_invalid` unless `text` begins with #EXTM3U (after optional white space and
  * byte order mark) and has at most 4 Mi characters.
@@ -131,7 +131,7 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
   }
 }
 
-/** How much the peak of a variant is above its mean, if only the peak is stated: what ffmpeg adds for constant bit rates. */
+/** Assumed ratio of peak to mean bit rate if only the peak is stated, as ffmpeg writes it for constant bit rates. */
 const peakToAverage = 1.1;
 
 type FormatPart = Omit<ManifestFormat, "manifest_url" | "has_drm">;

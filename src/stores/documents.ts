@@ -26,7 +26,7 @@ export interface StoredTask {
   finishedAt: string | null;
 }
 
-export interface ChangedTask {
+export interface TaskWrite {
   task: Task;
   /** What to store of it. */
   stored: Omit<StoredTask, "id" | "owner" | "lease">;
@@ -45,7 +45,7 @@ const taskCheck = TypeCompiler.Compile(withNativeKinds(Task));
 
 const isTask = (value: unknown): value is Task => taskCheck.Check(value);
 
-/** @throws DamagedTaskError if the document is no task. */
+/** @throws DamagedTaskError if the document is not a task. */
 export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">): Task {
   let value: unknown;
   try {
@@ -107,7 +107,7 @@ export function updateDocument(
   change: TaskChange,
   { lease, from, hasFile = false, madeProgress = false }: UpdateOptions,
   now: Date,
-): ChangedTask {
+): TaskWrite {
   const before = parseTask(stored);
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
@@ -125,7 +125,7 @@ export function updateDocument(
  *
  * @throws DamagedTaskError
  */
-export function claimDocument(stored: StoredTask, now: Date): ChangedTask {
+export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
   const before = parseTask(stored);
   if (before.state !== "running") {
     const change = { state: "running", attempts: before.attempts + 1 } as const;
@@ -141,7 +141,7 @@ export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "byte
   return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
 }
 
-function toChanged(task: Task, stalledCount: number, hasNewInfo = false): ChangedTask {
+function toChanged(task: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
   const document = JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
   const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };

@@ -34,7 +34,7 @@ export interface RequestCount {
 
 const keyCheck = TypeCompiler.Compile(AccessKey);
 
-/** @throws ServiceError `internal` if one of the documents is no key. */
+/** @throws ServiceError `internal` if one of the documents is not a valid key. */
 export function parseKeys(documents: readonly string[]): AccessKey[] {
   const keys = documents.map(parseKey);
   return keys.toSorted((one, other) => (one.name < other.name ? -1 : 1));
@@ -52,7 +52,7 @@ export function createKeyParser(): (name: string, document: string) => AccessKey
   };
 }
 
-/** @throws ServiceError `internal` if it is no key. */
+/** @throws ServiceError `internal` if it is not a valid key. */
 export function parseKey(document: string): AccessKey {
   const value = parseJson(document);
   if (keyCheck.Check(value)) return value;

@@ -15,7 +15,7 @@ export interface OwnerUse {
 /** What counts of a task; undefined: there is none. */
 export type Counted = Pick<StoredTask, "state" | "bytes"> | undefined;
 
-/** Running tasks leave the queue, but a client may wait for others of its own. */
+/** `Retry-After` of a full queue, seconds. */
 const retryAfterS = 30;
 
 /** No use, and no change of it: compared with by identity. */
@@ -39,8 +39,8 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
 }
 
 /**
- * Checks a change that a limit may forbid: a task that a client queues, and a file. A task that goes back to the
- * queue from a run, and a claim, are no such change.
+ * Checks a change that a limit may forbid: a task that a client queues, and a file. Requeuing a running task and claiming
+ * one are never refused.
  *
  * @param use With the change.
  * @throws ServiceError `quota_exceeded`

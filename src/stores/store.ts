@@ -19,7 +19,7 @@ import type { Outbox } from "./outbox.ts";
  *   changes nothing that is stored.
  * - **Time.** Leases, delays and the life of idempotency keys are durations: setting the clock of a running
  *   process neither ends nor extends them.
- * - **Damage.** A stored record that is no task, because somebody or a failing disk changed it, is left out of
+ * - **Damage.** A damaged record (edited by hand, or by a failing disk) is left out of
  *   pages and claims, and logged once with its id and `seq`. `get` and `update` of it reject with a
  *   `DamagedTaskError`; `delete` removes it.
  * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A

@@ -15,7 +15,7 @@ const maxBytes = 2 * 1024 * 1024;
  * Fetches an image that the page at `page` names: at most 2 MiB, of a type that its first bytes tell, whatever the response
  * says of it.
  *
- * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if it is no such image.
+ * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if the response is not such an image.
  */
 export async function fetchImage(
   client: HttpClient,

@@ -60,7 +60,7 @@ describe("npm run key says which store it used:", () => {
         expect(await runKeyProgram(env, ...line.split(" "))).toEqual({
           code: 1,
           stdout: "",
-          stderr: `key: cannot ${command} keys: there is no file ${file}; STORE_URL and DATA_DIR must be as the service has them\n`,
+          stderr: `key: cannot ${command} keys: there is no file ${file}; STORE_URL and DATA_DIR must have the values that the service uses\n`,
         });
       }
       expect(existsSync(DATA_DIR)).toBe(false);
@@ -118,7 +118,7 @@ describe("npm run key says which store it used:", () => {
       const { code, stderr } = await runKeyProgram(env, command, ...args);
       expect([code, stderr]).toEqual([
         1,
-        `key: cannot ${command} keys: ${name} has no tables of a service; STORE_URL and DATA_DIR must be as the service has them\n`,
+        `key: cannot ${command} keys: ${name} has no tables of a service; STORE_URL and DATA_DIR must have the values that the service uses\n`,
       ]);
     }
     const schemas = "SELECT 1 FROM pg_namespace WHERE nspname LIKE 'unreel%'";

@@ -15,7 +15,7 @@ export interface MetricsRoutesOptions {
   metrics: MetricsSource;
 }
 
-/** For the port of the service: they tell of all owners, so that they need an admin's key, also while there is none. */
+/** For the service's own port. The metrics cover all owners, so they need an admin's key, even while there are no keys. */
 export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (
   app,
   { metrics },
@@ -28,7 +28,7 @@ export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = asyn
         operationId: "readMetrics",
         summary: "Read the metrics of this process, for Prometheus",
         description:
-          "Needs the key of an admin, also while there are no keys. `METRICS_PORT` serves the same " +
+          "Needs the key of an admin, even while there are no keys. `METRICS_PORT` serves the same " +
           "without one.",
         tags: ["metrics"],
         response: {

@@ -37,9 +37,7 @@ export function readWebFiles(src = new URL("../../", import.meta.url)): WebFiles
     page: createWebFile("text/html; charset=utf-8", locate(page)),
     manifest: createWebFile("application/manifest+json", locate(read("manifest.webmanifest"))),
     assets: new Map(
-      texts
-        .entries()
-        .map(([address, text]) => [prefix + address, createWebFile(typeOf(address), text)]),
+      texts.entries().map(([path, text]) => [prefix + path, createWebFile(typeOf(path), text)]),
     ),
   };
 }
@@ -48,17 +46,17 @@ const main = "web/main.ts";
 
 /** Returns the tags with which browsers fetch the packages of the first visit together with the page's own module. */
 function preloads(modules: ReadonlyMap<string, Module>, prefix: string): string {
-  const addresses = new Set([main]);
-  for (const address of addresses) {
-    for (const target of modules.get(address)?.imports ?? []) addresses.add(target);
+  const paths = new Set([main]);
+  for (const path of paths) {
+    for (const target of modules.get(path)?.imports ?? []) paths.add(target);
   }
-  return [...addresses]
-    .filter((address) => address.endsWith(".mjs"))
-    .map((address) => `<link rel="modulepreload" href="${prefix}${address}" />\n`)
+  return [...paths]
+    .filter((path) => path.endsWith(".mjs"))
+    .map((path) => `<link rel="modulepreload" href="${prefix}${path}" />\n`)
     .join("");
 }
 
-function typeOf(address: string): string {
-  if (address.endsWith(".css")) return "text/css; charset=utf-8";
-  return address.endsWith(".svg") ? "image/svg+xml" : "text/javascript; charset=utf-8";
+function typeOf(path: string): string {
+  if (path.endsWith(".css")) return "text/css; charset=utf-8";
+  return path.endsWith(".svg") ? "image/svg+xml" : "text/javascript; charset=utf-8";
 }

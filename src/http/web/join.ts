@@ -2,7 +2,7 @@ import { dirname, relative } from "node:path/posix";
 import { importPattern, type Module } from "./modules.ts";
 
 /**
- * Returns the modules' code as it is served, by address. Each request costs time, so `main` and every module that is
+ * Returns the modules' code as it is served, by path. Each request costs time, so `main` and every module that is
  * imported later, by `import()`, come together with those of this project that they import at once: their code,
  * as it is written, each after what it imports. A module is in the first of these groups that needs it;
  * the others import it from there. Packages stay apart.
@@ -14,26 +14,29 @@ export function joinModules(
   modules: ReadonlyMap<string, Module>,
   main: string,
 ): ReadonlyMap<string, string> {
-  const homes = new Map<string, string>();
+  const bundleOf = new Map<string, string>();
   const groups = new Map<string, Module[]>();
-  const add = (address: string, home: string): void => {
-    const module = modules.get(address);
-    if (module === undefined || homes.has(address)) return;
-    homes.set(address, home);
+  const add = (path: string, bundle: string): void => {
+    const module = modules.get(path);
+    if (module === undefined || bundleOf.has(path)) return;
+    bundleOf.set(path, bundle);
     for (const target of module.imports) {
       const isPackage = target.endsWith(".mjs");
-      add(target, isPackage ? target : home);
+      add(target, isPackage ? target : bundle);
     }
-    const group = groups.get(home) ?? [];
-    groups.set(home, [...group, module]);
+    const group = groups.get(bundle) ?? [];
+    groups.set(bundle, [...group, module]);
   };
-  for (const address of [main, ...modules.values().flatMap(({ later }) => later)]) {
-    add(address, address);
+  for (const path of [main, ...modules.values().flatMap(({ later }) => later)]) {
+    add(path, path);
   }
   return new Map(
     groups
       .entries()
-      .map(([home, group]) => [home, linkCode(home, joinCode(home, group, homes), homes)]),
+      .map(([bundle, group]) => [
+        bundle,
+        linkCode(bundle, joinCode(bundle, group, bundleOf), bundleOf),
+      ]),
   );
 }
 
@@ -41,20 +44,20 @@ export function joinModules(
 const namedImport = /^import \{([^}]*)\} from "([^"]+)";$/gm;
 
 function joinCode(
-  home: string,
+  bundle: string,
   group: readonly Module[],
-  homes: ReadonlyMap<string, string>,
+  bundleOf: ReadonlyMap<string, string>,
 ): string {
   const [only, ...others] = group;
   if (only !== undefined && others.length === 0) return only.code;
   /** What is imported, each name with where it is. */
   const imported = new Map<string, string>();
   const bodies = group.map((module) =>
-    module.code.replaceAll(namedImport, (_statement, list: string, address: string) => {
-      const from = homes.get(address) ?? address;
+    module.code.replaceAll(namedImport, (_statement, list: string, path: string) => {
+      const from = bundleOf.get(path) ?? path;
       const names = list.split(",").map((name) => name.trim());
       for (const name of names) {
-        if (from === home || name === "") continue;
+        if (from === bundle || name === "") continue;
         assertSame(name, imported.get(name) ?? from, from);
         imported.set(name, from);
       }
@@ -73,12 +76,12 @@ function joinCode(
 }
 
 function assertDistinct(group: readonly Module[], imported: ReadonlyMap<string, string>): void {
-  const homes = new Map(imported);
+  const bundleOf = new Map(imported);
   const declaration = /^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)/gm;
-  for (const { address, code } of group) {
+  for (const { path, code } of group) {
     for (const [, name = ""] of code.matchAll(declaration)) {
-      assertSame(name, homes.get(name) ?? address, address);
-      homes.set(name, address);
+      assertSame(name, bundleOf.get(name) ?? path, path);
+      bundleOf.set(name, path);
     }
   }
 }
@@ -88,10 +91,10 @@ function assertSame(name: string, one: string, other: string): void {
   throw new Error(`${name} is not the same in ${one} and in ${other}, which are joined`);
 }
 
-/** Replaces addresses by paths from the module itself to where they are served. */
-function linkCode(from: string, code: string, homes: ReadonlyMap<string, string>): string {
-  return code.replaceAll(importPattern, (_match, before: string, _call, address: string) => {
-    const path = relative(dirname(from), homes.get(address) ?? address);
-    return `${before}"${path.startsWith(".") ? path : `./${path}`}"`;
+/** Replaces paths below the prefix by paths relative to the module itself. */
+function linkCode(from: string, code: string, bundleOf: ReadonlyMap<string, string>): string {
+  return code.replaceAll(importPattern, (_match, before: string, _call, path: string) => {
+    const target = relative(dirname(from), bundleOf.get(path) ?? path);
+    return `${before}"${target.startsWith(".") ? target : `./${target}`}"`;
   });
 }

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { relative } from "node:path/posix";
 
-/** A module of the page, without types and comments, that names what it imports by addresses. */
+/** A module of the page, without types and comments, that names what it imports by paths. */
 export interface Module {
   /** Where it is served, below the prefix of all assets: a path below src/, or the name of a package and `.mjs`. */
-  address: string;
+  path: string;
   code: string;
-  /** Addresses of the modules that it imports at once. */
+  /** Paths of the modules that it imports at once. */
   imports: readonly string[];
-  /** Addresses of the modules that it imports later, by `import()`. */
+  /** Paths of the modules that it imports later, by `import()`. */
   later: readonly string[];
 }
 
@@ -23,18 +23,18 @@ export const importPattern = /\b((?:from|import)\s*(\(\s*)?)"([^"]+)"/g;
  */
 export function readModules(src: URL, path: string): ReadonlyMap<string, Module> {
   const modules = new Map<string, Module>();
-  const pending: Source[] = [{ address: path, url: new URL(path, src) }];
+  const pending: Source[] = [{ path, url: new URL(path, src) }];
   for (const source of pending) {
-    if (modules.has(source.address)) continue;
+    if (modules.has(source.path)) continue;
     const imports: string[] = [];
     const later: string[] = [];
     const code = readCode(source).replaceAll(importPattern, (_match, before, call, name) => {
       const target = resolve(name, source, src);
       pending.push(target);
-      (call === undefined ? imports : later).push(target.address);
-      return `${before}"${target.address}"`;
+      (call === undefined ? imports : later).push(target.path);
+      return `${before}"${target.path}"`;
     });
-    modules.set(source.address, { address: source.address, code, imports, later });
+    modules.set(source.path, { path: source.path, code, imports, later });
   }
   return modules;
 }
@@ -49,19 +49,19 @@ export function withoutComments(text: string): string {
 }
 
 interface Source {
-  address: string;
+  path: string;
   url: URL;
 }
 
-function readCode({ address, url }: Source): string {
+function readCode({ path, url }: Source): string {
   const text = readFileSync(url, "utf8");
-  return withoutComments(address.endsWith(".ts") ? stripTypeScriptTypes(text) : text);
+  return withoutComments(path.endsWith(".ts") ? stripTypeScriptTypes(text) : text);
 }
 
 function resolve(name: string, from: Source, src: URL): Source {
   if (!name.startsWith(".")) {
-    return { address: `${name}.mjs`, url: new URL(import.meta.resolve(name)) };
+    return { path: `${name}.mjs`, url: new URL(import.meta.resolve(name)) };
   }
   const url = new URL(name, from.url);
-  return { address: relative(src.pathname, url.pathname), url };
+  return { path: relative(src.pathname, url.pathname), url };
 }

@@ -8,8 +8,8 @@ export const ticksPerSecond = 90_000;
 /**
  * Converts the 33-bit timestamps of the streams of one source to ticks on the presentation timeline. They
  * continue across the wrap after 26.5 h. If those of a stream fall back by more than 1 s (0.5 s if DTS are
- * stated), or leap by more than 20 s, a new time base begins where the latest samples of its streams ended. Streams change over one
- * after the other, each when its own timestamps do.
+ * stated), or leap by more than 20 s, a new time base begins where the latest samples of its streams ended. Each
+ * stream changes to it when its own timestamps do.
  */
 export interface Clock {
   /** Starts another timeline. */

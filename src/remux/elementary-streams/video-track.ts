@@ -26,7 +26,7 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
   let duration = defaultDuration;
 
   const declare = (): void => {
-    if (formats > maxFormats) return;
+    if (formats >= maxFormats) return;
     const description = syntax.describe(sets.list());
     if (!description) return;
     output.setFormat({ kind: "video", timescale: ticksPerSecond, language, ...description });

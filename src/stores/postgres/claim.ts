@@ -37,7 +37,7 @@ export async function claimNextAndCommit(
       });
       // Others are claiming all tasks of the owner whose turn it is. Whose turn is next depends on them.
       if (next?.seq === null) await waitForJobLock(database, next.oldestJob);
-      else if (claimed !== "damaged") return claimed;
+      else if (claimed !== "unusable") return claimed;
     } catch (error) {
       if (error === overQuota) continue;
       if (fetched === undefined || !isLockNotAvailable(error)) throw error;
@@ -50,18 +50,18 @@ export async function claimNextAndCommit(
 /** Thrown to roll back: another process has claimed a task of the owner at the same moment. */
 const overQuota = new Error("the owner runs as many tasks as its key allows");
 
-/** Claims the job's task; removes the job if its task is damaged. */
+/** Claims the job's task; removes the job if its task is damaged, gone or has another job. */
 async function claimAndCommit(
   { jobs, now, damage }: ClaimOptions,
   sql: Transaction,
   { job, taskId, lease, leaseMs }: FetchedJob,
-): Promise<Claimed | "damaged"> {
+): Promise<Claimed | "unusable"> {
   const row = await lockRowNoWait(sql, taskId);
   const isCurrent = row?.job === job;
   const changed = isCurrent && damage.unlessDamaged(row, () => claimDocument(row, now()));
   if (!isCurrent || !changed) {
     await jobs.remove(sql, job);
-    return "damaged";
+    return "unusable";
   }
   const { task, stored, event } = changed;
   const { number, use } = await saveClaim(sql, row, { ...stored, lease, job }, event);

@@ -57,7 +57,7 @@ export function createOutboxRemovals(
     });
 }
 
-/** In the order in which messages are added to the lines of a task, so that neither waits for the other in a circle. */
+/** Locks the lines in the order in which messages are added to them, so that the two cannot deadlock. */
 const lockLines = `
   SELECT line FROM unreel.outbox_lines WHERE (endpoint, task, lease) IN (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[])

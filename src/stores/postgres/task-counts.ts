@@ -5,7 +5,7 @@ import { emptyCounts } from "../rules.ts";
 import type { TaskCounts } from "../store.ts";
 import type { Sql } from "./database.ts";
 
-/** Damaged records at the head of the queue that are passed over; `created_at` of a later task is not found. */
+/** Damaged records at the head of the queue that are skipped; if there are more, the oldest task's time is not found. */
 const maxDamaged = 10;
 
 /** Reads the counts and the oldest queued tasks. */

@@ -2,8 +2,8 @@ import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
 
 /**
- * Writes what is presented within the span of its timeline. Pictures outside that others need are written
- * hidden; sound outside is left out, except the priming of the decoder.
+ * Writes what is presented within the span of its timeline. Video samples outside that others need are
+ * written hidden; audio outside is left out, except the priming of the decoder.
  */
 export interface SpanCut {
   /** `isPriming`: the media themselves say that the sample is not presented. */
@@ -22,7 +22,7 @@ export function createSpanCut(output: TrackOutput): SpanCut {
   /** After the end of the span. */
   let tail = createQueue();
   let hasBegun = false;
-  let isOver = false;
+  let hasEnded = false;
   let lastPts = -Infinity;
   /** Samples after the end have been written. */
   let hasTail = false;
@@ -36,7 +36,7 @@ export function createSpanCut(output: TrackOutput): SpanCut {
     lead = createQueue();
     tail = createQueue();
     hasBegun = false;
-    isOver = false;
+    hasEnded = false;
     lastPts = -Infinity;
   }
 
@@ -80,9 +80,9 @@ export function createSpanCut(output: TrackOutput): SpanCut {
       // Most of a picture must be in the span: stated times are rounded.
       const slack = isVideo ? sample.duration / 4 : timescale / 1000;
       // A segment that is listed twice, or by two Periods.
-      if (isOver || (!isVideo && sample.pts <= lastPts)) return;
+      if (hasEnded || (!isVideo && sample.pts <= lastPts)) return;
       if (sample.pts >= span.endS * timescale - slack) {
-        isOver = !isVideo || !tail.add(held) || tail.samples.length > maxTail;
+        hasEnded = !isVideo || !tail.add(held) || tail.samples.length > maxTail;
       } else if (sample.pts >= span.startS * timescale - slack) {
         putLead();
         putTail();

@@ -11,7 +11,7 @@ export interface TrackWriter {
   write(sample: Sample): void;
   /** Appends the samples of the open chunk to the media data. */
   flush(): void;
-  /** Returns what the index states, without the open chunk; undefined if it presents no sample. */
+  /** Returns what the index states; before `flush`, the open chunk is missing in it. Undefined if no sample is presented. */
   index(): TrackIndex | undefined;
 }
 
@@ -36,7 +36,7 @@ const maxSamples = 1 << 24;
 const chunkBytes = 1 << 20;
 
 /**
- * Creates a track whose chunks have at most 1 MiB or a second.
+ * Creates a track whose chunks have at most 1 MiB and last at most a second; a larger sample is a chunk of its own.
  * @param append Appends a chunk to the media data and returns its offset in them.
  */
 export function createTrackWriter(
