@@ -14,12 +14,12 @@ export interface InfoCache {
    * `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
    * throws; errors are not cached. `signal.reason` when `signal` is aborted.
    */
-  get(url: URL, options: InfoQuery): Promise<CachedInfo>;
+  get(url: URL, options: InfoRequest): Promise<CachedInfo>;
   /** Aborts the reads in flight and refuses new ones; safe to call twice. */
   stop(): void;
 }
 
-export interface InfoQuery {
+export interface InfoRequest {
   signal: AbortSignal;
   /** Oldest cached result to return, seconds; 0: always read the page. */
   maxAgeS: number;

@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed-client.ts";
-import { parseChanged, parseDeleted, type TaskEvent } from "./responses.ts";
+import { parseChanged, parseDeleted, type WatchedChange } from "./responses.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 
@@ -22,7 +22,7 @@ export interface FollowOptions {
  *
  * @throws Error if the service needs a key, or another one: wrong keys count until the service locks this address.
  */
-export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskEvent[]> {
+export async function* followTasks(options: FollowOptions): AsyncGenerator<WatchedChange[]> {
   const { url, key, signal, onDisconnect } = options;
   const headers = key ? { authorization: `Bearer ${key}` } : {};
   const service = openService({ url, headers, signal });
@@ -62,10 +62,10 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<TaskE
 async function readRunning(
   service: ServiceClient,
   known: ReadonlySet<string>,
-): Promise<TaskEvent[]> {
+): Promise<WatchedChange[]> {
   const tasks = await service.listRunning();
   const ids = new Set(tasks.map(({ id }) => id));
-  const changes: TaskEvent[] = tasks.map((task) => ({ type: "task", task }));
+  const changes: WatchedChange[] = tasks.map((task) => ({ type: "task", task }));
   for (const id of known.difference(ids)) {
     const task = await service.getTask(id);
     changes.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
@@ -76,8 +76,8 @@ async function readRunning(
 async function changesOf(
   events: readonly EventSourceMessage[],
   infos: TaskInfos,
-): Promise<TaskEvent[]> {
-  const changes: TaskEvent[] = [];
+): Promise<WatchedChange[]> {
+  const changes: WatchedChange[] = [];
   for (const { event: type, data } of events) {
     if (type === "task") changes.push({ type, task: await infos.complete(parseChanged(data)) });
     if (type === "deleted") {

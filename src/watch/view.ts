@@ -1,4 +1,4 @@
-import type { TaskEvent } from "./responses.ts";
+import type { WatchedChange } from "./responses.ts";
 
 /** Where a view writes: a terminal, a file or a pipe. */
 export interface Output {
@@ -10,7 +10,7 @@ export interface Output {
 
 /** One way to show tasks. */
 export interface View {
-  show(changes: readonly TaskEvent[]): void;
+  show(changes: readonly WatchedChange[]): void;
   /** Shows a line that is not about a task. */
   notify(line: string): void;
   close(): void;

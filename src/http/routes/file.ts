@@ -15,7 +15,7 @@ import { noContent } from "../no-content.ts";
 import { findTask } from "../ownership.ts";
 import { problems } from "../problem.ts";
 import { parseRange } from "../range.ts";
-import { taskErrors, TaskParams, TaskRef, type TaskRoutesOptions } from "./task.ts";
+import { taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };
 const media = { "video/*": bytes, "audio/*": bytes };
@@ -26,7 +26,7 @@ const fileHeaders = {
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
-interface FileRoutesOptions extends TaskRoutesOptions {
+interface FileRoutesOptions extends SingleTaskRoutesOptions {
   /** Called with the size of each piece of a file that is sent. */
   onFileBytes: ((bytes: number) => void) | undefined;
 }
@@ -139,9 +139,9 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
       try {
         return await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
       } catch (error) {
-        const now = await findVisible(store, request);
-        if (now.removed_at === null) throw error;
-        return now;
+        const current = await findVisible(store, request);
+        if (current.removed_at === null) throw error;
+        return current;
       }
     },
   );

@@ -20,12 +20,12 @@ export const TaskParams = Type.Object({ id: Type.String({ description: "the task
 /** How every route of one task may fail. */
 export const taskErrors = ["invalid_request", "not_found", "internal", "unavailable"] as const;
 
-export interface TaskRoutesOptions {
+export interface SingleTaskRoutesOptions {
   store: TaskStore;
   files: FileStore;
 }
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
