@@ -20,10 +20,9 @@ export function createLicenceCheck(): LicenceCheck {
   let hasPlain = false;
   return {
     set(list) {
-      const attributes = readAttributes(list);
-      if (attributes.get("METHOD")?.toUpperCase() === "NONE") hasLicensed = hasPlain = false;
-      else if (isLicensed(attributes)) hasLicensed = true;
-      else hasPlain = true;
+      const kind = kindOf(readAttributes(list));
+      hasLicensed = kind === "licensed" || (hasLicensed && kind !== "none");
+      hasPlain = kind === "plain" || (hasPlain && kind !== "none");
     },
     setLicensed() {
       hasLicensed = true;
@@ -58,11 +57,13 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
   return {
     set(list) {
       const attributes = readAttributes(list);
-      if (attributes.get("METHOD")?.toUpperCase() === "NONE") {
+      const kind = kindOf(attributes);
+      if (kind === "licensed") licensed.add(formatOf(attributes));
+      else if (kind === "plain") plain = readPlainKey(attributes, url);
+      else {
         licensed.clear();
         plain = null;
-      } else if (isLicensed(attributes)) licensed.add(formatOf(attributes));
-      else plain = readPlainKey(attributes, url);
+      }
     },
     setLicensed() {
       licensed.add("Adobe Access");
@@ -77,11 +78,13 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
 }
 
 /**
- * Whether an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names a key from a licence server: a
- * KEYFORMAT other than `identity`, or a FairPlay `skd:` URI.
+ * Returns what an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names. `licensed`: a key from a licence server, which
+ * has a KEYFORMAT other than `identity`, or a FairPlay `skd:` URI; `none`: from here on there are no keys.
  */
-function isLicensed(attributes: Attributes): boolean {
-  return formatOf(attributes) !== "identity" || /^skd:/i.test(attributes.get("URI") ?? "");
+function kindOf(attributes: Attributes): "none" | "licensed" | "plain" {
+  if (attributes.get("METHOD")?.toUpperCase() === "NONE") return "none";
+  const isSkd = /^skd:/i.test(attributes.get("URI") ?? "");
+  return isSkd || formatOf(attributes) !== "identity" ? "licensed" : "plain";
 }
 
 function formatOf(attributes: Attributes): string {
