@@ -20,10 +20,9 @@ export function pageUrlOfQuery({ url, query }: { url: string; query: { url: stri
   const next = parameters[at + 1];
   if (next !== undefined && parameters[at]?.includes("?") === true) {
     const cut = JSON.stringify(shorten(next, 100));
-    const detail = `must be percent-encoded (& as %26) if it has a query: it ends before &, and ${cut} is another parameter`;
-    throw new ServiceError("invalid_url", `/url in the query ${detail}`, {
-      faults: [{ pointer: "/url", detail }],
-    });
+    const rule = "must be percent-encoded (& as %26) if it has a query";
+    const detail = `the URL ${rule}: it ends before &, and ${cut} is another parameter`;
+    throw pageUrlError("query", new ServiceError("invalid_url", detail));
   }
   return parsePageUrl(query.url, "query");
 }
@@ -37,9 +36,13 @@ export function parsePageUrl(text: string, part: "query" | "body"): URL {
   try {
     return parseHttpUrl(text);
   } catch (cause) {
-    if (!(cause instanceof ServiceError)) throw cause;
-    const { code, message } = cause;
-    const faults = [{ pointer: "/url", detail: message }];
-    throw new ServiceError(code, `/url in the ${part}: ${message}`, { cause, faults });
+    throw cause instanceof ServiceError ? pageUrlError(part, cause) : cause;
   }
+}
+
+/** Adds to an error where the URL is. */
+function pageUrlError(part: "query" | "body", cause: ServiceError): ServiceError {
+  const { code, message } = cause;
+  const faults = [{ pointer: "/url", detail: message }];
+  return new ServiceError(code, `/url in the ${part}: ${message}`, { cause, faults });
 }

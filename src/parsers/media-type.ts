@@ -95,10 +95,13 @@ const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]
  * A regular expression's source for the extensions of media and manifests, without the dot; not `ts`, which is usually a
  * segment's or a program's.
  */
-export const mediaExtension: string = `(?:${[...new Set(table.filter(isOfMedia).map(([ext]) => ext))].join("|")})`;
+export const mediaExtension: string = `(?:${[
+  ...new Set(table.flatMap(([ext, kind]) => (isMediaKind(kind) && ext !== "ts" ? ext : []))),
+].join("|")})`;
 
-function isOfMedia([ext, kind]: (typeof table)[number]): boolean {
-  return ["video", "audio", "hls", "dash"].includes(kind) && ext !== "ts";
+/** Whether it is a medium or a manifest. */
+export function isMediaKind(kind: MediaKind): boolean {
+  return kind === "video" || kind === "audio" || kind === "hls" || kind === "dash";
 }
 
 /** Types that servers send for files of an unknown type. */

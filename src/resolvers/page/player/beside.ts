@@ -1,6 +1,6 @@
 import { parsePixels } from "../../../parsers/count.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
-import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { isMediaKind, mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Resource } from "../metadata.ts";
@@ -57,7 +57,7 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
   const decoded = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
   const url = tryParseUrl(decoded.replaceAll("&amp;", "&"), base);
   if (url === null || isPicture(url)) return null;
-  const isMedium = ["video", "audio", "hls", "dash"].includes(mediaTypeOf(null, url).kind);
+  const isMedium = isMediaKind(mediaTypeOf(null, url).kind);
   // `1.mp4.srt` and `1.mp4.jpg` are other files.
   if (!isMedium && /\.[a-z][a-z\d]{1,4}$/i.test(url.pathname)) return null;
   const type = typeOf(key, beside);
