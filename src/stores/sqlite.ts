@@ -75,11 +75,11 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
   const statements = prepareStatements(db);
   const tasks = createTaskTable(statements);
   const uses = createIdempotencyTable(statements);
-  // SQLite has the log where a symbolic link leads.
-  const wal = createWalSync(db, realpathSync(path));
+  const realPath = realpathSync(path); // SQLite has the log beside it.
+  const wal = createWalSync(db, realPath);
   const check = createFileCheck(db, path, logger);
   const outbox = createOutboxTable({ sql: statements, steadyMs, read, write, webhook });
-  const space = createSpaceProbe(realpathSync(path));
+  const space = createSpaceProbe(realPath);
   const { mark, complete } = tasks;
   const commits = createGroupCommit(db, wal.flush, { mark, complete, check });
   let pinging: Promise<void> | undefined;

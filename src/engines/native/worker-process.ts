@@ -69,10 +69,7 @@ export function startWorkerProcess({
     failure = error;
     if (child.pid === undefined) onEnded();
   });
-  child.once("close", () => {
-    usage.delete(pid);
-    onEnded();
-  });
+  child.once("close", () => onEnded());
 
   function end(): Promise<void> {
     child.kill("SIGKILL");
