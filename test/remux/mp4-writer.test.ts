@@ -52,7 +52,7 @@ describe("the MP4 writer", () => {
 
   it.each([-9, -1, 0, 1, 4, 7, 8, 9])(
     "states where the media data are if the index leaves %d bytes of the reserved space",
-    async (bytesLeft) => {
+    (bytesLeft) => {
       const headBytes = 1_000;
       const mdatHeaderBytes = 8;
       const reserveBytes = () => headBytes + mdatHeaderBytes + bytesLeft;

@@ -346,7 +346,7 @@ describe("the data of a player", () => {
     ["a codec", { label: "h264" }],
     ["any other number", { file: "/otters-720.mp4", label: "12" }],
   ])("does not take %s for a height", async (_, stated) => {
-    expect(await formatsOf(stated)).toMatchObject([{ height: null }]);
+    expect(await formatsOf(stated)).toMatchObject([{ height: null, filesize: null }]);
   });
 
   async function formatsOf(source: object): Promise<PageInfo["formats"]> {
