@@ -6,8 +6,8 @@ import type { ResolvedPage } from "./resolve-page.ts";
 /**
  * Finds the formats of `before` on the page that was resolved again, with the same protocol and without DRM: by id, unless
  * height, codecs, language or extension contradict it; else the one that equals it in all of these and has the closest
- * bit rate, at most 10 % apart. Returns `undefined` if one of them is not there any more. A format that the task's options name is found by
- * its id alone, with `chooseFormat` and its errors.
+ * bit rate, at most 10 % apart. Returns `undefined` if one of them is not there any more. A format that the task's options
+ * name is found by its id alone, with `chooseFormat` and its errors.
  */
 export function findAgain(
   before: FormatChoice,

@@ -115,7 +115,7 @@ export function updateDocument(
   const isReset = madeProgress || change.state !== undefined;
   const stalledCount = isReset ? 0 : stored.stalledCount;
   const task = changeTask(before, change, now);
-  const changed = toChanged(task, stalledCount, change.info !== undefined);
+  const changed = toTaskWrite(task, stalledCount, change.info !== undefined);
   if (!hasEnded(change.state)) return changed;
   return { ...changed, message: newMessage(task, changed.stored.document) };
 }
@@ -129,11 +129,11 @@ export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
   const before = parseTask(stored);
   if (before.state !== "running") {
     const change = { state: "running", attempts: before.attempts + 1 } as const;
-    return toChanged(changeTask(before, change, now), stored.stalledCount);
+    return toTaskWrite(changeTask(before, change, now), stored.stalledCount);
   }
   const queued = changeTask(before, { state: "queued" }, now);
   const task = changeTask(queued, { state: "running", progress: before.progress }, now);
-  return toChanged(task, stored.stalledCount + 1);
+  return toTaskWrite(task, stored.stalledCount + 1);
 }
 
 /** Returns by what a task's file is counted and found. */
@@ -141,7 +141,7 @@ export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "byte
   return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
 }
 
-function toChanged(task: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
+function toTaskWrite(task: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
   const document = JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
   const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };

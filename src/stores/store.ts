@@ -19,9 +19,8 @@ import type { Outbox } from "./outbox.ts";
  *   changes nothing that is stored.
  * - **Time.** Leases, delays and the life of idempotency keys are durations: setting the clock of a running
  *   process neither ends nor extends them.
- * - **Damage.** A damaged record (edited by hand, or by a failing disk) is left out of
- *   pages and claims, and logged once with its id and `seq`. `get` and `update` of it reject with a
- *   `DamagedTaskError`; `delete` removes it.
+ * - **Damage.** A record that was damaged, by hand or by a failing disk, is left out of pages and claims, and logged once
+ *   with its id and `seq`. `get` and `update` of it reject with a `DamagedTaskError`; `delete` removes it.
  * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A
  *   page of an owner's tasks costs the same however many tasks others have.
  * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks that

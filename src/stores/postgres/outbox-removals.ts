@@ -57,7 +57,7 @@ export function createOutboxRemovals(
     });
 }
 
-/** Locks the lines in the order in which messages are added to them, so that the two cannot deadlock. */
+/** Locks the lines in the order in which messages are added to them, so that adding and removing cannot deadlock. */
 const lockLines = `
   SELECT line FROM unreel.outbox_lines WHERE (endpoint, task, lease) IN (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[])

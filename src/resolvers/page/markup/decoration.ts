@@ -2,7 +2,10 @@ import type { Attributes } from "./attributes.ts";
 
 const background = /background|(?:^|[^a-z])(?:bg|vbg|vidbg|bgvideo)(?:[^a-z]|$)/i;
 
-/** Whether a tag is part of the page's design: named as a background, or a loop without controls that is muted or starts by itself. */
+/**
+ * Whether a tag is part of the page's design: named as a background, or a loop without controls that is muted or starts
+ * by itself.
+ */
 export function isDecoration(name: string, attributes: Attributes): boolean {
   const is = (state: RegExp) =>
     [...attributes].some(([key, value]) => state.test(key) && value !== "false");

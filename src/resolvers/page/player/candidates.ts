@@ -4,7 +4,7 @@ import type { Resource } from "../metadata.ts";
 import { type Beside, readBeside, resourceOf } from "./beside.ts";
 import { type Data, isTag, namesFile } from "./data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";
-import { type Exclusion, createExclusions, mayBeUrl, isMediumName, stricterOf } from "./names.ts";
+import { createExclusions, type Exclusion, isMediumName, mayBeUrl, stricterOf } from "./names.ts";
 
 /** One medium that the page's scripts and tags name, in its variants. */
 export interface Candidate {
@@ -53,7 +53,7 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
   const pending = roots.toReversed();
   for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
     yield;
-    let place: { beside: Beside; exclusion: Exclusion; item: Data } | null = null;
+    let common: { beside: Beside; exclusion: Exclusion; item: Data } | null = null;
     const children: Data[] = [];
     for (const { key, value } of data.fields) {
       if (byUrl.size >= maxResources) return [...found].map(completed);
@@ -65,19 +65,19 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
       for (const { url, label } of urlsIn(value)) {
         if (!mayBeUrl(key, url)) continue;
         yield;
-        place ??= {
+        common ??= {
           beside: readBeside(data),
           exclusion: exclusions.ofData(data),
           item: itemOf(data, areMedia),
         };
-        const beside = label === null ? place.beside : { ...place.beside, label };
+        const beside = label === null ? common.beside : { ...common.beside, label };
         const resource = resourceOf(key, url, beside, base);
         if (resource === null) continue;
-        const exclusion = stricterOf(place.exclusion, exclusions.ofField(key, resource.url));
+        const exclusion = stricterOf(common.exclusion, exclusions.ofField(key, resource.url));
         const id = `${exclusion} ${resource.url.href}`;
         const known = byUrl.get(id);
         const isForDownload = isDownload(key, data);
-        const item = isForDownload && isTag(data) ? linkItem(data, resource.url) : place.item;
+        const item = isForDownload && isTag(data) ? linkItem(data, resource.url) : common.item;
         const candidate = known ?? candidateAt(item, exclusion, byItem);
         found.add(candidate);
         byUrl.set(id, candidate);
@@ -90,7 +90,10 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
   return [...found].map(completed);
 }
 
-/** Returns the URLs in a text, as written: itself, or those of `[360p]https://…,[720p]https://…` or `https://… or https://…`. */
+/**
+ * Returns the URLs in a text, as written: the text itself, or those of `[360p]https://…,[720p]https://…` or
+ * `https://… or https://…`.
+ */
 function urlsIn(text: string): { url: string; label: string | null }[] {
   if (!text.startsWith("[")) {
     const urls = text.split(/(?:,| or )(?=https?:\/\/)/, maxVariants);

@@ -7,7 +7,7 @@ import { isTag, namesFile } from "./data.ts";
 import { describeItem } from "./item.ts";
 import { createLikeness } from "./likeness.ts";
 import { createExclusions } from "./names.ts";
-import { createPlaces } from "./place.ts";
+import { createPositions } from "./position.ts";
 
 /** If a page names more media than this, and nothing tells which one is its own, none is. */
 const maxCandidates = 3;
@@ -57,15 +57,15 @@ export function* choosePlayer(
   const videos = scored.filter(isVideo);
   const audios = scored.filter((each) => !isVideo(each));
   if (page.mediaType === "video") {
-    const choose = (some: Scored[]) => chooseCertain(some) ?? chooseByPlace(some, page);
+    const choose = (some: Scored[]) => chooseCertain(some) ?? chooseByPosition(some, page);
     return choose(videos) ?? choose(audios);
   }
   const [first, second] = page.mediaType === "audio" ? [audios, videos] : [videos, audios];
   return (
     chooseCertain(first) ??
     chooseCertain(second) ??
-    chooseByPlace(first, page) ??
-    chooseByPlace(second, page)
+    chooseByPosition(first, page) ??
+    chooseByPosition(second, page)
   );
 }
 
@@ -89,7 +89,7 @@ interface Scored {
 function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   const likeness = createLikeness(page);
   const exclusions = createExclusions();
-  const placeOf = createPlaces();
+  const positionOf = createPositions();
   const keys = new Set(page.urls.map(pageKey));
   const [base] = page.urls;
   const pageAt = (text: string) => {
@@ -99,7 +99,7 @@ function createScore(page: PageFacts): (candidate: Candidate) => Scored {
   return (candidate) => {
     const { item } = candidate;
     const { titles, texts, ids, urls, duration } = describeItem(item, exclusions.ofName);
-    const { isElement, isListed } = placeOf(item);
+    const { isElement, isListed } = positionOf(item);
     const { titlePoints, isId } = likeness({ titles, texts, ids });
     const exclusion = exclusions.ofData(item);
     const pages = urls.flatMap(pageAt);
@@ -134,14 +134,14 @@ function chooseCertain(scored: readonly Scored[]): Candidate | null {
   return (best.find(isDirect) ?? best[0])?.candidate ?? null;
 }
 
-function chooseByPlace(scored: readonly Scored[], page: PageFacts): Candidate | null {
+function chooseByPosition(scored: readonly Scored[], page: PageFacts): Candidate | null {
   if (page.isFrontPage && !page.isMedium) return null;
   const possible = scored.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) {
-    const whole = scored.filter(
+    const previews = scored.filter(
       (each) => each.candidate.exclusion === "preview" && each.isDescribed && !each.isOther,
     );
-    return whole.length <= maxCandidates ? (whole[0]?.candidate ?? null) : null;
+    return previews.length <= maxCandidates ? (previews[0]?.candidate ?? null) : null;
   }
   const single = possible.filter(({ isListed }) => !isListed);
   const main = single.length > 0 ? single : possible;

@@ -19,7 +19,7 @@ export interface Item {
   duration: number | null;
 }
 
-/** How many enclosing objects may describe a medium, itself included; none beyond the element of a list. */
+/** How many objects may describe a medium: its own and those around it, up to the element of a list. */
 const maxLevels = 3;
 const maxTexts = 20;
 const maxTracks = 100;
@@ -33,8 +33,8 @@ const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
 const otherDuration = /skip|fade|anim|transition|slide|toast|timeout|delay|cache|min|max/i;
 
 /**
- * Describes a medium. Titles, texts, ids and URLs of enclosing objects count up to the first title; the duration counts
- * from further out too. `exclusionOf` tells why a name excludes a medium.
+ * Describes a medium. Titles, ids and URLs of the objects around it count up to the first title, the duration beyond it too.
+ * `exclusionOf` tells why a name excludes a medium.
  */
 export function describeItem(item: Data, exclusionOf: (name: string) => Exclusion): Item {
   const levels = levelsOf(item);

@@ -50,7 +50,10 @@ export const mediaNames = new RegExp(
 
 /** More characters than a match of `mediaNames` has, or looks back at. */
 export const maxNameLength = 50;
-/** Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes a third of the time. */
+/**
+ * Characters, as encoded or decoded. A longer text is searched only for usual files that are stated, which takes a third
+ * of the time.
+ */
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;

@@ -1,7 +1,7 @@
 import type { Data } from "./data.ts";
 
 /** The position of an item among the page's data. */
-export interface Place {
+export interface Position {
   /** It is an element of a list. */
   isElement: boolean;
   /** It is one of several elements, and not the first of a playlist, which is what the player plays. */
@@ -12,17 +12,17 @@ export interface Place {
 const idName = /^[\w-]*\d[\w-]*$/;
 
 /** Returns a function that tells an item's position; it remembers the lists. */
-export function createPlaces(): (item: Data) => Place {
+export function createPositions(): (item: Data) => Position {
   const known = new Map<Data, readonly Data[]>();
   const elementsOf = (list: Data): readonly Data[] => {
     const elements = known.get(list) ?? elementsIn(list);
     known.set(list, elements);
     return elements;
   };
-  return (item) => placeOf(item, elementsOf);
+  return (item) => positionOf(item, elementsOf);
 }
 
-function placeOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Place {
+function positionOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Position {
   // The elements of a GraphQL connection are `{node: …}`.
   const element = item.name === "node" && item.parent !== null ? item.parent : item;
   const list = element.parent;

@@ -5,7 +5,12 @@ import { readFlatData } from "./flat-data.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { inlineArguments } from "./inline-arguments.ts";
-import { decodeAngularState, decodeBase64, isPercentEncoded, unescapeInSteps } from "./strings.ts";
+import {
+  decodeAngularState,
+  decodeJsonInBase64,
+  isPercentEncoded,
+  unescapeInSteps,
+} from "./strings.ts";
 
 const maxNestedTexts = 50;
 
@@ -18,7 +23,7 @@ export function* readScript(source: string, root: Data): Steps<void> {
   const pending: Nested[] = [{ source, isEscaped: isPercentEncoded(source), data: root }];
   let count = 0;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
-    const decoded = decodeBase64(next.source);
+    const decoded = decodeJsonInBase64(next.source);
     const text = next.isEscaped
       ? yield* unescapeInSteps(decoded)
       : yield* inlineArguments(yield* decodeAngularState(decoded));

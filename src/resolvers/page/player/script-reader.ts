@@ -2,7 +2,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
-import { decodeBase64, isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
+import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./strings.ts";
 import {
   endOfSlash,
   endOfString,
@@ -124,7 +124,7 @@ export class ScriptReader {
       return addText(this.#data, key, isEscaped ? unescapeString(raw) : raw);
     }
     if (start < 0 || raw.length > maxNestedLength) return;
-    const text = decodeBase64(raw);
+    const text = decodeJsonInBase64(raw);
     if (!mediaNames.test(text)) return;
     const data = createData("block", key, this.#data);
     const source = text.slice(start);

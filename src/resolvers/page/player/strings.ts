@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { urlInBase64, jsonInBase64 } from "./media-names.ts";
+import { jsonInBase64, urlInBase64 } from "./media-names.ts";
 
 const stepLength = 32 * 1024;
 const escape = /\\(?:u\{([\da-f]{1,6})\}|u([\da-f]{4})|x([\da-f]{2})|\r?\n|([^]))/gi;
@@ -49,8 +49,8 @@ export function* decodeAngularState(text: string): Steps<string> {
   return parts.join("");
 }
 
-/** Returns JSON that is given in base64, and nothing else beside it; any other text as it is. */
-export function decodeBase64(text: string): string {
+/** Returns JSON that is given in base64; any other text as it is, also one that is in base64 only in part. */
+export function decodeJsonInBase64(text: string): string {
   if (!jsonStart.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
   return Buffer.from(text, "base64").toString("utf8");
 }
