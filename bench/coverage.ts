@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { PageInfo } from "../src/page-info.ts";
+import type { PageInfo } from "../src/model/page-info.ts";
 import { findExtractors, findYtDlp } from "./coverage/extractors.ts";
 import { readSavedPages, resolveSavedPage } from "./saved-pages.ts";
 import { format, printTable, printTargets } from "./table.ts";

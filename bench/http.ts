@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { openSqliteStore } from "../src/stores/sqlite.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { describeDisk } from "./http/disk.ts";
 import { fillStore } from "./http/fill.ts";
 import { measureKeys } from "./http/keys.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Browser, CDPSession, Page } from "playwright-core";
-import { openSqliteStore } from "../src/stores/sqlite.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import { listedTask } from "../test/http/listed-task.ts";
 import { resource } from "../test/media/resources.ts";
 import { startSite } from "../test/media/site.ts";

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ServiceError } from "../src/errors.ts";
+import { ServiceError } from "../src/model/errors.ts";
 import type { HttpResponse, HttpClient } from "../src/net/client.ts";
-import type { PageInfo } from "../src/page-info.ts";
-import { createPageResolver } from "../src/resolvers/page.ts";
+import type { PageInfo } from "../src/model/page-info.ts";
+import { createPageResolver } from "../src/resolvers/page/page-resolver.ts";
 
 interface Listed {
   file: string;

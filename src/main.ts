@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
-import { readConfig } from "./config.ts";
+import { readConfig } from "./config/config.ts";
 import type { App } from "./http/app.ts";
 import { openServices } from "./services.ts";
 

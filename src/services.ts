@@ -1,21 +1,26 @@
 import { isIPv4 } from "node:net";
 import type { Logger } from "pino";
-import { certificateVariables, isSharedStore, searchPath, webhookOf } from "./config.ts";
+import { certificateVariables, isSharedStore, searchPath, webhookOf } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
 import { type App, buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
-import { maxConnectionsOfProcess } from "./http/connections.ts";
+import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
-import { createMetrics, type Metrics } from "./metrics.ts";
-import { createHttpClient } from "./net/http-client.ts";
-import { createPostClient, everyNetwork } from "./net/post-client.ts";
+import { createMetrics, type Metrics } from "./metrics/metrics.ts";
+import { createHttpClient } from "./net/http/http-client.ts";
+import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
-import { createRunner, type Runner, type RunnerOptions } from "./runner.ts";
-import type { Config } from "./settings.ts";
+import { createRunner, type Runner, type RunnerOptions } from "./runner/runner.ts";
+import type { Config } from "./config/settings.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
-import { createWebhooks, maxInFlight, type Webhooks, type WebhooksOptions } from "./webhooks.ts";
+import {
+  createWebhooks,
+  maxInFlight,
+  type Webhooks,
+  type WebhooksOptions,
+} from "./webhooks/webhooks.ts";
 
 /** Connections of `METRICS_PORT`, besides those of the service. */
 const maxMetricsConnections = 64;

@@ -8,32 +8,24 @@ const files = readdirSync(src, { recursive: true, encoding: "utf8" })
   .toSorted();
 const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "utf8")]));
 
-/** Lower layers first; a file imports from its own layer or from one before it. */
-const layers: readonly (readonly RegExp[])[] = [
-  [/^(errors|file-warnings|schema)\.ts$/],
-  [/^remux\//],
-  [/^keyed-mutex\.ts$/],
-  [/^feed-client\.ts$/],
-  [/^page-info\.ts$/],
-  [/^format-(ranking|sizes)\.ts$/],
-  [/^task\.ts$/],
-  [/^webhook-endpoint\.ts$/],
-  [/^task-changes\.ts$/, /^access-key\.ts$/],
-  [/^net\//, /^parsers\//],
-  [/^manifests\//, /^files\//, /^task-events(\.ts|\/)/],
-  [/^(stores|resolvers|engines)\//],
-  [/^(claim-loop|outages|single-flight)\.ts$/],
-  [/^info-cache\.ts$/, /^keys\//, /^thumbnails(\.ts|\/)/],
-  [/^runner(\.ts|\/)/],
-  [/^webhooks(\.ts|\/)/],
-  [/^http\//],
-  [/^metrics(\.ts|\/)/],
-  [/^settings\.ts$/],
-  [/^config\.ts$/],
-  [/^services\.ts$/],
-  [/^main\.ts$/, /^key\.ts$/, /^watch(\.ts|\/)/, /^web\//],
-  [/^start\.js$/],
+/** Rooms of the top floor, lower layers first; a room imports from layers before its own. */
+const layers: readonly (readonly string[])[] = [
+  ["model"],
+  ["async", "feed", "parsers", "remux"],
+  ["net"],
+  ["files", "manifests", "stores"],
+  ["resolvers", "engines", "keys"],
+  ["runner", "thumbnails", "watch", "webhooks"],
+  ["http"],
+  ["metrics"],
+  ["config"],
+  ["services"],
+  ["main", "cli", "web"],
+  ["start"],
 ];
+
+/** The folder, or the file without its ending, that has the path on the top floor. */
+const roomOf = (path: string): string => path.split("/")[0]!.replace(/\.[jt]s$/, "");
 
 /** What the file imports or loads: `from "…"`, `import "…"`, `import("…")` and a worker's `new URL("…")`. */
 function specifiersOf(file: string): string[] {
@@ -60,7 +52,7 @@ function importsWhere(breaks: (file: string, target: string) => boolean): string
 }
 
 function layerOf(file: string): number {
-  return layers.findIndex((patterns) => patterns.some((pattern) => pattern.test(file)));
+  return layers.findIndex((rooms) => rooms.includes(roomOf(file)));
 }
 
 /** Every cycle of a graph, as the path that leads round it. */
@@ -78,23 +70,15 @@ function cyclesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   return [...cycles];
 }
 
-/**
- * Returns which siblings import each other, at every level of the tree. `runner.ts` and `runner/` are one
- * node, as the file is the way into the folder.
- */
+/** Returns which siblings import each other, at every level of the tree. */
 function siblingGraph(): Map<string, Set<string>> {
   const graph = new Map<string, Set<string>>();
   for (const file of files) {
     for (const target of importsOf(file)) {
       const [from, to] = [file.split("/"), target.split("/")];
       const level = from.findIndex((name, i) => name !== to[i]);
-      const [one = "", other = ""] = [from, to].map((path) =>
-        path
-          .slice(0, level + 1)
-          .join("/")
-          .replace(/\.[jt]s$/, ""),
-      );
-      if (one === other) continue;
+      const [one, other] = [from, to].map((path) => path.slice(0, level + 1).join("/"));
+      if (one === undefined || other === undefined || one === other) continue;
       graph.set(one, (graph.get(one) ?? new Set()).add(other));
     }
   }
@@ -104,9 +88,11 @@ function siblingGraph(): Map<string, Set<string>> {
 describe("the source tree", () => {
   it("is read whole: imports of every kind are found", () => {
     expect(importsOf("start.js")).toEqual(["main.ts"]);
-    expect(importsOf("engines/native/start-worker.js")).toEqual(["engines/native/worker.ts"]);
-    expect(importsOf("engines/native/worker-process.ts")).toContain(
-      "engines/native/start-worker.js",
+    expect(importsOf("engines/native/worker/start-worker.js")).toEqual([
+      "engines/native/worker/worker.ts",
+    ]);
+    expect(importsOf("engines/native/worker/worker-process.ts")).toContain(
+      "engines/native/worker/start-worker.js",
     );
     expect(importsOf("http/app.ts")).toContain("http/routes/tasks.ts");
     const others = new Set(files.flatMap(importsOf).filter((target) => !texts.has(target)));
@@ -118,20 +104,40 @@ describe("the source tree", () => {
   });
 
   it("imports only downwards", () => {
-    expect(importsWhere((file, target) => layerOf(target) > layerOf(file))).toEqual([]);
+    const isUpward = (file: string, target: string) =>
+      roomOf(file) !== roomOf(target) && layerOf(target) >= layerOf(file);
+    expect(importsWhere(isUpward)).toEqual([]);
+  });
+
+  it("has only the programs and folders on the top floor, few enough to see at a glance", () => {
+    expect(files.filter((file) => !file.includes("/"))).toEqual([
+      "main.ts",
+      "services.ts",
+      "start.js",
+    ]);
+    const rooms = new Set(files.map(roomOf));
+    const arrows = new Set(
+      files.flatMap((file) =>
+        importsOf(file)
+          .filter((target) => texts.has(target) && roomOf(target) !== roomOf(file))
+          .map((target) => `${roomOf(file)} → ${roomOf(target)}`),
+      ),
+    );
+    expect(rooms.size).toBeLessThanOrEqual(26);
+    expect(arrows.size).toBeLessThanOrEqual(95);
   });
 
   it("keeps the service and its views, in the terminal and in a browser, apart", () => {
-    const isView = (file: string) => /^(watch(\.ts|\/)|web\/)/.test(file);
+    const isView = (file: string) => /^(cli\/watch\.ts|watch\/|web\/)/.test(file);
     const shared = new Set([
-      "errors.ts",
-      "feed-client.ts",
-      "file-warnings.ts",
-      "format-ranking.ts",
-      "format-sizes.ts",
-      "page-info.ts",
-      "schema.ts",
-      "task.ts",
+      "model/errors.ts",
+      "feed/feed-client.ts",
+      "model/file-warnings.ts",
+      "model/format-ranking.ts",
+      "model/format-sizes.ts",
+      "model/page-info.ts",
+      "model/schema.ts",
+      "model/task.ts",
     ]);
     const crossings = importsWhere(
       (file, target) => isView(file) !== isView(target) && !(isView(file) && shared.has(target)),
@@ -145,14 +151,19 @@ describe("the source tree", () => {
       [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) =>
         normalize(join(dirname(file), name ?? "")),
       );
-    const seen = new Set(["task.ts", "page-info.ts", "errors.ts", "file-warnings.ts"]);
+    const seen = new Set([
+      "model/task.ts",
+      "model/page-info.ts",
+      "model/errors.ts",
+      "model/file-warnings.ts",
+    ]);
     const crossings = importsWhere(
       (file, target) =>
         file.startsWith("web/") &&
         !target.startsWith("web/") &&
-        target !== "feed-client.ts" &&
-        target !== "format-ranking.ts" &&
-        target !== "format-sizes.ts" &&
+        target !== "feed/feed-client.ts" &&
+        target !== "model/format-ranking.ts" &&
+        target !== "model/format-sizes.ts" &&
         !(seen.has(target) && typesOf(file).includes(target)),
     );
     expect(crossings).toEqual([]);
@@ -183,11 +194,11 @@ describe("the source tree", () => {
       reached.add(file);
       for (const target of importsOf(file)) visit(target);
     };
-    for (const file of ["task.ts", "page-info.ts", "errors.ts"]) visit(file);
+    for (const file of files.filter((name) => name.startsWith("model/"))) visit(file);
     const packages = [...reached]
       .flatMap(specifiersOf)
       .filter((specifier) => !/^(\.|@sinclair\/typebox(\/|$))/.test(specifier));
-    expect(reached).toContain("schema.ts");
+    expect(reached).toContain("model/schema.ts");
     expect(packages).toEqual([]);
     const globals = /\b(process|Buffer|__dirname|require)\b\s*[.([]/;
     expect([...reached].filter((file) => globals.test(texts.get(file) ?? ""))).toEqual([]);
@@ -195,16 +206,18 @@ describe("the source tree", () => {
 
   it("lets only the programs import registries and config", () => {
     const importers = files.filter((file) =>
-      importsOf(file).some((target) => target === "config.ts" || target.endsWith("registry.ts")),
+      importsOf(file).some(
+        (target) => target === "config/config.ts" || target.endsWith("registry.ts"),
+      ),
     );
-    expect(importers).toEqual(["key.ts", "main.ts", "services.ts"]);
+    expect(importers).toEqual(["cli/key.ts", "main.ts", "services.ts"]);
   });
 
-  it("reads the environment in config.ts alone; watch.ts its key, start.js sets the size of Node's thread pool", () => {
+  it("reads the environment in config/ alone; cli/watch.ts its key, start.js sets the size of Node's thread pool", () => {
     const pattern = /process\??\.env\b|process\["env"\]|\benv\b[^;]*from "node:process"/;
     const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
-    expect(readers).toEqual(["config.ts", "start.js", "watch.ts"]);
-    expect(texts.get("watch.ts")?.match(/.*process\.env.*/g)).toEqual([
+    expect(readers).toEqual(["cli/watch.ts", "config/config.ts", "start.js"]);
+    expect(texts.get("cli/watch.ts")?.match(/.*process\.env.*/g)).toEqual([
       "const { UNREEL_KEY: key } = process.env;",
     ]);
     expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { readConfig } from "../src/config.ts";
-import { Config } from "../src/settings.ts";
-import { newWebhookSecret } from "../src/webhook-endpoint.ts";
+import { readConfig } from "../src/config/config.ts";
+import { Config } from "../src/config/settings.ts";
+import { newWebhookSecret } from "../src/keys/secrets.ts";
 
 const webhookSecret = newWebhookSecret();
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EventSourceMessage } from "eventsource-parser";
-import { readEvents } from "../src/feed-client.ts";
+import { readEvents } from "../src/feed/feed-client.ts";
 
 async function read(...chunks: (string | Uint8Array)[]): Promise<EventSourceMessage[]> {
   async function* bytes() {

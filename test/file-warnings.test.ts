@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { fileWarnings } from "../src/file-warnings.ts";
+import { fileWarnings } from "../src/model/file-warnings.ts";
 import { withApp } from "./http/failing-app.ts";
 
 it("each warning is documented in README and in the OpenAPI document, with when it is given", async () => {

@@ -1,4 +1,4 @@
-import type { Format } from "../src/page-info.ts";
+import type { Format } from "../src/model/page-info.ts";
 
 /** A format of which only its name is known, and what `changes` says. */
 export function formatOf(format_id: string, changes: Partial<Format> = {}): Format {

@@ -1,4 +1,4 @@
-import type { PageInfo } from "../src/page-info.ts";
+import type { PageInfo } from "../src/model/page-info.ts";
 
 /** What is known of a page of which nothing is known, but for `fields`. */
 export function pageInfo(fields: Partial<PageInfo> = {}): PageInfo {

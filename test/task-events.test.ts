@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createMemoryStore } from "../src/stores/memory.ts";
-import { openSqliteStore } from "../src/stores/sqlite.ts";
+import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import {
   changeEvent,
   createTaskEvents,
@@ -9,8 +9,8 @@ import {
   type PublishedEvent,
   type TaskEvent,
   type TaskEvents,
-} from "../src/task-events.ts";
-import { newTask } from "../src/task-changes.ts";
+} from "../src/feed/task-events.ts";
+import { newTask } from "../src/feed/task-changes.ts";
 import { makeFolder } from "./stores/folder.ts";
 
 function eventOf(url: string): TaskEvent {

@@ -6,11 +6,11 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type App, type AppOptions, buildApp } from "../src/http/app.ts";
-import { createMemoryStore } from "../src/stores/memory.ts";
+import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../src/stores/store.ts";
-import { createTaskEvents } from "../src/task-events.ts";
-import { newTask } from "../src/task-changes.ts";
-import type { Task } from "../src/task.ts";
+import { createTaskEvents } from "../src/feed/task-events.ts";
+import { newTask } from "../src/feed/task-changes.ts";
+import type { Task } from "../src/model/task.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
 import { addKey } from "./http/keys.ts";
@@ -132,7 +132,7 @@ describe("watching", () => {
 });
 
 describe("the program", () => {
-  const program = fileURLToPath(new URL("../src/watch.ts", import.meta.url));
+  const program = fileURLToPath(new URL("../src/cli/watch.ts", import.meta.url));
   const start = (address: string, env = {}) =>
     spawn(process.execPath, [program, address], { env: { PATH: process.env["PATH"], ...env } });
 

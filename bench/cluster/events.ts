@@ -1,5 +1,5 @@
-import type { Task } from "../../src/task.ts";
-import { readEvents } from "../../src/feed-client.ts";
+import type { Task } from "../../src/model/task.ts";
+import { readEvents } from "../../src/feed/feed-client.ts";
 import { readMedium } from "../../test/media/rendition.ts";
 import { resource } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";

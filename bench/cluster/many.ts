@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { readMedium } from "../../test/media/rendition.ts";
 import { resource } from "../../test/media/resources.ts";
 import { type Site, startSite } from "../../test/media/site.ts";

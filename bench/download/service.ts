@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
 

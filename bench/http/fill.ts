@@ -1,6 +1,6 @@
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Task } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 
 /** Name of the key that servers may have, and owner of its tasks. */
 export const keyOwner = "anna";

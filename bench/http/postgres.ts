@@ -2,8 +2,8 @@ import Fastify from "fastify";
 import { Client, Pool } from "pg";
 import { PgBoss } from "pg-boss";
 import { openStore } from "../../src/stores/registry.ts";
-import type { TaskOptions } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { TaskOptions } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import type { Route } from "./routes.ts";
 
 /** As many connections as the service has. */

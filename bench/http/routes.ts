@@ -1,11 +1,11 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import type { PageInfo as PageInfoRecord } from "../../src/page-info.ts";
-import { PageInfo } from "../../src/page-info.ts";
+import type { PageInfo as PageInfoRecord } from "../../src/model/page-info.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { InfoQuerySchema } from "../../src/http/routes/info.ts";
 import { ListQuerySchema, NewTaskBody, NewTaskHeaders } from "../../src/http/routes/tasks.ts";
-import { nullable } from "../../src/schema.ts";
-import { Task } from "../../src/task.ts";
+import { nullable } from "../../src/model/schema.ts";
+import { Task } from "../../src/model/task.ts";
 
 export interface Route {
   method: "GET" | "POST";

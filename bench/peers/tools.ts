@@ -1,4 +1,4 @@
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import type { HttpClient } from "../../src/net/client.ts";
 import type { SavedPage } from "./pages.ts";
 
@@ -11,7 +11,7 @@ export type ToolName = keyof typeof tools;
 export const tools = {
   /** From saved bytes to PageInfo, including decoding, as in `GET /info`. */
   async unreel() {
-    const { createPageResolver } = await import("../../src/resolvers/page.ts");
+    const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
     return ({ url, bytes, contentType }) => {
       const client = createSavedClient(url, bytes, contentType);
       return createPageResolver({ client, pageMaxBytes: bytes.length }).resolve(
@@ -23,8 +23,8 @@ export const tools = {
 
   /** The same with the product's HTTP client. */
   async "unreel, loopback"() {
-    const { createPageResolver } = await import("../../src/resolvers/page.ts");
-    const { createHttpClient } = await import("../../src/net/http-client.ts");
+    const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
+    const { createHttpClient } = await import("../../src/net/http/http-client.ts");
     const client = createHttpClient({ allowNetworks: "127.0.0.0/8", perHost: 1 });
     return ({ bytes }, served) => {
       const page = new URL(served);

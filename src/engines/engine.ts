@@ -1,6 +1,6 @@
-import type { FileWarning } from "../file-warnings.ts";
-import type { DownloadFormat } from "../page-info.ts";
-import type { Progress } from "../task.ts";
+import type { FileWarning } from "../model/file-warnings.ts";
+import type { DownloadFormat } from "../model/page-info.ts";
+import type { Progress } from "../model/task.ts";
 
 /**
  * Contract of an engine, which downloads a format as one playable file. It can be implemented from this

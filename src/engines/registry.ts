@@ -1,5 +1,5 @@
 import type { Engine, EngineDeps, EngineObserver } from "./engine.ts";
-import { createNativeEngine } from "./native.ts";
+import { createNativeEngine } from "./native/native-engine.ts";
 
 type Options = EngineDeps & { observer?: EngineObserver | undefined };
 

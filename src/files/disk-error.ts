@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 
 /**
  * Converts a file system error to a ServiceError: `disk_full` for ENOSPC and EDQUOT, else `unavailable`.

@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import { type FileStore, inUseMs, oldMs } from "./files.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 

@@ -1,5 +1,5 @@
 import { constants, type Stats } from "node:fs";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 
 /** Windows has neither O_NOFOLLOW nor O_NONBLOCK: undefined, which adds no flag. */
 const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;

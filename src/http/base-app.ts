@@ -1,19 +1,19 @@
 import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { createClientErrorHandler } from "./client-errors.ts";
-import { compressJson } from "./compression.ts";
-import { closeConnectionsOnDrain, drainOnClose } from "./drain.ts";
-import { handleError, refuseExpectations } from "./error-handler.ts";
-import { checkHosts } from "./hosts.ts";
-import { ignoreBodies } from "./json.ts";
-import { type AppObserver, observeRequests } from "./observe-requests.ts";
-import { dropLengthOf304 } from "./no-content.ts";
-import { Problem, securityHeaders } from "./problem.ts";
-import { createRequestIds, requestIdHeader } from "./request-id.ts";
-import { logRequests } from "./request-log.ts";
-import { createHttpServer } from "./server.ts";
-import { validatorCompiler } from "./validation.ts";
+import { createClientErrorHandler } from "./server/client-errors.ts";
+import { compressJson } from "./responses/compression.ts";
+import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
+import { handleError, refuseExpectations } from "./server/error-handler.ts";
+import { checkHosts } from "./server/hosts.ts";
+import { ignoreBodies } from "./server/json.ts";
+import { type AppObserver, observeRequests } from "./server/observe-requests.ts";
+import { dropLengthOf304 } from "./responses/no-content.ts";
+import { Problem, securityHeaders } from "./responses/problem.ts";
+import { createRequestIds, requestIdHeader } from "./server/request-id.ts";
+import { logRequests } from "./server/request-log.ts";
+import { createHttpServer } from "./server/server.ts";
+import { validatorCompiler } from "./server/validation.ts";
 
 export interface BaseAppOptions {
   /** Default: no log. */

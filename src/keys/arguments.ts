@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { Value } from "@sinclair/typebox/value";
-import { KeyLimits, keyNamePattern } from "../access-key.ts";
-import { ruleOf, withIntegers } from "../schema.ts";
-import { isWebhookUrl } from "../webhook-endpoint.ts";
+import { KeyLimits, keyNamePattern } from "../model/access-key.ts";
+import { ruleOf, withIntegers } from "../model/schema.ts";
+import { isWebhookUrl } from "../model/webhook-endpoint.ts";
 import type { KeyCommand } from "./commands.ts";
 
 export const usage = `usage: npm run -s key -- add NAME [--admin] [--rate N] [--max-running N] [--max-queued N] [--max-bytes N] [--webhook URL]

@@ -1,8 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { AccessKey, accessKeyOf, KeyLimits, keyNamePattern, newSecret } from "../access-key.ts";
-import { ServiceError } from "../errors.ts";
+import { AccessKey, KeyLimits, keyNamePattern } from "../model/access-key.ts";
+import { accessKeyOf, newSecret } from "./secrets.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
-import { newWebhookSecret, WebhookEndpoint } from "../webhook-endpoint.ts";
+import { WebhookEndpoint } from "../model/webhook-endpoint.ts";
+import { newWebhookSecret } from "./secrets.ts";
 
 const name = Type.String({ pattern: keyNamePattern });
 

@@ -1,7 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
 import type { BaseLogger } from "pino";
-import { type AccessKey, hashOf } from "../access-key.ts";
-import { ServiceError } from "../errors.ts";
+import type { AccessKey } from "../model/access-key.ts";
+import { hashOf } from "./secrets.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { KeyStore } from "../stores/key-store.ts";
 
 /** The keys of a store in memory, where every request looks for its own. */

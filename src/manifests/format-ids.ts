@@ -1,4 +1,4 @@
-import type { Format } from "../page-info.ts";
+import type { Format } from "../model/page-info.ts";
 
 /**
  * Returns a function that makes ids unique: a repeated id gets `~1`, `~2` …, which `findFormat` strips.

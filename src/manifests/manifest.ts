@@ -1,6 +1,6 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import { shorten, urlForMessage } from "../net/http-url.ts";
-import type { Format, PageInfo } from "../page-info.ts";
+import type { Format, PageInfo } from "../model/page-info.ts";
 
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
 export interface Manifest extends Pick<PageInfo, "subtitles" | "live_status"> {

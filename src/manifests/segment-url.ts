@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import { maxUrlLength, urlForMessage, shorten } from "../net/http-url.ts";
 import { invalidManifestError } from "./manifest.ts";
 

@@ -1,4 +1,4 @@
-import type { PageInfo, Subtitle } from "../page-info.ts";
+import type { PageInfo, Subtitle } from "../model/page-info.ts";
 import { maxFormats } from "./manifest.ts";
 
 /** Limit of all URLs together, characters. */

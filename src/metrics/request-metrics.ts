@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import type { SeenRequest } from "../http/observe-requests.ts";
+import type { SeenRequest } from "../http/server/observe-requests.ts";
 import { createDurations, type DurationSeries } from "./durations.ts";
 
 /** A route and a method. */

@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 
 /** Longest URL, in characters of its percent-encoded form (`href`), which are also its bytes. */
 export const maxUrlLength = 8192;

@@ -1,5 +1,5 @@
 import { errors } from "undici";
-import { type ErrorCode, ServiceError } from "../errors.ts";
+import { type ErrorCode, ServiceError } from "../model/errors.ts";
 
 /** Largest header of a response. */
 export const maxHeaderBytes = 32 * 1024;

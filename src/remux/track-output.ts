@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import { nameCodec } from "./codec-name.ts";
 import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 

@@ -1,11 +1,15 @@
-import { ServiceError } from "../errors.ts";
-import { startDeadline } from "../net/deadline.ts";
+import { ServiceError } from "../model/errors.ts";
+import { startDeadline } from "../async/deadline.ts";
 import { urlForMessage } from "../net/http-url.ts";
-import { PageInfo } from "../page-info.ts";
-import { createPageResolver, type PageResolverOptions } from "./page.ts";
+import { PageInfo } from "../model/page-info.ts";
+import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
 import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
-import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
+import {
+  openYtDlpResolver,
+  type YtDlpResolver,
+  type YtDlpResolverDeps,
+} from "./ytdlp/ytdlp-resolver.ts";
 
 export interface AutoResolverOptions {
   /** The resolver closes both. */

@@ -1,9 +1,9 @@
 import { openAutoResolver } from "./auto.ts";
-import { createPageResolver, type PageResolverOptions } from "./page.ts";
+import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
 import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { Resolver } from "./resolver.ts";
 import { createStubResolver } from "./stub.ts";
-import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp.ts";
+import { openYtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";
 
 export type ResolverDeps = Pick<PageResolverOptions, "client" | "pageMaxBytes"> &
   YtDlpResolverDeps & {

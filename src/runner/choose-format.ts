@@ -1,5 +1,5 @@
 import type { DownloadJob } from "../engines/engine.ts";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import {
   bestAudio,
   byQuality,
@@ -7,9 +7,9 @@ import {
   hasAudio,
   hasVideo,
   isMuxable,
-} from "../format-ranking.ts";
-import type { Format, PageInfo } from "../page-info.ts";
-import type { TaskOptions } from "../task.ts";
+} from "../model/format-ranking.ts";
+import type { Format, PageInfo } from "../model/page-info.ts";
+import type { TaskOptions } from "../model/task.ts";
 
 /** What the engine downloads. */
 export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Download } from "../engines/engine.ts";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { FormatChoice } from "./choose-format.ts";
 import type { ResolvedPage } from "./resolve-page.ts";
 

@@ -2,8 +2,8 @@ import type { BaseLogger } from "pino";
 import type { FileStore } from "../files/files.ts";
 import { DamagedTaskError } from "../stores/rules.ts";
 import type { TaskStore } from "../stores/store.ts";
-import type { Task } from "../task.ts";
-import type { KeyedMutex } from "../keyed-mutex.ts";
+import type { Task } from "../model/task.ts";
+import type { KeyedMutex } from "../async/keyed-mutex.ts";
 
 export interface FileCleanup {
   /** Removes the unneeded files of a task once its run has ended. Never rejects. */

@@ -1,5 +1,5 @@
-import type { Format } from "../page-info.ts";
-import type { TaskOptions } from "../task.ts";
+import type { Format } from "../model/page-info.ts";
+import type { TaskOptions } from "../model/task.ts";
 import { chooseFormat, type FormatChoice } from "./choose-format.ts";
 import type { ResolvedPage } from "./resolve-page.ts";
 

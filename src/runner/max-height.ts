@@ -1,5 +1,5 @@
-import type { FileWarning } from "../file-warnings.ts";
-import type { TaskOptions } from "../task.ts";
+import type { FileWarning } from "../model/file-warnings.ts";
+import type { TaskOptions } from "../model/task.ts";
 
 /**
  * Returns a warning if a file is higher than the task allows. A format of unknown height is downloaded if no other

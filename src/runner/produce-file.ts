@@ -1,9 +1,9 @@
 import type { Engine } from "../engines/engine.ts";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
-import { pageUrlOf } from "../page-info.ts";
+import { pageUrlOf } from "../model/page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import type { Task, TaskFile, TaskOptions } from "../task.ts";
+import type { Task, TaskFile, TaskOptions } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
 import { chooseFormat, type FormatChoice } from "./choose-format.ts";
 import { downloadTarget } from "./download-target.ts";

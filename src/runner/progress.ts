@@ -1,5 +1,5 @@
 import type { DownloadProgress } from "../engines/engine.ts";
-import type { Progress } from "../task.ts";
+import type { Progress } from "../model/task.ts";
 
 /** Shortest time between two saves. */
 const intervalMs = 500;

@@ -1,8 +1,8 @@
 import { Value } from "@sinclair/typebox/value";
-import { ServiceError } from "../errors.ts";
-import { type DownloadFormat, PageInfo } from "../page-info.ts";
+import { ServiceError } from "../model/errors.ts";
+import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 
 /** A page with what only its download needs. */
 export type ResolvedPage = Omit<PageInfo, "formats"> & { formats: DownloadFormat[] };

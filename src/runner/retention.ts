@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
-import type { Task } from "../task.ts";
-import { logOutages } from "../outages.ts";
+import type { Task } from "../model/task.ts";
+import { logOutages } from "../async/outages.ts";
 
 /** Records read at a time: a record may be large, and parsing it blocks the thread. */
 const batchSize = 50;

@@ -1,5 +1,5 @@
-import { ServiceError } from "../errors.ts";
-import type { TaskChange } from "../task-changes.ts";
+import { ServiceError } from "../model/errors.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
 
 /** Limit of the back-off; a server may ask for more. */
 const maxBackoffMs = 5 * 60_000;

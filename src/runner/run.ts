@@ -1,7 +1,7 @@
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
 import type { TaskLease } from "./task-lease.ts";
 import { Interruption } from "./interruption.ts";

@@ -1,6 +1,6 @@
 import type { Download } from "../engines/engine.ts";
-import type { FileWarning } from "../file-warnings.ts";
-import type { PageInfo } from "../page-info.ts";
+import type { FileWarning } from "../model/file-warnings.ts";
+import type { PageInfo } from "../model/page-info.ts";
 
 /** A file may be shorter by so much, seconds and share: pages round, and leave trailers in or out. */
 const leastS = 5;

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
-import { createKeyedMutex } from "../keyed-mutex.ts";
-import { logOutages } from "../outages.ts";
+import { createKeyedMutex } from "../async/keyed-mutex.ts";
+import { logOutages } from "../async/outages.ts";
 import { DamagedTaskError, StorageFullError } from "../stores/rules.ts";
 import type { StoredFile, TaskStore, UpdateOptions } from "../stores/store.ts";
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
-import type { Task } from "../task.ts";
-import type { TaskChange } from "../task-changes.ts";
+import type { Task } from "../model/task.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
 import { Interruption } from "./interruption.ts";
 
 /** The lease of a claimed task during its run. */

@@ -1,5 +1,5 @@
 import type { BaseLogger } from "pino";
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 import { type ListedTask, parseTask } from "./documents.ts";
 import { DamagedTaskError } from "./rules.ts";
 

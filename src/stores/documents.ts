@@ -1,9 +1,9 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ServiceError } from "../errors.ts";
-import { withNativeKinds } from "../schema.ts";
-import { type State, Task } from "../task.ts";
-import { changeEvent, type TaskEvent } from "../task-events.ts";
-import { changeTask, type TaskChange } from "../task-changes.ts";
+import { ServiceError } from "../model/errors.ts";
+import { withNativeKinds } from "../model/schema.ts";
+import { type State, Task } from "../model/task.ts";
+import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
+import { changeTask, type TaskChange } from "../feed/task-changes.ts";
 import { hasEnded, newMessage, type NewMessage } from "./outbox.ts";
 import { DamagedTaskError } from "./rules.ts";
 import type { TaskPage, UpdateOptions } from "./store.ts";

@@ -1,6 +1,6 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { AccessKey } from "../access-key.ts";
-import { ServiceError } from "../errors.ts";
+import { AccessKey } from "../model/access-key.ts";
+import { ServiceError } from "../model/errors.ts";
 
 /**
  * The access keys of a store, some thousands at most. As with tasks, a change is durable when its promise

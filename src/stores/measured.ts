@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { TaskStore } from "./store.ts";
 
 /** Methods that are measured. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { State, Task } from "../task.ts";
+import type { State, Task } from "../model/task.ts";
 
 /**
  * The messages that tell webhooks' receivers of ended tasks, until they are delivered or given up. A store

@@ -1,5 +1,5 @@
-import type { KeyLimits } from "../access-key.ts";
-import { ServiceError } from "../errors.ts";
+import type { KeyLimits } from "../model/access-key.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { StoredTask } from "./documents.ts";
 
 /** What the tasks of one owner use of the limits of its key. */

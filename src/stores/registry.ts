@@ -1,7 +1,7 @@
-import { createTaskEvents } from "../task-events.ts";
-import { createMemoryStore } from "./memory.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "./postgres.ts";
-import { openSqliteStore } from "./sqlite.ts";
+import { createTaskEvents } from "../feed/task-events.ts";
+import { createMemoryStore } from "./memory/memory-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "./postgres/postgres-store.ts";
+import { openSqliteStore } from "./sqlite/sqlite-store.ts";
 import { sqlitePath } from "./sqlite/database.ts";
 import type { TaskStore } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import { ServiceError } from "../errors.ts";
-import type { Task } from "../task.ts";
+import { ServiceError } from "../model/errors.ts";
+import type { Task } from "../model/task.ts";
 import { type Idempotency, maxDelayMs, type TaskCounts } from "./store.ts";
 
 /** The rules that all stores share, and their errors. */

@@ -1,6 +1,6 @@
-import type { TaskEventPublisher, TaskEvents } from "../task-events.ts";
-import type { State, Task } from "../task.ts";
-import type { TaskChange } from "../task-changes.ts";
+import type { TaskEventPublisher, TaskEvents } from "../feed/task-events.ts";
+import type { State, Task } from "../model/task.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
 import type { ClockOptions } from "./clock.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Outbox } from "./outbox.ts";

@@ -1,7 +1,7 @@
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import type { HttpClient } from "../net/client.ts";
 import { urlForMessage } from "../net/http-url.ts";
-import { createPageHeaders } from "../net/site-headers.ts";
+import { createPageHeaders } from "../net/http/site-headers.ts";
 import { type ImageType, imageTypeOf, typeBytes } from "./image-type.ts";
 
 export interface Image {

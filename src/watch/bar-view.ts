@@ -1,4 +1,4 @@
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 import { printable, taskLine } from "./task-line.ts";
 import type { Output, View } from "./view.ts";
 

@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { createFeedClient, isUnauthorized } from "../feed-client.ts";
+import { createFeedClient, isUnauthorized } from "../feed/feed-client.ts";
 import { parseChanged, parseDeleted, type WatchedChange } from "./responses.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
 import { createTaskInfos, type TaskInfos } from "./task-infos.ts";

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { nullable } from "../schema.ts";
-import { Task } from "../task.ts";
+import { nullable } from "../model/schema.ts";
+import { Task } from "../model/task.ts";
 
 const Page = Type.Object({ tasks: Type.Array(Task), next: nullable(Type.String()) });
 export type Page = Static<typeof Page>;

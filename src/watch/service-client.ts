@@ -1,6 +1,6 @@
-import { expectOk } from "../feed-client.ts";
+import { expectOk } from "../feed/feed-client.ts";
 import { parsePage, parseTask, type Page } from "./responses.ts";
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 
 /** The endpoints that the view reads. Every promise rejects with an `Error` that states the reason. */
 export interface ServiceClient {

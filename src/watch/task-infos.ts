@@ -1,4 +1,4 @@
-import type { Task } from "../task.ts";
+import type { Task } from "../model/task.ts";
 import type { ChangedTask } from "./responses.ts";
 import type { ServiceClient } from "./service-client.ts";
 

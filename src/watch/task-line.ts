@@ -1,4 +1,4 @@
-import type { Progress, Task, TaskFile } from "../task.ts";
+import type { Progress, Task, TaskFile } from "../model/task.ts";
 
 /** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {

@@ -1,6 +1,6 @@
-import { type RetryLater, retryAfterMs } from "../feed-client.ts";
-import type { PageInfo } from "../page-info.ts";
-import type { Task, TaskFailure, TaskOptions } from "../task.ts";
+import { type RetryLater, retryAfterMs } from "../feed/feed-client.ts";
+import type { PageInfo } from "../model/page-info.ts";
+import type { Task, TaskFailure, TaskOptions } from "../model/task.ts";
 
 /**
  * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code

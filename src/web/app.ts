@@ -1,9 +1,9 @@
 import { h, type ComponentChild } from "preact";
-import { Find } from "./find.ts";
+import { Find } from "./find/find.ts";
 import { hasSession, Session } from "./session.ts";
 import { SignIn } from "./sign-in.ts";
-import { TaskList } from "./task-list.ts";
-import type { Tasks } from "./tasks.ts";
+import { TaskList } from "./tasks/task-list.ts";
+import type { Tasks } from "./tasks/tasks.ts";
 import { WaysHere } from "./ways-here.ts";
 
 /** The whole page; while the service needs a key, only the form for it. */

@@ -1,5 +1,5 @@
-import type { ErrorCode } from "../errors.ts";
-import type { TaskFailure } from "../task.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { TaskFailure } from "../model/task.ts";
 
 /** What each code means to somebody who looks at the page. */
 const sentences: Record<ErrorCode | "connection_lost", string> = {

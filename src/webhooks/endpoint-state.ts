@@ -1,4 +1,4 @@
-import type { WebhookEndpoint } from "../webhook-endpoint.ts";
+import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 
 /** An endpoint, and how its receiver has been doing since this process knows it. */
 export interface EndpointState {

@@ -1,6 +1,6 @@
 import type { KeyStore } from "../stores/key-store.ts";
 import { serviceEndpoint } from "../stores/outbox.ts";
-import type { WebhookEndpoint } from "../webhook-endpoint.ts";
+import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
 import { createEndpointState, type EndpointState } from "./endpoint-state.ts";
 
 /** The endpoints of the service and of its keys, by name. */

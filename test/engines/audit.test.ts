@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { auditSink, type TrackFacts } from "../../src/engines/native/audit.ts";
+import { auditSink, type TrackFacts } from "../../src/engines/native/output/audit.ts";
 import type { SampleSink, TrackKind } from "../../src/remux/samples.ts";
 
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };

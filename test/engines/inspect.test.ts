@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { describeMedia } from "../../src/engines/native/inspect/describe.ts";
-import { inspectFile } from "../../src/engines/native/inspect.ts";
+import { inspectFile } from "../../src/engines/native/inspect/inspect.ts";
 import { ascii, box, u16 } from "../../src/remux/mp4/boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackFormat } from "../../src/remux/samples.ts";

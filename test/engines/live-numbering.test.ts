@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";

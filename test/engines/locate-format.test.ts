@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from "vitest";
-import { createFormatLocator } from "../../src/engines/native/locate-format.ts";
-import { planDownload } from "../../src/engines/native/plan.ts";
-import { createHttpClient } from "../../src/net/http-client.ts";
+import { createFormatLocator } from "../../src/engines/native/sources/locate-format.ts";
+import { planDownload } from "../../src/engines/native/sources/plan.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { formatAt } from "../contracts/engine/harness.ts";
 import { mediaPlaylist, multivariant } from "../media/hls.ts";
 import { dash, hls, resource, type Resources } from "../media/resources.ts";

@@ -1,4 +1,4 @@
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { describeEngine } from "../contracts/engine.ts";
 
 describeEngine("the native engine", createNativeEngine);

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist, multivariant } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";

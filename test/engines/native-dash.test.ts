@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
-import { mergeFiles } from "../../src/engines/native/merge.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layNumbered, mpd, numberTemplate, rangeList, type Representation } from "../media/dash.ts";
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry, type EngineHarness } from "../contracts/engine/harness.ts";
 import { layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";

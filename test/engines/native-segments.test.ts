@@ -1,9 +1,9 @@
 import { createCipheriv } from "node:crypto";
 import { afterAll, describe, expect, it } from "vitest";
-import { remux } from "../../src/engines/native/remux.ts";
-import { type MediaChunk, readFileChunks } from "../../src/engines/native/source-stream.ts";
+import { remux } from "../../src/engines/native/output/remux.ts";
+import { type MediaChunk, readFileChunks } from "../../src/engines/native/sources/source-stream.ts";
 import type { Container } from "../../src/remux/sniff.ts";
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";

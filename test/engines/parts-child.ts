@@ -1,5 +1,5 @@
-import { openPartStore } from "../../src/engines/native/part-store.ts";
-import { createHttpClient } from "../../src/net/http-client.ts";
+import { openPartStore } from "../../src/engines/native/parts/part-store.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
 
 /** A process to be killed: fetches part `file` and prints the stored bytes. Usage: `parts-child.ts <folder> <url>`. */
 const [folder = "", url = ""] = process.argv.slice(2);

@@ -10,8 +10,8 @@ import {
   type Part,
   type PartStore,
   type PartStoreOptions,
-} from "../../src/engines/native/part-store.ts";
-import { createHttpClient, type HttpClientOptions } from "../../src/net/http-client.ts";
+} from "../../src/engines/native/parts/part-store.ts";
+import { createHttpClient, type HttpClientOptions } from "../../src/net/http/http-client.ts";
 import { type MediaServer, startMediaServer } from "../media/server.ts";
 
 export const MiB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
-import type { Plan, Source, SourceName } from "../../src/engines/native/plan.ts";
-import { createProgressTracker } from "../../src/engines/native/progress-tracker.ts";
+import type { Plan, Source, SourceName } from "../../src/engines/native/sources/plan.ts";
+import { createProgressTracker } from "../../src/engines/native/sources/progress-tracker.ts";
 import { formatOf } from "../formats.ts";
 
 const segment = {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { watchLimits } from "../../src/engines/native/worker-limits.ts";
+import { watchLimits } from "../../src/engines/native/worker/worker-limits.ts";
 
 test.skipIf(process.platform !== "linux")(
   "the memory of a worker counts for the limit of all only while it works",

@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import * as fc from "fast-check";
 import type { Download } from "../../src/engines/engine.ts";
-import { createNativeEngine } from "../../src/engines/native.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";

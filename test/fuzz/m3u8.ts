@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
-import { readHls } from "../../src/manifests/hls.ts";
-import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
+import { readHls } from "../../src/manifests/hls/hls.ts";
+import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 import { checkManifest } from "./manifest-check.ts";
 import { urls, render, junk, mutations, inputPlans } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";

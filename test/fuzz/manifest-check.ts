@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { ServiceError } from "../../src/errors.ts";
-import { Format, PageInfo } from "../../src/page-info.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { Format, PageInfo } from "../../src/model/page-info.ts";
 import type { Manifest } from "../../src/manifests/manifest.ts";
 import type { Outcome } from "./target.ts";
 

@@ -6,7 +6,7 @@ import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.t
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { type Container, sniffContainer } from "../../src/remux/sniff.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { defineTarget } from "./target.ts";
 
 const folder = new URL("../media/files/", import.meta.url);

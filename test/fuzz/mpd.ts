@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { openMpd } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { checkManifest } from "./manifest-check.ts";
 import { urls, render, junk, mutations, inputPlans } from "./input-plan.ts";
 import { checkSegments } from "./segments-check.ts";

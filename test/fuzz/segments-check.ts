@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import type { InitSection, Segment, SegmentList } from "../../src/manifests/segments.ts";
 import type { Outcome } from "./target.ts";
 

@@ -14,10 +14,10 @@ import {
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Task } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { noMetrics } from "./failing-app.ts";
 import { makeFolder } from "../stores/folder.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openEvents } from "./event-client.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 

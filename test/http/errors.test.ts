@@ -2,7 +2,7 @@ import { METHODS } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ErrorCode, errorCodes } from "../../src/errors.ts";
+import { type ErrorCode, errorCodes } from "../../src/model/errors.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 

@@ -1,9 +1,9 @@
-import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
 import type { MetricsSource } from "../../src/http/routes/metrics.ts";
-import { PageInfo } from "../../src/page-info.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { pageUrl } from "./requests.ts";
 

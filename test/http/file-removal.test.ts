@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
 import { serviceEndpoint } from "../../src/stores/outbox.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task-changes.ts";
-import type { Task } from "../../src/task.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import type { Task } from "../../src/model/task.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
 

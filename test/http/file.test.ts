@@ -8,8 +8,8 @@ import { platform } from "node:process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import type { TaskFile } from "../../src/task.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskFile } from "../../src/model/task.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl, postTask } from "./requests.ts";
 

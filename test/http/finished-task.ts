@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileStore } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task, TaskFile } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Task, TaskFile } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
 /** Stores a task and runs it to success with a file of this content. */

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { newSecret } from "../../src/access-key.ts";
+import { newSecret } from "../../src/keys/secrets.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createGuessLimit } from "../../src/http/guess-limit.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createGuessLimit } from "../../src/http/access/guess-limit.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addKey } from "./keys.ts";
 
 const here = "192.0.2.1";

@@ -1,5 +1,5 @@
-import { newTask } from "../../src/task-changes.ts";
-import type { PageInfo, Thumbnail } from "../../src/page-info.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import type { PageInfo, Thumbnail } from "../../src/model/page-info.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 

@@ -1,4 +1,5 @@
-import { type AccessKey, accessKeyOf, newSecret } from "../../src/access-key.ts";
+import type { AccessKey } from "../../src/model/access-key.ts";
+import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 
 /** Adds a key. Returns its secret and the header that has it. */

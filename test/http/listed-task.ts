@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Format, PageInfo } from "../../src/page-info.ts";
-import type { Task } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Format, PageInfo } from "../../src/model/page-info.ts";
+import type { Task } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 
 /** Returns a task as they are in lists: it has downloaded one of four HLS formats. No two have the same ids and texts. */
 export function listedTask(n: number): Task {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addIllustrated, illustrated } from "./images.ts";
 import { pageUrl } from "./requests.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../src/http/app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";

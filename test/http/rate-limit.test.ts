@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { openPostgresStore } from "../../src/stores/postgres.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createClock, minuteMs } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";

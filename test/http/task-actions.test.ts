@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { State } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { State } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";

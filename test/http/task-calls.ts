@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { mkdtemp, rm } from "node:fs/promises";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";

@@ -2,8 +2,8 @@ import { type IncomingHttpHeaders, request, type RequestListener } from "node:ht
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
-import { PageInfo } from "../../src/page-info.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";

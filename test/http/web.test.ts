@@ -8,8 +8,8 @@ import type { FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
 import { readWebFiles } from "../../src/http/web/files.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { createTaskEvents } from "../../src/task-events.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createTaskEvents } from "../../src/feed/task-events.ts";
 import { startUpstream } from "../net/upstream.ts";
 
 let app: FastifyInstance;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { buildWorkerApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 
 it("tells whether it is live and ready", async () => {
   const store = createMemoryStore();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { openMpd } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;

@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import { expect, test } from "vitest";
-import { Format } from "../../src/page-info.ts";
-import { openMpd } from "../../src/manifests/dash.ts";
+import { Format } from "../../src/model/page-info.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
 
 const url = new URL("https://media.example.com/films/42/main.mpd");
 

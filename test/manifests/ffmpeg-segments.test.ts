@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openMpd } from "../../src/manifests/dash.ts";
-import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
+import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 import type { InitSection, Segment, SegmentList } from "../../src/manifests/segments.ts";
 
 const isThere = spawnSync("ffmpeg", ["-version"]).status === 0;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openMpd } from "../../src/manifests/dash.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { createFormatIds, findFormat } from "../../src/manifests/format-ids.ts";
 
 const url = new URL("https://media.example.com/main.mpd");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readHls } from "../../src/manifests/hls.ts";
+import { readHls } from "../../src/manifests/hls/hls.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8");
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readHlsSegments } from "../../src/manifests/hls-segments.ts";
+import { readHlsSegments } from "../../src/manifests/hls/segments.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8?token=t1");
 const at = (name: string) => `https://media.example.com/films/42/${name}`;

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, test } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { Format } from "../../src/page-info.ts";
-import { openMpd } from "../../src/manifests/dash.ts";
-import { readHls } from "../../src/manifests/hls.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { Format } from "../../src/model/page-info.ts";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
+import { readHls } from "../../src/manifests/hls/hls.ts";
 import type { Manifest } from "../../src/manifests/manifest.ts";
 
 const corpus = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");

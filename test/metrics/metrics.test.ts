@@ -1,11 +1,11 @@
 import { expect, it, onTestFinished } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { buildApp, buildMetricsApp } from "../../src/http/app.ts";
-import { createMetrics, type Metrics } from "../../src/metrics.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMetrics, type Metrics } from "../../src/metrics/metrics.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { measureStore } from "../../src/stores/measured.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { addFinishedTask } from "../http/finished-task.ts";
 import { writeMedium } from "../runner/engine.ts";
 import { createRunnerHarness } from "../runner/harness.ts";

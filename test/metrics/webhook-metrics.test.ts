@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { accessKeyOf, newSecret } from "../../src/access-key.ts";
+import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import {
   delivered,
   disabled,

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { parseNetworks, specialClassOf } from "../../src/net/addresses.ts";
+import { parseNetworks, specialClassOf } from "../../src/net/addresses/addresses.ts";
 import { corpusRows } from "./corpus.ts";
 
 describe("specialClassOf", () => {

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { GetOptions, HttpResponse, HttpClient } from "../../src/net/client.ts";
-import { createHttpClient, type HttpClientOptions } from "../../src/net/http-client.ts";
+import { createHttpClient, type HttpClientOptions } from "../../src/net/http/http-client.ts";
 
 export const MiB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createCookieJar } from "../../src/net/cookie-jar.ts";
-import { cookieField, parseCookies } from "../../src/net/cookies.ts";
+import { createCookieJar } from "../../src/net/cookies/cookie-jar.ts";
+import { cookieField, parseCookies } from "../../src/net/cookies/cookies.ts";
 import { localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createAddressGuard } from "../../src/net/address-guard.ts";
+import { createAddressGuard } from "../../src/net/addresses/address-guard.ts";
 import { get, localClient } from "./client.ts";
 import { watchConnects } from "./connects.ts";
 

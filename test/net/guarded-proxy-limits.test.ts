@@ -1,6 +1,6 @@
 import { getEventListeners, once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { openGuardedProxy } from "../../src/net/guarded-proxy.ts";
+import { openGuardedProxy } from "../../src/net/proxy/guarded-proxy.ts";
 import { MiB } from "./client.ts";
 import {
   connectToProxy,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { maxUrlLength, parseHttpUrl } from "../../src/net/http-url.ts";
 
 function messageFor(text: string): string {

@@ -3,7 +3,7 @@ import {
   createPostClient,
   everyNetwork,
   type PostClientOptions,
-} from "../../src/net/post-client.ts";
+} from "../../src/net/http/post-client.ts";
 import { startUpstream } from "./upstream.ts";
 
 function open(options: Partial<PostClientOptions> = {}) {

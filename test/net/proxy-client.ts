@@ -7,7 +7,7 @@ import {
   type GuardedProxyOptions,
   openGuardedProxy,
   type ProxyRun,
-} from "../../src/net/guarded-proxy.ts";
+} from "../../src/net/proxy/guarded-proxy.ts";
 import { MiB } from "./client.ts";
 
 /** Opens a proxy that may connect to 127.0.0.1, closed after the test. */

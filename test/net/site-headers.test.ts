@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HeadersFor } from "../../src/net/client.ts";
-import { createPageHeaders, createSiteHeaders } from "../../src/net/site-headers.ts";
+import { createPageHeaders, createSiteHeaders } from "../../src/net/http/site-headers.ts";
 import { localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 

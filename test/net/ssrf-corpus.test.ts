@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import type { Lookup } from "../../src/net/address-guard.ts";
-import { createHttpClient } from "../../src/net/http-client.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import type { Lookup } from "../../src/net/addresses/address-guard.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { parseHttpUrl } from "../../src/net/http-url.ts";
 import { get } from "./client.ts";
 import { watchConnects } from "./connects.ts";

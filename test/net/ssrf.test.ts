@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Lookup } from "../../src/net/address-guard.ts";
-import { createHttpClient } from "../../src/net/http-client.ts";
+import type { Lookup } from "../../src/net/addresses/address-guard.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { get, localClient, read } from "./client.ts";
 import { watchConnects } from "./connects.ts";
 import { startUpstream } from "./upstream.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 
 /** A site whose pages are sent when the test says so. */

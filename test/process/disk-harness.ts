@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import type { Resources } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { type Fault, startFaultyService } from "./disk-faults.ts";
 import { openTaskClient } from "./download-client.ts";
 

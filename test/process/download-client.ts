@@ -1,5 +1,5 @@
-import type { Task, TaskOptions } from "../../src/task.ts";
-import { readEvents } from "../../src/feed-client.ts";
+import type { Task, TaskOptions } from "../../src/model/task.ts";
+import { readEvents } from "../../src/feed/feed-client.ts";
 
 /** A client of a running service that follows `GET /tasks/events`. */
 export interface TaskClient {

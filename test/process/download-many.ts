@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource, type Resources } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { tmpdir } from "node:os";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { probe } from "../media/probe.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { TaskClient } from "./download-client.ts";

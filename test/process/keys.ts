@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../../src/key.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../src/cli/key.ts", import.meta.url));
 
 /** Runs the command for keys as its own process, with these settings. */
 export async function runKeyProgram(env: Record<string, string>, ...args: string[]) {

@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import type { Task } from "../../src/task.ts";
+import type { Task } from "../../src/model/task.ts";
 import { resource } from "../media/resources.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { TaskClient } from "./download-client.ts";

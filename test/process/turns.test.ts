@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from "vitest";
-import { openPostgresStore } from "../../src/stores/postgres.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { TaskEvent } from "../../src/task-events.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { TaskEvent } from "../../src/feed/task-events.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openTestCluster } from "./test-cluster.ts";

@@ -1,4 +1,4 @@
-import type { WebhookEndpoint } from "../../src/webhook-endpoint.ts";
+import type { WebhookEndpoint } from "../../src/model/webhook-endpoint.ts";
 import { openReceiver, type ReceivedMessage } from "../webhooks/receiver.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { PageInfo } from "../../src/page-info.ts";
+import type { PageInfo } from "../../src/model/page-info.ts";
 import { readExhibits } from "../media/media-fixtures.ts";
 import { resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";

@@ -1,6 +1,6 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Sample } from "../../src/remux/samples.ts";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import {
   adtsFrames,
   audioPid,

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
-import { type ErrorCode, ServiceError } from "../../src/errors.ts";
+import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
 import { buildApp } from "../../src/http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
-import { PageInfo } from "../../src/page-info.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import { createAutoResolver } from "../../src/resolvers/auto.ts";
-import { createPageResolver } from "../../src/resolvers/page.ts";
-import { createYtDlpResolver } from "../../src/resolvers/ytdlp.ts";
+import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
+import { createYtDlpResolver } from "../../src/resolvers/ytdlp/ytdlp-resolver.ts";
 import type { YtDlp } from "../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createSavedClient, fixedNow, pageUrl } from "./page/saved-client.ts";
 import { createRecordedYtDlp, fileDict, type Recording, videoDict } from "./ytdlp/recorded.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { measureResolver } from "../../src/resolvers/measured.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";
 

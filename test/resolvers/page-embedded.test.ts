@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { buildApp } from "../../src/http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
-import { createPageResolver } from "../../src/resolvers/page.ts";
+import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream } from "../net/upstream.ts";
 import { createSavedClient, jsonLd, pageUrl, resolvePage } from "./page/saved-client.ts";

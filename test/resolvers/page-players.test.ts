@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PageInfo } from "../../src/page-info.ts";
+import type { PageInfo } from "../../src/model/page-info.ts";
 import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 
 const site = "https://video.example.com";

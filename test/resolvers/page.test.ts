@@ -1,9 +1,9 @@
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { createHttpClient } from "../../src/net/http-client.ts";
-import { PageInfo } from "../../src/page-info.ts";
-import { createPageResolver } from "../../src/resolvers/page.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { createHttpClient } from "../../src/net/http/http-client.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
+import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import { describeResolver } from "../contracts/resolver.ts";
 import {
   createSavedClient,

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import type { DownloadFormat, PageInfo } from "../../src/page-info.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import type { DownloadFormat, PageInfo } from "../../src/model/page-info.ts";
 import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
 
 function ids({ formats }: PageInfo): string[] {

@@ -1,8 +1,8 @@
 import { Value } from "@sinclair/typebox/value";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { PageInfo } from "../../src/page-info.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import { pageUrl } from "./page/saved-client.ts";
 import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
 

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";

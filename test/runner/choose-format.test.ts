@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Format, PageInfo } from "../../src/page-info.ts";
+import type { Format, PageInfo } from "../../src/model/page-info.ts";
 import { chooseFormat } from "../../src/runner/choose-format.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import type { TaskOptions } from "../../src/model/task.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";
 import { pageOf } from "./resolver.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
-import { ServiceError } from "../../src/errors.ts";
-import type { Format } from "../../src/page-info.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import { formatOf } from "../formats.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";

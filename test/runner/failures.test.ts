@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type ErrorCode, ServiceError } from "../../src/errors.ts";
-import { accessKeyOf, newSecret } from "../../src/access-key.ts";
-import { newTask } from "../../src/task-changes.ts";
-import type { Task } from "../../src/task.ts";
+import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
+import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import type { Task } from "../../src/model/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
 import { createTestFiles } from "./files.ts";

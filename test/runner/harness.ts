@@ -1,11 +1,11 @@
 import { onTestFinished } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import type { FileStore } from "../../src/files/files.ts";
-import { createRunner, type Runner, type RunnerOptions } from "../../src/runner.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createRunner, type Runner, type RunnerOptions } from "../../src/runner/runner.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task, TaskOptions } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Task, TaskOptions } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { createTestEngine, type Downloads } from "./engine.ts";
 import { createTestFiles, type TestFiles } from "./files.ts";
 import { createTestResolver } from "./resolver.ts";

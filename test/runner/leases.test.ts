@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";

@@ -3,11 +3,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
-import { createTaskEvents, changeEvent } from "../../src/task-events.ts";
+import { createTaskEvents, changeEvent } from "../../src/feed/task-events.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 /** Events of changes that other processes make may reach a runner late, or never. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
 import { createProgressReport } from "../../src/runner/progress.ts";
-import type { Progress } from "../../src/task.ts";
+import type { Progress } from "../../src/model/task.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

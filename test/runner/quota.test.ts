@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { addKey } from "../http/keys.ts";
 import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";

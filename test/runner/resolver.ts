@@ -1,6 +1,6 @@
 import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
-import { PageInfo } from "../../src/page-info.ts";
+import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 
 /** Creates a resolver whose pages have one format, or are what `page` returns. */

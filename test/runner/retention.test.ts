@@ -1,11 +1,11 @@
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { oldMs } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
 import { createClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
 import { neverEnd } from "./engine.ts";

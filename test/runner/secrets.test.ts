@@ -1,7 +1,7 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { createNativeEngine } from "../../src/engines/native.ts";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { buildApp } from "../../src/http/app.ts";
-import type { DownloadFormat } from "../../src/page-info.ts";
+import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { formatOf } from "../formats.ts";
 import { readMedium } from "../media/rendition.ts";

@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";

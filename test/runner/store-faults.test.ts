@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { TaskChange } from "../../src/task-changes.ts";
+import type { TaskChange } from "../../src/feed/task-changes.ts";
 import { neverEnd } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ServiceError } from "../../src/errors.ts";
-import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import { ServiceError } from "../../src/model/errors.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../stores/folder.ts";
 import { writeMedium } from "./engine.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { measureStore, storeMethods } from "../../src/stores/measured.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { toStoreError } from "../../src/stores/postgres/database-errors.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 
 describeTaskStore("a measured store", (now, maxQueued, elapsedMs, webhook = false) =>

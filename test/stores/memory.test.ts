@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { minuteMs, times } from "../contracts/task-store/harness.ts";
 

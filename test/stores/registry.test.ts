@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../src/stores/registry.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "./folder.ts";
 

@@ -2,10 +2,10 @@ import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { accessKeyOf } from "../../src/access-key.ts";
-import { openSqliteStore } from "../../src/stores/sqlite.ts";
+import { accessKeyOf } from "../../src/keys/secrets.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { idempotencyTtlMs, maxDelayMs } from "../../src/stores/store.ts";
-import { newTask } from "../../src/task-changes.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import {
   createClock,

@@ -1,5 +1,5 @@
-import type { Task } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
+import type { Task } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
 
 export function runningTask(url: string, fields: Partial<Task> = {}): Task {
   return { ...newTask(url, {}, new Date()), state: "running", attempts: 1, ...fields };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeTask } from "../../src/task-changes.ts";
+import { changeTask } from "../../src/feed/task-changes.ts";
 import { createLineView } from "../../src/watch/line-view.ts";
 import { createBarView } from "../../src/watch/bar-view.ts";
 import { printable, taskLine } from "../../src/watch/task-line.ts";

@@ -3,12 +3,12 @@ import type { AddressInfo } from "node:net";
 import { effect } from "@preact/signals";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type App, buildApp } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import type { Task } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
-import { createTaskEvents } from "../../src/task-events.ts";
-import { createTasks, type Tasks } from "../../src/web/tasks.ts";
+import type { Task } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { createTaskEvents } from "../../src/feed/task-events.ts";
+import { createTasks, type Tasks } from "../../src/web/tasks/tasks.ts";
 import { pageInfo } from "../page-info.ts";
 import { halfway } from "../watch/task.ts";
 

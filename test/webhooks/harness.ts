@@ -1,10 +1,10 @@
 import { onTestFinished } from "vitest";
-import { createPostClient, everyNetwork } from "../../src/net/post-client.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import type { State } from "../../src/task.ts";
-import { newTask } from "../../src/task-changes.ts";
-import { createMetrics } from "../../src/metrics.ts";
-import { createWebhooks, type WebhooksOptions } from "../../src/webhooks.ts";
+import { createPostClient, everyNetwork } from "../../src/net/http/post-client.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { State } from "../../src/model/task.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
+import { createWebhooks, type WebhooksOptions } from "../../src/webhooks/webhooks.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
 

@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
-import type { Task } from "../../src/task.ts";
-import { newWebhookSecret, type WebhookEndpoint } from "../../src/webhook-endpoint.ts";
+import type { Task } from "../../src/model/task.ts";
+import type { WebhookEndpoint } from "../../src/model/webhook-endpoint.ts";
+import { newWebhookSecret } from "../../src/keys/secrets.ts";
 
 /** A message whose signature the library has verified. */
 export interface ReceivedMessage {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { accessKeyOf, newSecret } from "../../src/access-key.ts";
+import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import {
   delivered,
   disabled,

@@ -2,20 +2,19 @@ import { createHash } from "node:crypto";
 import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
-import { assemble, type Inspect, type Limited } from "./assemble.ts";
-import { createDeliveries } from "./delivery.ts";
-import { createSourceFetcher } from "./fetch-sources.ts";
-import { inspectFile } from "./inspect.ts";
-import { createGradualFlush, type GradualFlush } from "./gradual-flush.ts";
-import { createFormatLocator } from "./locate-format.ts";
-import type { FileWork } from "./messages.ts";
-import { openPartStore } from "./part-store.ts";
-import { planDownload, statedKinds } from "./plan.ts";
-import { createProgressTracker } from "./progress-tracker.ts";
-import { judge, judgeDelivery } from "./verdict.ts";
+import { assemble, type FileWork, type Inspect, type Limited } from "./output/assemble.ts";
+import { createDeliveries } from "./sources/delivery.ts";
+import { createSourceFetcher } from "./sources/fetch-sources.ts";
+import { inspectFile } from "./inspect/inspect.ts";
+import { createGradualFlush, type GradualFlush } from "./output/gradual-flush.ts";
+import { createFormatLocator } from "./sources/locate-format.ts";
+import { openPartStore } from "./parts/part-store.ts";
+import { planDownload, statedKinds } from "./sources/plan.ts";
+import { createProgressTracker } from "./sources/progress-tracker.ts";
+import { judge, judgeDelivery } from "./output/verdict.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {

@@ -1,13 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import { ServiceError } from "../../errors.ts";
-import type { TaskEvents } from "../../task-events.ts";
+import { ServiceError } from "../../model/errors.ts";
+import type { TaskEvents } from "../../feed/task-events.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
-import { requireAccept } from "../accept.ts";
-import { createEventStreams } from "../event-streams.ts";
-import { ownerFilter, OwnerQuery } from "../ownership.ts";
-import { problems, securityHeaders } from "../problem.ts";
-import { requestIdHeader } from "../request-id.ts";
+import { requireAccept } from "../responses/accept.ts";
+import { createEventStreams } from "../responses/event-streams.ts";
+import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
+import { problems, securityHeaders } from "../responses/problem.ts";
+import { requestIdHeader } from "../server/request-id.ts";
 
 const mediaType = "text/event-stream";
 

@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import { shutdownError } from "../../errors.ts";
+import { shutdownError } from "../../model/errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { problems } from "../problem.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { problems } from "../responses/problem.ts";
 
 const Health = Type.Object({ status: Type.Literal("ok") }, { description: "healthy" });
 

@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import type { InfoCache } from "../../info-cache.ts";
+import type { InfoCache } from "../../resolvers/info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { PageUrl, pageUrlOfQuery } from "../page-url.ts";
-import { problems } from "../problem.ts";
-import { redirectTo } from "../redirect.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { PageUrl, pageUrlOfQuery } from "./page-url.ts";
+import { problems } from "../responses/problem.ts";
+import { redirectTo } from "../responses/redirect.ts";
 
 export const InfoQuerySchema = Type.Object({
   url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),

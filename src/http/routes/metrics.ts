@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsync, FastifyReply } from "fastify";
-import { ServiceError } from "../../errors.ts";
-import { problems } from "../problem.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { problems } from "../responses/problem.ts";
 
 /** The state of the service as text for Prometheus. */
 export interface MetricsSource {

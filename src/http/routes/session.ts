@@ -1,13 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { sessionSecretOf } from "../../access-key.ts";
-import { ServiceError } from "../../errors.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { type AccessCheck, sessionCookie, signedInCookie } from "../access.ts";
-import { readJsonBodies } from "../json.ts";
-import { noContent } from "../no-content.ts";
-import { problems } from "../problem.ts";
+import { sessionSecretOf } from "../../keys/secrets.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { type AccessCheck, sessionCookie, signedInCookie } from "../access/access.ts";
+import { readJsonBodies } from "../server/json.ts";
+import { noContent } from "../responses/no-content.ts";
+import { problems } from "../responses/problem.ts";
 
 /** How long a browser keeps the cookie. */
 const maxAgeS = 30 * 86_400;

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { assertVisible, findTask } from "../ownership.ts";
-import { problems } from "../problem.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { assertVisible, findTask } from "../access/ownership.ts";
+import { problems } from "../responses/problem.ts";
 import { taskErrors, TaskParams, TaskRef } from "./task.ts";
 
 /** Routes that change a task's state; the runner follows through the event feed. */

@@ -3,14 +3,14 @@ import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
 import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { Task } from "../../task.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { ConditionHeaders } from "../condition-headers.ts";
-import { assertIfMatch, etagOf, findMatch } from "../etag.ts";
-import { noContent } from "../no-content.ts";
-import { assertVisible, findTask } from "../ownership.ts";
-import { problems } from "../problem.ts";
-import { redirectTo } from "../redirect.ts";
+import type { Task } from "../../model/task.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { ConditionHeaders } from "../responses/condition-headers.ts";
+import { assertIfMatch, etagOf, findMatch } from "../responses/etag.ts";
+import { noContent } from "../responses/no-content.ts";
+import { assertVisible, findTask } from "../access/ownership.ts";
+import { problems } from "../responses/problem.ts";
+import { redirectTo } from "../responses/redirect.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
 export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#", { description: "the task" }));

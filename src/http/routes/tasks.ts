@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { AddressGuard } from "../../net/address-guard.ts";
-import { nullable, oneOf } from "../../schema.ts";
+import type { AddressGuard } from "../../net/addresses/address-guard.ts";
+import { nullable, oneOf } from "../../model/schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { states, TaskOptions } from "../../task.ts";
-import { newTask } from "../../task-changes.ts";
-import { requireAcceptJson } from "../accept.ts";
-import { formatCursor, parseCursor } from "../cursor.ts";
-import { readJsonBodies } from "../json.ts";
-import { ownerFilter, OwnerQuery } from "../ownership.ts";
-import { PageUrl, parsePageUrl } from "../page-url.ts";
-import { problems } from "../problem.ts";
+import { states, TaskOptions } from "../../model/task.ts";
+import { newTask } from "../../feed/task-changes.ts";
+import { requireAcceptJson } from "../responses/accept.ts";
+import { formatCursor, parseCursor } from "../responses/cursor.ts";
+import { readJsonBodies } from "../server/json.ts";
+import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
+import { PageUrl, parsePageUrl } from "./page-url.ts";
+import { problems } from "../responses/problem.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object({

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ServiceError } from "../../errors.ts";
-import { findMatch } from "../etag.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { findMatch } from "../responses/etag.ts";
 import { readWebFiles, type WebFiles } from "../web/files.ts";
 import { codings, type WebFile } from "../web/web-file.ts";
 

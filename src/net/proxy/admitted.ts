@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { AddressGuard } from "../address-guard.ts";
+import type { AddressGuard } from "../addresses/address-guard.ts";
 import type { RunEntry } from "./run.ts";
 
 /** A request with the credential of an open run, the only one of its connection. */

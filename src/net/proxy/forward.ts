@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { Client, type Dispatcher } from "undici";
-import { createGuardedConnector } from "../guarded-connector.ts";
+import { createGuardedConnector } from "../addresses/guarded-connector.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError, maxHeaderBytes } from "../upstream-error.ts";
 import type { Admitted, ProxyLimits } from "./admitted.ts";

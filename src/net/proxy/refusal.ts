@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { toUpstreamError } from "../upstream-error.ts";
 
 /** A response of the proxy itself; it closes the connection. */

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { ServiceError } from "../../errors.ts";
-import { openGuardedSocket } from "../guarded-connector.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { openGuardedSocket } from "../addresses/guarded-connector.ts";
 import type { Admitted, ProxyLimits } from "./admitted.ts";
 import { fieldsOf, type Refusal, refusalOf, toProxyError } from "./refusal.ts";
 

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import type { AccessUnit } from "../codecs/access-unit.ts";
 import { startCode, trimZeros } from "../codecs/annex-b.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** The bytes of an elementary stream, with the times that its packets state. */
 export interface ElementaryStream {

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** A box (ISO/IEC 14496-12 §4.2); all numbers are byte offsets in the buffer or file that has it. */
 export interface Box {

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
 import { avc } from "../codecs/avc.ts";
 import { dolby } from "../codecs/dolby.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { packetLength } from "./packets.ts";
 
 /** Packets of PIDs that no program map has named yet. */

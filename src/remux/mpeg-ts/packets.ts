@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** Finds the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2). */
 export interface PacketReader {

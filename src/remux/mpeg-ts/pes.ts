@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import type { ElementaryStream, PesTime } from "../elementary-streams/stream.ts";
 
 /** Assembles the PES packets of one PID into an elementary stream (ISO/IEC 13818-1 §2.4.3.6). */

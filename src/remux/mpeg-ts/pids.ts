@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { packetLength } from "./packets.ts";
 
 /** Passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */

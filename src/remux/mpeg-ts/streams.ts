@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
 import type { ProgramStream } from "./tables.ts";

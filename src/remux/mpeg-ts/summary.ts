@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { ticksPerSecond, unwrap } from "../elementary-streams/clock.ts";
 import { readChunks } from "../file-chunks.ts";
 import type { MediaSummary } from "../media-summary.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
 import type { AudioSyntax } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
 import type { AudioSyntax } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";

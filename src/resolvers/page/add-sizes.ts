@@ -1,7 +1,7 @@
-import { hasVideo } from "../../format-ranking.ts";
-import { withApproximateSize } from "../../format-sizes.ts";
+import { hasVideo } from "../../model/format-ranking.ts";
+import { withApproximateSize } from "../../model/format-sizes.ts";
 import type { ManifestFormat } from "../../manifests/manifest.ts";
-import type { Format, PageInfo } from "../../page-info.ts";
+import type { Format, PageInfo } from "../../model/page-info.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import type { FileFacts } from "./file-facts.ts";
 import { bestFormats } from "./formats.ts";

@@ -1,7 +1,7 @@
 import { text as readText } from "node:stream/consumers";
-import { ServiceError } from "../../errors.ts";
-import { readMpd } from "../../manifests/dash.ts";
-import { readHlsInSteps } from "../../manifests/hls.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { readMpd } from "../../manifests/dash/dash.ts";
+import { readHlsInSteps } from "../../manifests/hls/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";

@@ -1,4 +1,4 @@
-import type { Vocabulary } from "../../page-info.ts";
+import type { Vocabulary } from "../../model/page-info.ts";
 import type { Steps } from "../../parsers/steps.ts";
 import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { Markup } from "./markup/markup.ts";

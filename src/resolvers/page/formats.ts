@@ -1,6 +1,6 @@
-import { byQuality } from "../../format-ranking.ts";
-import { refererOf } from "../../net/referer.ts";
-import type { DownloadFormat, Format } from "../../page-info.ts";
+import { byQuality } from "../../model/format-ranking.ts";
+import { refererOf } from "../../net/http/referer.ts";
+import type { DownloadFormat, Format } from "../../model/page-info.ts";
 import { splitCodecs } from "../../manifests/codecs.ts";
 import type { Medium } from "./resources.ts";
 

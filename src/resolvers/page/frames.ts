@@ -1,7 +1,7 @@
 import { parsePixels } from "../../parsers/count.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
-import type { PageInfo } from "../../page-info.ts";
+import type { PageInfo } from "../../model/page-info.ts";
 import type { Attributes } from "./markup/attributes.ts";
 import type { Markup } from "./markup/markup.ts";
 

@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail } from "../../page-info.ts";
+import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
 import { type MetadataSource, type PageMetadata, vocabularyOf } from "./extract-metadata.ts";
 import type { Metadata } from "./metadata.ts";
 import { findEmbed, findMedia, type Medium } from "./resources.ts";

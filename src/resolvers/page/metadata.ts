@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail } from "../../page-info.ts";
+import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
 
 /**
  * What one source states, normalised; `mergeMetadata` chooses between sources. A field that is absent,

@@ -1,4 +1,4 @@
-import type { Vocabulary } from "../../page-info.ts";
+import type { Vocabulary } from "../../model/page-info.ts";
 import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 import { isSamePage } from "../../parsers/url.ts";
 import type { Resource } from "./metadata.ts";

@@ -1,5 +1,5 @@
-import { ServiceError } from "../../errors.ts";
-import { untilAborted } from "../../net/deadline.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { untilAborted } from "../../async/deadline.ts";
 import type { Frame } from "./frames.ts";
 import type { PythonProcess } from "./python-process.ts";
 

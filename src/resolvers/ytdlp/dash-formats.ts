@@ -1,9 +1,9 @@
 import { text as readText } from "node:stream/consumers";
-import { ServiceError } from "../../errors.ts";
-import { readMpd } from "../../manifests/dash.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { readMpd } from "../../manifests/dash/dash.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import type { HttpClient } from "../../net/client.ts";
-import { createSiteHeaders } from "../../net/site-headers.ts";
+import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import type { ListedFormat } from "./formats.ts";
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { type ErrorCode, ServiceError } from "../../errors.ts";
+import { type ErrorCode, ServiceError } from "../../model/errors.ts";
 import { isRetryableStatus } from "../../net/upstream-error.ts";
 
 /** How an extraction failed: see `_describe` in `python/extraction.py`. */

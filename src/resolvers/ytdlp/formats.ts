@@ -1,4 +1,4 @@
-import type { DownloadFormat, Format, Fragment } from "../../page-info.ts";
+import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
 import { parseLanguage } from "../../parsers/language.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import type { Steps } from "../../parsers/steps.ts";

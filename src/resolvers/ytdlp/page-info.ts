@@ -1,6 +1,12 @@
-import { withApproximateSize } from "../../format-sizes.ts";
+import { withApproximateSize } from "../../model/format-sizes.ts";
 import { bestFormats } from "../page/formats.ts";
-import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../page-info.ts";
+import type {
+  DownloadFormat,
+  Entry,
+  PageInfo,
+  Subtitle,
+  Thumbnail,
+} from "../../model/page-info.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags } from "../../parsers/tags.ts";

@@ -1,4 +1,4 @@
-import { isFieldValue, siteHeaderNames } from "../../net/site-headers.ts";
+import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import { asDict, asText } from "./info-dict.ts";
 
 /** Thousands of formats may repeat a value. */

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import type { BaseLogger } from "pino";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import type { ForkServer } from "./fork-server.ts";
 
 /** Has a fork server running, and old ones until their last calls are over. */

@@ -1,4 +1,4 @@
-import type { AccessKey } from "../../access-key.ts";
+import type { AccessKey } from "../../model/access-key.ts";
 import {
   duplicateKeyError,
   keyNotFoundError,

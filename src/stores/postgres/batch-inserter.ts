@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { hostOf, type Task } from "../../task.ts";
+import { hostOf, type Task } from "../../model/task.ts";
 import { fileColumns } from "../documents.ts";
 import { assertMayQueue } from "../quotas.ts";
 import {

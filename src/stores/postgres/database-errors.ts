@@ -1,5 +1,5 @@
 import { DatabaseError } from "pg";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** Turns errors of the database and of the connection to it into `unavailable`; returns others unchanged. */
 export function toStoreError(error: unknown): unknown {

@@ -5,8 +5,8 @@ import {
   feedBounds,
   type TaskEvent,
   type TaskEvents,
-} from "../../task-events.ts";
-import { type State, states } from "../../task.ts";
+} from "../../feed/task-events.ts";
+import { type State, states } from "../../model/task.ts";
 import { startListener } from "./listener.ts";
 
 export interface EventFeedOptions {

@@ -1,4 +1,4 @@
-import { feedBounds } from "../../task-events.ts";
+import { feedBounds } from "../../feed/task-events.ts";
 import type { Sql } from "./database.ts";
 
 /** Events between two prunings. */

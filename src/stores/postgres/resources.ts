@@ -1,6 +1,6 @@
 import { DatabaseError } from "pg";
 import type { ClientConfig } from "pg";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { describeDatabase } from "./connection.ts";
 import { createDatabase, type Database } from "./database.ts";
 import { reasonOf } from "./database-errors.ts";

@@ -1,4 +1,4 @@
-import { type State, states } from "../../task.ts";
+import { type State, states } from "../../model/task.ts";
 import type { DamageReport } from "../damage-report.ts";
 import type { ListedTask } from "../documents.ts";
 import { emptyCounts } from "../rules.ts";

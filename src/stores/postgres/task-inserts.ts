@@ -1,5 +1,5 @@
-import type { KeyLimits } from "../../access-key.ts";
-import type { Task } from "../../task.ts";
+import type { KeyLimits } from "../../model/access-key.ts";
+import type { Task } from "../../model/task.ts";
 import type { OwnerUse } from "../quotas.ts";
 import type { Idempotency } from "../store.ts";
 import type { Sql } from "./database.ts";

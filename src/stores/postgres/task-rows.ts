@@ -1,6 +1,6 @@
-import type { KeyLimits } from "../../access-key.ts";
-import type { State } from "../../task.ts";
-import { deletedEvent, type TaskEvent } from "../../task-events.ts";
+import type { KeyLimits } from "../../model/access-key.ts";
+import type { State } from "../../model/task.ts";
+import { deletedEvent, type TaskEvent } from "../../feed/task-events.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import { assertQuota, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
 import { assertStoredBytes, taskNotFoundError } from "../rules.ts";

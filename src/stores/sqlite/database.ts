@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
 
 /** Returns the file that `location` names; default: `tasks.db` in `dataDir`. */
@@ -58,13 +58,14 @@ export const endLeases =
 const endOutboxLeases = "UPDATE outbox_lines SET due_at = 0, lease = NULL WHERE lease IS NOT NULL";
 
 /**
- * A delay is at most `maxDelayMs`: one that ends later than that from now was stored by a clock that was ahead.
+ * Ends delays, of tasks and of the outbox's messages, that end later than `latestMs`, which is `maxDelayMs` from
+ * now: they were stored by a clock that was ahead.
  */
-export const endImpossibleDelays =
-  "UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?";
-
-/** The same for the messages of the outbox. */
-export const endImpossiblePostponements = "UPDATE outbox_lines SET due_at = 0 WHERE due_at > ?";
+export function endImpossibleDelays(db: DatabaseSync, latestMs: number): void {
+  const tasks = "UPDATE tasks SET due_at = 0 WHERE claimable = 0 AND lease IS NULL AND due_at > ?";
+  const messages = "UPDATE outbox_lines SET due_at = 0 WHERE due_at > ?";
+  for (const sql of [tasks, messages]) db.prepare(sql).run(latestMs);
+}
 
 /** Rows among the newest 10,000 that are no JSON object with an id: 50 ms, where all of a million take 4 s. */
 export const suspectRows = `SELECT seq, id, document

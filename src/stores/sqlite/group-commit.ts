@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 export interface GroupCommit {
   /**

@@ -1,4 +1,4 @@
-import type { KeyLimits } from "../../access-key.ts";
+import type { KeyLimits } from "../../model/access-key.ts";
 import { parseKey } from "../key-store.ts";
 import {
   addUse,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** More than the pages that the largest new task, with an idempotency key, adds to the write-ahead log. */
 const probeBytes = 128 * 1024;

@@ -1,4 +1,4 @@
-import { states } from "../../task.ts";
+import { states } from "../../model/task.ts";
 import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";

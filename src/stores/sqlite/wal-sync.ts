@@ -1,6 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError } from "../../model/errors.ts";
 
 /** Syncs the write-ahead log of a database to the disk without blocking this thread. */
 export interface WalSync {

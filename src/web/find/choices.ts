@@ -1,7 +1,7 @@
 import { type ComponentChild, h, type TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
-import type { Entry } from "../../page-info.ts";
-import type { TaskFailure, TaskOptions } from "../../task.ts";
+import type { Entry } from "../../model/page-info.ts";
+import type { TaskFailure, TaskOptions } from "../../model/task.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import type { ChoicesProps, Finder } from "./finding.ts";
 

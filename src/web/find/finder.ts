@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Task, TaskFailure, TaskOptions } from "../../task.ts";
+import type { Task, TaskFailure, TaskOptions } from "../../model/task.ts";
 import { ApiError, createTask, readInfo } from "../api.ts";
 import type { Finder, Finding } from "./finding.ts";
 

@@ -1,6 +1,6 @@
-import { createAudioFinder, hasAudio, hasVideo } from "../../format-ranking.ts";
-import { downloadSize } from "../../format-sizes.ts";
-import type { Format, PageInfo } from "../../page-info.ts";
+import { createAudioFinder, hasAudio, hasVideo } from "../../model/format-ranking.ts";
+import { downloadSize } from "../../model/format-sizes.ts";
+import type { Format, PageInfo } from "../../model/page-info.ts";
 import { formatBytes } from "../texts.ts";
 
 /** What is said of a format. */

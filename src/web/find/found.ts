@@ -1,7 +1,7 @@
 import { type ComponentChild, h } from "preact";
 import { useState } from "preact/hooks";
-import { hasAudio, hasVideo } from "../../format-ranking.ts";
-import type { PageInfo, Vocabulary } from "../../page-info.ts";
+import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
+import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
 import { formatDuration, formatTime } from "../texts.ts";
 import { Choices } from "./choices.ts";
 import type { FoundProps } from "./finding.ts";

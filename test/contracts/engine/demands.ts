@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import type { DownloadFormat } from "../../../src/page-info.ts";
+import type { DownloadFormat } from "../../../src/model/page-info.ts";
 import { layEncrypted, layFiles, mediaPlaylist, multivariant } from "../../media/hls.ts";
 import { probe } from "../../media/probe.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";

@@ -7,9 +7,9 @@ import type {
   DownloadProgress,
   Engine,
 } from "../../../src/engines/engine.ts";
-import { createHttpClient } from "../../../src/net/http-client.ts";
-import type { Format } from "../../../src/page-info.ts";
-import { createPageResolver } from "../../../src/resolvers/page.ts";
+import { createHttpClient } from "../../../src/net/http/http-client.ts";
+import type { Format } from "../../../src/model/page-info.ts";
+import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
 import { formatOf } from "../../formats.ts";
 import type { MediaFixture } from "../../media/media-fixtures.ts";
 import type { Resources } from "../../media/resources.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ServiceError } from "../../../src/errors.ts";
+import type { ServiceError } from "../../../src/model/errors.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { moveTo } from "./transitions.ts";
 import { idsOf, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";

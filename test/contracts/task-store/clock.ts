@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 
 const twoDaysMs = 2 * 24 * 60 * minuteMs;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { State, Task } from "../../../src/task.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import type { State, Task } from "../../../src/model/task.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { samplePageInfo } from "./page-info.ts";
 import { minuteMs, type OpenStore, openStoreHarness } from "./harness.ts";
 

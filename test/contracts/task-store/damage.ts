@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Task } from "../../../src/task.ts";
+import type { Task } from "../../../src/model/task.ts";
 import {
   idsOf,
   minuteMs,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../../src/task-changes.ts";
-import type { TaskEvent } from "../../../src/task-events.ts";
-import type { Task } from "../../../src/task.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
+import type { TaskEvent } from "../../../src/feed/task-events.ts";
+import type { Task } from "../../../src/model/task.ts";
 import { samplePageInfo } from "./page-info.ts";
 import { collectEvents, minuteMs, type OpenStore, openStoreHarness, times } from "./harness.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Task, TaskFile } from "../../../src/task.ts";
+import type { Task, TaskFile } from "../../../src/model/task.ts";
 import { serviceEndpoint } from "../../../src/stores/outbox.ts";
 import { StorageFullError } from "../../../src/stores/rules.ts";
 import type { StoredFile } from "../../../src/stores/store.ts";

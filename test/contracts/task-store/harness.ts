@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
-import type { Task, TaskOptions } from "../../../src/task.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import type { Task, TaskOptions } from "../../../src/model/task.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import type { Claim, TaskStore } from "../../../src/stores/store.ts";
-import type { TaskEvent } from "../../../src/task-events.ts";
+import type { TaskEvent } from "../../../src/feed/task-events.ts";
 
 export interface OpenStore {
   (

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { idempotencyTtlMs, type TaskStore } from "../../../src/stores/store.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { idsOf, type OpenStore, openStoreHarness, times, type StoreHarness } from "./harness.ts";
 
 const same = { key: "key", fingerprint: "fingerprint" };

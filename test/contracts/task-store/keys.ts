@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type AccessKey, accessKeyOf, newSecret } from "../../../src/access-key.ts";
+import type { AccessKey } from "../../../src/model/access-key.ts";
+import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import { type OpenStore, openStoreHarness, minuteMs, times } from "./harness.ts";
 
 export function describeKeys(open: OpenStore): void {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import {
   collectEvents,
   idsOf,

@@ -1,4 +1,4 @@
-import type { PageInfo } from "../../../src/page-info.ts";
+import type { PageInfo } from "../../../src/model/page-info.ts";
 
 /** Returns page information with a value in every kind of field. */
 export function samplePageInfo(): PageInfo {

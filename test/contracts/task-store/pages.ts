@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { State, Task } from "../../../src/task.ts";
+import type { State, Task } from "../../../src/model/task.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { idsOf, type OpenStore, openStoreHarness, times } from "./harness.ts";
 

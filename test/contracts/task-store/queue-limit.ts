@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { type OpenStore, openStoreHarness, times, type StoreHarness } from "./harness.ts";
 
 const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.any(Number) };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { KeyLimits } from "../../../src/access-key.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import type { KeyLimits } from "../../../src/model/access-key.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { fileOf } from "./files.ts";
 import { type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 import { addKey } from "./turns.ts";

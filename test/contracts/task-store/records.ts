@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { states } from "../../../src/task.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { states } from "../../../src/model/task.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { moveTo } from "./transitions.ts";
 import { samplePageInfo } from "./page-info.ts";
 import { type OpenStore, openStoreHarness, times } from "./harness.ts";

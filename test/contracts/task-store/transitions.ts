@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { transitions, type State, states, type Task } from "../../../src/task.ts";
+import { transitions, type State, states, type Task } from "../../../src/model/task.ts";
 import { minuteMs, type OpenStore, openStoreHarness, type StoreHarness } from "./harness.ts";
 
 const progress = {

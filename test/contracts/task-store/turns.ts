@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { accessKeyOf, type KeyLimits, newSecret } from "../../../src/access-key.ts";
+import type { KeyLimits } from "../../../src/model/access-key.ts";
+import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { minuteMs, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 

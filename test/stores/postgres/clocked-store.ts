@@ -1,6 +1,9 @@
 import { TestClock } from "pg-boss";
 import { createClock } from "../../../src/stores/clock.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
+import {
+  openPostgresStore,
+  type PostgresStoreOptions,
+} from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 
 export interface ClockedStoreOptions {

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import type { Task } from "../../../src/task.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { startCuttingProxy } from "../../postgres/cutting-proxy.ts";
 import { openDatabase, startOwnPostgres } from "../../postgres/database.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { openPostgresStore } from "../../../src/stores/postgres.ts";
+import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import { idempotencyTtlMs } from "../../../src/stores/store.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { createClock, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";

@@ -1,12 +1,15 @@
 import { Client } from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres.ts";
+import {
+  openPostgresStore,
+  type PostgresStoreOptions,
+} from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { buildApp } from "../../../src/http/app.ts";
-import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
-import type { State, Task } from "../../../src/task.ts";
+import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
+import type { State, Task } from "../../../src/model/task.ts";
 import { emptyCounts } from "../../../src/stores/rules.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { idsOf, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "../../../src/errors.ts";
-import { openSqliteStore } from "../../../src/stores/sqlite.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { ServiceError } from "../../../src/model/errors.ts";
+import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 
 /**
  * A process with its own task store. `hold` prints a line once the store is open and waits; `write` stores

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { accessKeyOf, newSecret } from "../../../src/access-key.ts";
-import { openSqliteStore } from "../../../src/stores/sqlite.ts";
-import { newTask } from "../../../src/task-changes.ts";
+import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
+import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
+import { newTask } from "../../../src/feed/task-changes.ts";
 import { makeFolder } from "../folder.ts";
 
 const script = join(import.meta.dirname, "child.ts");

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
-import { ServiceError } from "../../../src/errors.ts";
-import { createHttpClient } from "../../../src/net/http-client.ts";
+import { ServiceError } from "../../../src/model/errors.ts";
+import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import { extractionError } from "../../../src/resolvers/ytdlp/failures.ts";
 import { startUpstream } from "../../net/upstream.ts";
 import type { OpenTab } from "../browser.ts";

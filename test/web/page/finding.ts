@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { ServiceError } from "../../../src/errors.ts";
-import { createMemoryStore } from "../../../src/stores/memory.ts";
-import { createTaskEvents } from "../../../src/task-events.ts";
+import { ServiceError } from "../../../src/model/errors.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createTaskEvents } from "../../../src/feed/task-events.ts";
 import type { OpenTab } from "../browser.ts";
 import { filmPage, format, playlistPage } from "./found-pages.ts";
 import { openApp, type PageApp } from "./open-app.ts";

@@ -1,4 +1,4 @@
-import type { Format, PageInfo } from "../../../src/page-info.ts";
+import type { Format, PageInfo } from "../../../src/model/page-info.ts";
 import { pageInfo } from "../../page-info.ts";
 
 export function format(id: string, fields: Partial<Format> = {}): Format {

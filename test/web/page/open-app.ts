@@ -3,15 +3,15 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { ServiceError } from "../../../src/errors.ts";
+import { ServiceError } from "../../../src/model/errors.ts";
 import { openDiskFiles } from "../../../src/files/disk.ts";
 import type { FileStore } from "../../../src/files/files.ts";
 import { type App, type AppOptions, buildApp } from "../../../src/http/app.ts";
-import { PageInfo } from "../../../src/page-info.ts";
+import { PageInfo } from "../../../src/model/page-info.ts";
 import type { Resolver, ResolveContext } from "../../../src/resolvers/resolver.ts";
-import { createMemoryStore } from "../../../src/stores/memory.ts";
+import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { createTaskEvents } from "../../../src/task-events.ts";
+import { createTaskEvents } from "../../../src/feed/task-events.ts";
 
 /** The service on a port of 127.0.0.1, which runs no tasks: the test changes them in its store. Closed after the test. */
 export interface PageApp {

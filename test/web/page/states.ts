@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from "vitest";
-import { ServiceError } from "../../../src/errors.ts";
+import { ServiceError } from "../../../src/model/errors.ts";
 import { resource } from "../../media/resources.ts";
 import { startSite } from "../../media/site.ts";
 import type { Tab } from "../browser.ts";

@@ -1,9 +1,15 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PageInfo } from "../../../src/page-info.ts";
-import type { Progress, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/task.ts";
-import { newTask, type TaskChange } from "../../../src/task-changes.ts";
+import type { PageInfo } from "../../../src/model/page-info.ts";
+import type {
+  Progress,
+  Task,
+  TaskFailure,
+  TaskFile,
+  TaskOptions,
+} from "../../../src/model/task.ts";
+import { newTask, type TaskChange } from "../../../src/feed/task-changes.ts";
 import { readMedium } from "../../media/rendition.ts";
 import { pageInfo } from "../../page-info.ts";
 import type { PageApp } from "./open-app.ts";

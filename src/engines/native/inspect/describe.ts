@@ -1,5 +1,5 @@
-import { readFileStart } from "../file-start.ts";
-import { openLocalInput } from "../local-input.ts";
+import { readFileStart } from "./file-start.ts";
+import { openLocalInput } from "./local-input.ts";
 
 const headBytes = 64 << 10;
 const maxTracks = 16;

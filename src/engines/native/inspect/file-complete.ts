@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { readFileStart } from "../file-start.ts";
+import { readFileStart } from "./file-start.ts";
 import { isCompleteMp4 } from "../../../remux/mp4/read/complete.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import type { MediaInfo } from "./media-info.ts";
-import { openLocalInput } from "../local-input.ts";
+import { openLocalInput } from "./local-input.ts";
 
 /**
  * Reads Matroska, WebM, Ogg, FLAC and MP3 with mediabunny.

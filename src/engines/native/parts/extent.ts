@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { parseContentRange } from "../../../net/byte-range.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";

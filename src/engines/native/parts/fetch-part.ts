@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { partError } from "./extent.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 
 /** Limits the bytes of all parts together and checks the free disk space. */
 export interface Quota {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ServiceError } from "../../../errors.ts";
-import { isLookupFailure } from "../../../net/address-guard.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import { isLookupFailure } from "../../../net/addresses/address-guard.ts";
 
 /** Retries of one fetch within a run. */
 export interface RetryPolicy {

@@ -1,5 +1,5 @@
 import { readSync } from "node:fs";
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { type Box, damagedError, readBoxHeader, viewOf } from "../boxes.ts";
 
 /** A day of one-second fragments of four boxes each is 345,600. */

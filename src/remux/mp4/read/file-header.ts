@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { codecOf } from "../../codec-string.ts";
 import { type FileHeader, roundNumber } from "../../media-summary.ts";
 import { type Box, typeAt, viewOf } from "../boxes.ts";

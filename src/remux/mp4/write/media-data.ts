@@ -1,5 +1,5 @@
 import { openSync, readSync, rmSync } from "node:fs";
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
 import { type BackgroundWrites, createBackgroundWrites, writeAt } from "./background-writes.ts";
 

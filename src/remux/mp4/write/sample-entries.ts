@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 
 /** The distinct sample entries of a track. */
 export interface SampleEntries {

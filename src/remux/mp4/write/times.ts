@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { createRunLengths } from "./number-lists.ts";
 import type { Sample } from "../../samples.ts";
 

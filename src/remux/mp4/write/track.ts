@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { createNumberList } from "./number-lists.ts";
 import { createSampleEntries } from "./sample-entries.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";

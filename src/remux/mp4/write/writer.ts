@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { movieDuration, indexBoxes } from "./index-boxes.ts";
 import { openMediaData, type MediaData } from "./media-data.ts";
 import { createTrackWriter, type TrackWriter, type TrackIndex } from "./track.ts";

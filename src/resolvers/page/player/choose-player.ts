@@ -1,4 +1,4 @@
-import type { PageInfo } from "../../../page-info.ts";
+import type { PageInfo } from "../../../model/page-info.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, tryParseUrl } from "../../../parsers/url.ts";

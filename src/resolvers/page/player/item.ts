@@ -1,4 +1,4 @@
-import type { PageInfo } from "../../../page-info.ts";
+import type { PageInfo } from "../../../model/page-info.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { parseQuality } from "../../../parsers/quality.ts";

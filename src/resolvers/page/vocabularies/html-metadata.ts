@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail } from "../../../page-info.ts";
+import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";

@@ -1,5 +1,5 @@
 import { Parser } from "htmlparser2";
-import { ServiceError } from "../../../errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import { parsePixels } from "../../../parsers/count.ts";
 import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLine } from "../../../parsers/text.ts";

@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail } from "../../../page-info.ts";
+import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { parseCount, parsePixels } from "../../../parsers/count.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseDuration } from "../../../parsers/duration.ts";

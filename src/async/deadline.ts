@@ -1,0 +1,47 @@
+import { ServiceError } from "../model/errors.ts";
+
+/** The end of a request's time: the caller's abort or the total timeout, whichever comes first. */
+export interface Deadline {
+  /** Aborted at the deadline, with the reason of the caller's signal or an `upstream_timeout` error. */
+  readonly signal: AbortSignal;
+  /** Clears the timer and the listener on the caller's signal; safe to call twice. */
+  end(): void;
+}
+
+/** Starts the timer. `timeoutMs` may be Infinity. `what` names the request in the message. */
+export function startDeadline(signal: AbortSignal, timeoutMs: number, what: string): Deadline {
+  const controller = new AbortController();
+  const abort = (reason: unknown) => {
+    deadline.end();
+    controller.abort(reason);
+  };
+  const onAbort = () => abort(signal.reason);
+  const onTimeout = () => {
+    abort(new ServiceError("upstream_timeout", `${what} did not complete within ${timeoutMs} ms`));
+  };
+  // setTimeout would turn Infinity into 1 ms.
+  const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
+  const deadline: Deadline = {
+    signal: controller.signal,
+    end() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+    },
+  };
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  return deadline;
+}
+
+/** Settles like `promise`; rejects with `signal.reason` if `signal` is aborted first. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

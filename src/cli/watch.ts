@@ -1,0 +1,25 @@
+import { watchTasks } from "../watch/watch-tasks.ts";
+
+/** Shows the running tasks of a service in the terminal: `node src/cli/watch.ts [url]`; its key is in UNREEL_KEY. */
+const { UNREEL_KEY: key } = process.env;
+const [base = "http://127.0.0.1:3000"] = process.argv.slice(2);
+const url = URL.parse(base.endsWith("/") ? base : `${base}/`);
+
+if (["help", "--help", "-h"].includes(base)) {
+  process.stdout.write(
+    "usage: npm run watch [URL]\nURL of the service, default http://127.0.0.1:3000; UNREEL_KEY holds its key.\n",
+  );
+} else if (url === null || !/^https?:$/.test(url.protocol)) {
+  process.stderr.write(`watch: the URL of the service must be http or https, got ${base}\n`);
+  process.exitCode = 2;
+} else {
+  const ending = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => ending.abort());
+  process.stdout.on("error", () => ending.abort());
+  try {
+    await watchTasks({ url, key, output: process.stdout, signal: ending.signal });
+  } catch (error) {
+    process.stderr.write(`watch: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}

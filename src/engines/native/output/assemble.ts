@@ -1,0 +1,128 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import type { DownloadJob } from "../../engine.ts";
+import type { SourceFetcher } from "../sources/fetch-sources.ts";
+import type { MediaInfo } from "../inspect/media-info.ts";
+import { mergeFiles } from "./merge.ts";
+import { sourceDuration, type Plan } from "../sources/plan.ts";
+import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
+import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
+
+/** Work on complete files, whose time is limited by their size. */
+export interface FileWork {
+  kind: "read" | "merge";
+  /** Size of the files together. */
+  bytes: number;
+}
+
+/** Reads back what a file contains. */
+export type Inspect = (path: string) => Promise<MediaInfo>;
+
+/** Runs work on the files at `paths` under a time limit that depends on their size. */
+export type Limited = <T>(
+  kind: FileWork["kind"],
+  paths: string[],
+  run: () => Promise<T>,
+) => Promise<T>;
+
+export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder" | "maxBytes"> {
+  fetcher: SourceFetcher;
+  inspect: Inspect;
+  limited: Limited;
+  onWritten: RemuxOptions["onWritten"];
+  signal: AbortSignal;
+}
+
+export interface Assembled {
+  path: string;
+  /** What was written; `null`: the file is as published, or a WebM. */
+  written: Written | null;
+  /** What differs from the files that it was merged from. */
+  warnings: readonly FileWarning[];
+}
+
+/**
+ * Fetches the plan's sources and makes one file of them in `folder`. MPEG-TS, fragmented
+ * MP4 and packed audio are remuxed while they arrive; tracks of other containers are merged afterwards.
+ *
+ * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
+ */
+export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
+  const { fetcher, folder, audioOnly, maxBytes, inspect, limited, onWritten, signal } = options;
+  // An earlier run may have made them of other sources.
+  for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
+    await rm(join(folder, name), { force: true });
+  }
+  const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
+  if (plan.isPassthrough && mainSource.kind === "file") {
+    const { path } = await fetcher.fetchFile(mainSource);
+    if (!audioOnly || isAudioFile(await inspect(path)))
+      return { path, written: null, warnings: [] };
+  }
+  const target = join(folder, "result");
+  const openAudio = audioSource && (() => fetcher.openStream(audioSource));
+  const [main, audio] = await Promise.all([
+    fetcher.openStream(mainSource),
+    isAudioOptional ? null : (openAudio?.() ?? null),
+  ]);
+  const common = { audioOnly, target, maxBytes, onWritten, signal };
+  if (isRemuxable(main) && (audio === null || isRemuxable(audio))) {
+    const expectedS = sourceDuration(mainSource);
+    const written = await remux({ ...common, main, audio, openAudio, expectedS });
+    return { path: target, written, warnings: [] };
+  }
+  const mainPath = await saveStream(main, folder, signal);
+  const separateAudio = audio ?? (await openAudio?.()) ?? null;
+  const audioPath = separateAudio && (await saveStream(separateAudio, folder, signal));
+  const merged = join(folder, "merged");
+  const inputs = [mainPath, audioPath].filter((path) => path !== null);
+  const paths = { main: mainPath, audio: audioPath, target: merged };
+  const { container, warnings } = await limited("merge", inputs, () =>
+    mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
+  );
+  if (container === "webm") return { path: merged, written: null, warnings };
+  // Remuxing puts the index of an MP4 in front.
+  const stream = openFileStream("main", merged);
+  const only = { main: stream, audio: null, openAudio: null };
+  const written = await remux({ ...common, ...only, expectedS: null });
+  return { path: target, written, warnings };
+}
+
+const isAudioFile = ({ mime_type }: MediaInfo): boolean => mime_type.startsWith("audio/");
+
+/** Returns the path of the stream's file; writes its init section and segments to one if needed. */
+async function saveStream(
+  { name, container, path: sourcePath, chunks }: SourceStream,
+  folder: string,
+  signal: AbortSignal,
+): Promise<string> {
+  if (sourcePath !== null) return sourcePath;
+  if (container === null) {
+    throw new ServiceError("upstream_invalid", `the ${name} segments have no supported container`);
+  }
+  const path = join(folder, `${name}.whole`);
+  async function* bytes() {
+    let timeline: number | undefined;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+      if ("error" in next.value) {
+        const { place, durationS } = next.value;
+        checkAbsent(next.value, place.periodEndS - durationS);
+        continue;
+      }
+      const { media, timing } = next.value;
+      if (timing.timeline !== (timeline ??= timing.timeline)) {
+        const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
+        throw new ServiceError("format_unavailable", rule);
+      }
+      // Copied: the bytes are valid only until the next chunk is requested.
+      if (media instanceof Uint8Array) yield Uint8Array.from(media);
+      else yield* createReadStream(media.path);
+    }
+  }
+  await pipeline(bytes, createWriteStream(path), { signal });
+  return path;
+}

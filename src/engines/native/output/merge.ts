@@ -1,0 +1,141 @@
+import { open } from "node:fs/promises";
+import {
+  Conversion,
+  type Input,
+  type InputTrack,
+  Mp4OutputFormat,
+  Output,
+  WebMOutputFormat,
+} from "mediabunny";
+import type { FileWarning } from "../../../model/file-warnings.ts";
+import { diskError } from "../../../files/disk-error.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import { checkMerged } from "./merge-check.ts";
+import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
+import { describeMedia } from "../inspect/describe.ts";
+import { createFileTarget } from "./local-output.ts";
+
+export interface MergeOptions {
+  main: string;
+  /** File with the audio, used instead of that of `main`, unless `isAudioOptional`. */
+  audio: string | null;
+  isAudioOptional: boolean;
+  audioOnly: boolean;
+  /** Path of the result. */
+  target: string;
+  signal: AbortSignal;
+}
+
+export interface Merged {
+  container: "webm" | "mp4";
+  warnings: FileWarning[];
+}
+
+/**
+ * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, else
+ * as fragmented MP4. Returns which, and what differs from the tracks of these files.
+ *
+ * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
+ */
+export async function mergeFiles(options: MergeOptions): Promise<Merged> {
+  try {
+    using opened = new DisposableStack();
+    const files = [options.main, options.audio]
+      .filter((path) => path !== null)
+      .map((path) => opened.use(openLocalInput(path)));
+    const inputs = files.map(({ input }) => input);
+    const chosen = await chooseTracks(inputs, options);
+    const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
+    const isWebm = codecs.every((codec) => webmCodecs.has(codec));
+    const format = isWebm
+      ? new WebMOutputFormat()
+      : new Mp4OutputFormat({ fastStart: "fragmented" });
+    await using file = await open(options.target, "w");
+    const output = new Output({ format, target: createFileTarget(file) });
+    await write(files, chosen, output, options.signal);
+    const warnings = await checkMerged(chosen, options.target);
+    return { container: isWebm ? "webm" : "mp4", warnings };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const cause = diskError(`write ${options.target}`, error);
+    if (cause instanceof ServiceError) throw cause;
+    const named = await describeMedia([options.main, options.audio]);
+    const message = `${named} cannot be put into MP4 or WebM`;
+    throw new ServiceError("format_unavailable", message, { cause });
+  }
+}
+
+/** One video and one audio track at most. */
+async function chooseTracks(
+  [main, separate]: readonly Input[],
+  { audioOnly, isAudioOptional }: MergeOptions,
+): Promise<InputTrack[]> {
+  const video = audioOnly ? null : await main?.getPrimaryVideoTrack();
+  const own = separate === undefined || isAudioOptional ? await main?.getPrimaryAudioTrack() : null;
+  const audio = own ?? (await separate?.getPrimaryAudioTrack());
+  const tracks = [video, audio].filter((track) => track !== null && track !== undefined);
+  if (tracks.length > 0) return tracks;
+  const missing = audioOnly ? "no audio" : "neither video nor audio";
+  throw new ServiceError("format_unavailable", `the downloaded media has ${missing}`);
+}
+
+const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
+
+async function write(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  const trims = await trimStarts(files, chosen);
+  const conversions = await Promise.all(
+    files.map(({ input }, index) => {
+      const choose = async (track: InputTrack) => ({ discard: !chosen.includes(track) });
+      return Conversion.init({
+        input,
+        output,
+        video: choose,
+        audio: choose,
+        trim: { start: trims[index] ?? 0 },
+        copy: { mode: "forced", shiftTolerance: Number.POSITIVE_INFINITY },
+        showWarnings: false,
+        composable: true,
+      });
+    }),
+  );
+  const accepted = conversions.flatMap(({ utilizedTracks }) => utilizedTracks);
+  if (accepted.length < chosen.length) throw new Error("a track was refused by the output format");
+  const cancel = () => {
+    for (const conversion of conversions) void conversion.cancel();
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    signal.throwIfAborted();
+    await output.start();
+    await Promise.all(conversions.map((conversion) => conversion.execute()));
+    await output.finalize();
+  } catch (error) {
+    // Stops the other conversion.
+    if (!signal.aborted) cancel();
+    // Closing a failed target fails too; the first error counts.
+    await output.cancel().catch(() => undefined);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+/**
+ * Returns the time stamp in each file that becomes 0: one for all, each would be moved to its own start
+ * otherwise. The delay of a codec gets lost: what has none of it is moved by as much.
+ */
+async function trimStarts(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+): Promise<number[]> {
+  const starts = await Promise.all(chosen.map((track) => track.getFirstTimestamp()));
+  const audio = chosen.find((track) => track.isAudioTrack())?.input;
+  const delayS = files.find(({ input }) => input === audio)?.codecDelayS ?? 0;
+  const start = Math.min(...starts);
+  return files.map(({ input }) => (input === audio ? start : start - delayS));
+}

@@ -1,0 +1,109 @@
+import { join } from "node:path";
+import { ServiceError } from "../../../model/errors.ts";
+import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
+import type { HttpClient } from "../../../net/client.ts";
+import { createCheckpoints } from "./checkpoints.ts";
+import { fetchPart } from "./fetch-part.ts";
+import { createStoredPart, type StoredPart } from "./stored-part.ts";
+import { openJournal } from "./journal.ts";
+import type { FetchedPart, FetchOptions, Part } from "./part.ts";
+import { restoreParts } from "./restore.ts";
+import { createQuota } from "./quota.ts";
+
+export type { FetchedPart, FetchOptions, Part } from "./part.ts";
+
+/** Stores downloaded parts as files in a folder that outlives the process. */
+export interface PartStore {
+  /** On the disk, earlier runs included; decreases when a part restarts. */
+  readonly bytes: number;
+  /**
+   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes
+   * if a validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and
+   * restarts if not. Bytes of two representations never meet in a file. A part that an earlier run fetched
+   * at another URL (its query apart) is used once a response has the same validator and length and repeats
+   * its last 4 KiB. Parts may be fetched concurrently;
+   * calls for the same name run one after the other.
+   *
+   * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
+   * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
+   * too slow or its name cannot be resolved.
+   *
+   * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
+   * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
+   * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
+   */
+  fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
+  /** Whether the server stated how long the part at `path` is; true if no part is there. */
+  isSizeStated(path: string): boolean;
+  /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface PartStoreOptions {
+  /** Exists; belongs to this store alone, which empties it if `identity` is new. */
+  folder: string;
+  client: HttpClient;
+  /** Identifies the content: parts with the same identity and name are equal. */
+  identity: string;
+  /** Limit of all parts together. */
+  maxBytes: number;
+  /** Throws unless this many more bytes are free; called when a part begins and every 16 MiB. */
+  checkFreeSpace: (bytes: number) => Promise<void>;
+  /** Wait after the first failure; doubles with each further one. Default 500. */
+  backoffMs?: number;
+  /** Between two failures, fewer new bytes per second are no progress; default 0. */
+  minSpeedBps?: number;
+}
+
+/**
+ * Opens the store with the parts of earlier runs. A journal records which bytes can be trusted: all written
+ * ones until the machine restarts, then only flushed ones. Parts are flushed every 16 MiB, at most every 5 s.
+ *
+ * @throws ServiceError `disk_full`, `unavailable`
+ */
+export async function openPartStore(options: PartStoreOptions): Promise<PartStore> {
+  const { folder, identity, client, backoffMs = 500, minSpeedBps = 0 } = options;
+  const journal = await openJournal(folder, identity);
+  const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
+    await journal.close();
+    throw error;
+  });
+  const checkpoints = createCheckpoints(journal);
+  const mutex = createKeyedMutex();
+  const storedBytes = stored.values().reduce((sum, { size }) => sum + size, 0);
+  const quota = createQuota(options.maxBytes, options.checkFreeSpace, storedBytes);
+  const deps = { client, backoffMs, minSpeedBps, journal, checkpoints, quota };
+  let closing: Promise<void> | undefined;
+
+  function partNamed(name: string): StoredPart {
+    if (!/^[a-z\d-]{1,64}$/.test(name)) throw new TypeError(`invalid part name: ${name}`);
+    const part = stored.get(name) ?? createStoredPart(name, join(folder, name));
+    stored.set(name, part);
+    return part;
+  }
+
+  async function close(): Promise<void> {
+    await mutex.onIdle();
+    checkpoints.stop();
+    await journal.close();
+  }
+
+  return {
+    get bytes() {
+      return quota.bytes;
+    },
+
+    async fetch(part, fetchOptions) {
+      if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
+      const known = partNamed(part.name);
+      return mutex.runExclusive(part.name, () => fetchPart(known, part, fetchOptions, deps));
+    },
+
+    isSizeStated(path) {
+      const part = stored.values().find((known) => known.path === path);
+      return part?.representation?.total !== null;
+    },
+
+    close: () => (closing ??= close()),
+  };
+}

@@ -1,0 +1,51 @@
+import { createDecipheriv } from "node:crypto";
+import { ServiceError } from "../../../model/errors.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
+
+export interface AesKey {
+  key: Buffer;
+  iv: Buffer;
+}
+
+/**
+ * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4). The padding may be missing.
+ *
+ * @throws ServiceError `upstream_invalid` if the key is wrong: there is neither padding nor known media.
+ */
+export function decrypt(bytes: Buffer, { key, iv }: AesKey): Buffer {
+  if (bytes.length === 0) return bytes;
+  const plain = decryptBlocks(bytes, key, iv);
+  const padding = isWholePackets(plain) ? 0 : paddingOf(plain);
+  if (padding > 0) return plain.subarray(0, -padding);
+  if (sniffContainer(plain) !== null) return plain;
+  throw undecryptableError();
+}
+
+function decryptBlocks(bytes: Buffer, key: Buffer, iv: Buffer): Buffer {
+  try {
+    const decipher = createDecipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
+    const plain = decipher.update(bytes);
+    decipher.final();
+    return plain;
+  } catch (cause) {
+    throw undecryptableError(cause);
+  }
+}
+
+function undecryptableError(cause?: unknown): ServiceError {
+  const message = "a segment cannot be decrypted with its key";
+  return new ServiceError("upstream_invalid", message, { cause });
+}
+
+/** Returns the length of the PKCS #7 padding (RFC 5652 §6.3) at the end; 0 if there is none. */
+function paddingOf(plain: Buffer): number {
+  const length = plain.at(-1) ?? 0;
+  const isPadding = length <= 16 && plain.subarray(-length).every((byte) => byte === length);
+  return isPadding ? length : 0;
+}
+
+/** Returns whether a transport stream ends with a whole packet: its last bytes are no padding then. */
+function isWholePackets(plain: Buffer): boolean {
+  const [packet, sync] = [188, 0x47];
+  return plain.length % packet === 0 && plain[0] === sync && plain.at(-packet) === sync;
+}

@@ -1,0 +1,209 @@
+import { buffer } from "node:stream/consumers";
+import { ServiceError } from "../../../model/errors.ts";
+import { readDataKey } from "../../../manifests/data-key.ts";
+import type { ComputedPlace, InitSection, SegmentKey } from "../../../manifests/segments.ts";
+import type { HeadersFor, HttpClient } from "../../../net/client.ts";
+import { urlForMessage } from "../../../net/http-url.ts";
+import type { SegmentTiming } from "../../../remux/samples.ts";
+import type { AesKey } from "./decrypt.ts";
+import type { Deliveries } from "./delivery.ts";
+import { followLive, type LiveOptions } from "./live.ts";
+import type { RecordedSegment } from "./live-numbering.ts";
+import { sniffContainer } from "../../../remux/sniff.ts";
+import { readFileStart } from "../inspect/file-start.ts";
+import { mapConcurrent } from "./map-concurrent.ts";
+import type { FetchedPart, Part } from "../parts/part-store.ts";
+import { createRetryPolicy } from "../parts/retry-policy.ts";
+import type { SegmentSource } from "./plan.ts";
+
+/** An init section or segment in a file. */
+export interface FetchedSegment extends FetchedPart {
+  /** `null`: not encrypted. */
+  key: AesKey | null;
+  timing: SegmentTiming;
+}
+
+/** A segment that does not exist, which is right if the media before it reach the end of their Period. */
+export interface AbsentSegment {
+  place: ComputedPlace;
+  /** Seconds that it would have. */
+  durationS: number;
+  error: ServiceError;
+}
+
+export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal" | "finish"> {
+  fetchPart: (part: Part) => Promise<FetchedPart>;
+  client: HttpClient;
+  /** Segments fetched ahead of the one that is read. */
+  ahead: number;
+  /** Counts the segments, and those without media. */
+  deliveries: Deliveries;
+  /** Called when an init section (0 s) or a segment has been fetched. */
+  onSegment: (durationS: number, bytes: number) => void;
+}
+
+/** Fetches init sections and segments concurrently; yields them in presentation order. */
+export async function* fetchSegments(
+  { name, headers, list, reload, liveJournalPath }: SegmentSource,
+  options: FetchSegmentsOptions,
+): AsyncGenerator<FetchedSegment | AbsentSegment> {
+  const { fetchPart, ahead, deliveries, finish, onSegment } = options;
+  const isLive = liveJournalPath !== null;
+  const segments = isLive
+    ? followLive({
+        ...options,
+        first: list,
+        reload,
+        journalPath: liveJournalPath,
+        onHole: (hole) => deliveries.addHole(name, hole),
+        onLost: (reason) => deliveries.setLost(name, reason),
+      })
+    : list.segments;
+  // Of a live stream, holes in the numbers tell.
+  for (const durationS of isLive ? [] : (list.gapsS ?? [])) {
+    deliveries.addSegment(name, durationS);
+    deliveries.addMissing(name);
+  }
+  const readKey = createKeyReader(options, headers);
+  const beforeEnd = createEndLimit(finish, options.signal);
+  const fetchOne = async (
+    request: SegmentRequest,
+  ): Promise<FetchedSegment | AbsentSegment | null> => {
+    const { part, durationS, timing, isInit, computed: place, isOptional } = request;
+    if (!isInit && !isOptional) deliveries.addSegment(name, durationS);
+    try {
+      const fetching = Promise.all([fetchPart(part), readKey(request.key)]);
+      const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
+      onSegment(durationS, size);
+      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null)
+        return null;
+      return { path, size, key, timing };
+    } catch (error) {
+      if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
+        return null;
+      if (place !== undefined && isGone(error)) {
+        deliveries.addAbsent(name);
+        return { place, durationS, error };
+      }
+      if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
+      deliveries.addMissing(name);
+      return null;
+    }
+  };
+  for await (const fetched of mapConcurrent(requestsFor(name, segments), ahead, fetchOne)) {
+    if (fetched !== null) yield fetched;
+  }
+}
+
+/** An init section or segment to fetch. */
+interface SegmentRequest {
+  isInit: boolean;
+  part: Part;
+  key: SegmentKey | null;
+  timing: SegmentTiming;
+  durationS: number;
+  computed?: ComputedPlace | undefined;
+  isOptional: boolean;
+}
+
+/** Yields an init section before the first segment that needs it, and again after another one. */
+async function* requestsFor(
+  name: string,
+  segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
+): AsyncGenerator<SegmentRequest> {
+  const inits = new Map<string, number>();
+  let currentInit: number | null = null;
+  for await (const segment of segments) {
+    const { timeline, offsetS, span, moved } = segment;
+    const timing = { timeline, offsetS, ...(span && { span }) };
+    const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
+    if (segment.init !== null && init !== null && init !== currentInit) {
+      const { url, range, key } = segment.init;
+      const part = { name: `${name}-init-${init}`, url: new URL(url), range };
+      yield { part, key, timing, durationS: 0, isInit: true, isOptional: false };
+    }
+    currentInit = init;
+    const { url, range, key, sequence, durationS, computed, isOptional = false } = segment;
+    const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
+    yield { part, key, timing, durationS, computed, isInit: false, isOptional };
+  }
+}
+
+/**
+ * Returns the number of an init section among those seen so far: tokens in its URL may change between runs. A
+ * server that has restarted, and `moved` its numbers, may have another one under the URL.
+ */
+function numberOf({ url, range }: InitSection, moved: number, seen: Map<string, number>): number {
+  const id = `${url} ${range?.offset} ${range?.length} ${moved}`;
+  const number = seen.get(id) ?? seen.size;
+  seen.set(id, number);
+  return number;
+}
+
+/** A live segment that has expired on the server is a gap in the recording, not its end. */
+function isGone(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
+}
+
+function isUpstreamError(error: unknown): boolean {
+  return error instanceof ServiceError && error.code.startsWith("upstream_");
+}
+
+/** How long segments may take once the recording is to end. */
+const endGraceMs = 10_000;
+
+/** Returns a function that rejects with `upstream_timeout` if a result takes too long after `finish`. */
+function createEndLimit(finish: AbortSignal, signal: AbortSignal) {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  late.catch(() => {});
+  const onFinish = () => {
+    const error = new ServiceError("upstream_timeout", `a segment took over ${endGraceMs} ms`);
+    const timer = setTimeout(() => reject(error), endGraceMs);
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  };
+  if (finish.aborted) onFinish();
+  else finish.addEventListener("abort", onFinish, { once: true, signal });
+  return <T>(result: Promise<T>): Promise<T> => Promise.race([result, late]);
+}
+
+/** Fetches each key once; what is fetched is never written to the disk. */
+function createKeyReader(
+  { client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">,
+  headers: HeadersFor,
+) {
+  const keys = new Map<string, Promise<Buffer>>();
+  const keyAt = async (url: string): Promise<Buffer> =>
+    readDataKey(url) ?? fetchKey(new URL(url), client, { headers, signal });
+  return async (segmentKey: SegmentKey | null): Promise<AesKey | null> => {
+    if (segmentKey === null) return null;
+    const { url, iv } = segmentKey;
+    const key = keys.get(url) ?? keyAt(url);
+    keys.set(url, key);
+    return { key: await key, iv: Buffer.from(iv, "hex") };
+  };
+}
+
+const keyBackoffMs = 500;
+const keyBytes = 16;
+
+/** Retries as often as a part is retried. */
+async function fetchKey(
+  url: URL,
+  client: HttpClient,
+  options: { headers: HeadersFor; signal: AbortSignal },
+): Promise<Buffer> {
+  const { signal } = options;
+  const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
+  for (;;) {
+    try {
+      const response = await client.get(url, { ...options, maxBytes: 1024 });
+      const key = await buffer(response.body);
+      if (key.length === keyBytes) return key;
+      const rule = `must have ${keyBytes} bytes, it has ${key.length}`;
+      throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
+    } catch (error) {
+      signal.throwIfAborted();
+      await retryPolicy.backOff(error, 0);
+    }
+  }
+}

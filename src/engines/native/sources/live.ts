@@ -1,0 +1,154 @@
+import { appendFile, readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { isMissing } from "../../../files/disk-error.ts";
+import { ServiceError } from "../../../model/errors.ts";
+import type { Segment, SegmentList } from "../../../manifests/segments.ts";
+import { createLiveNumbering, type RecordedSegment } from "./live-numbering.ts";
+
+export interface LiveOptions {
+  first: SegmentList;
+  reload: () => Promise<SegmentList>;
+  /** File that records the listed segments for a later run: the stream's own list forgets them. */
+  journalPath: string;
+  /** How much of the stream is recorded, seconds. */
+  maxLiveS: number;
+  signal: AbortSignal;
+  /** Aborted when the recording is to end. */
+  finish: AbortSignal;
+  /** Called when segments are missing before the next one that is yielded. */
+  onHole: (hole: LiveHole) => void;
+  /** Called when the recording ends although the stream has not said that it has; `reason`: of the list. */
+  onLost: (reason: string) => void;
+}
+
+/** Segments that no list showed when it was read. */
+export interface LiveHole {
+  /** What was recorded before, seconds. */
+  atS: number;
+  /** `null`: the stream was numbered anew, and how many are missing is not known. */
+  segments: number | null;
+}
+
+/** Limit of reloads in a row without a new segment; then the stream has ended. */
+const maxIdleReloads = 10;
+
+/**
+ * Yields the segments of a live stream as they appear, those of earlier runs first, until it ends, stops
+ * growing, `maxLiveS` seconds are recorded, or `finish` is aborted and it has yielded a segment.
+ *
+ * @throws ServiceError `live_stream` if `maxLiveS` is 0.
+ */
+export async function* followLive(options: LiveOptions): AsyncGenerator<RecordedSegment> {
+  const { first, journalPath, maxLiveS, finish, onHole, onLost } = options;
+  if (maxLiveS === 0) {
+    throw new ServiceError(
+      "live_stream",
+      "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded",
+    );
+  }
+  const numbering = createLiveNumbering();
+  let last: RecordedSegment | null = null;
+  let recordedS = 0;
+  const isFinished = () => finish.aborted && last !== null;
+  /** Returns the segment to yield. */
+  const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
+    const free = last === null ? 0 : segment.sequence - last.sequence - 1;
+    const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
+    if (free > 0) onHole({ atS: recordedS, segments: isMoved ? null : free });
+    numbering.note(segment);
+    last = segment;
+    // A stream that states no durations must end too.
+    recordedS += segment.durationS || list.refreshS;
+    return segment;
+  };
+  for (const segment of await readJournal(journalPath)) {
+    yield record(segment, first);
+    if (recordedS >= maxLiveS) return;
+  }
+  let list: LiveList = first;
+  for (let idleReloads = 0; ;) {
+    const added = numbering.newIn(list);
+    if (added.length > 0) await appendJournal(journalPath, added);
+    for (const segment of added) {
+      if (isFinished()) return;
+      yield record(segment, list);
+      if (recordedS >= maxLiveS) return;
+    }
+    idleReloads = added.length > 0 ? 0 : idleReloads + 1;
+    if (idleReloads > maxIdleReloads) onLost(list.failure ?? "it listed nothing new");
+    if (list.hasEnded || idleReloads > maxIdleReloads) return;
+    const next = await unlessFinished(reloadLater(list, options), last === null ? null : finish);
+    if (next === undefined) return;
+    list = next;
+  }
+}
+
+/** A list, or why it could not be read. */
+type LiveList = SegmentList & { failure?: string };
+
+/** Waits, and reads the list again; waits no longer once the recording is to end. */
+async function reloadLater(
+  list: SegmentList,
+  { reload, signal, finish }: LiveOptions,
+): Promise<LiveList> {
+  const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
+  await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => {
+    signal.throwIfAborted();
+  });
+  return reloadOrNothing(list, reload, signal);
+}
+
+/** Returns `result`, or undefined as soon as `finish` is aborted. */
+async function unlessFinished<T>(
+  result: Promise<T>,
+  finish: AbortSignal | null,
+): Promise<T | undefined> {
+  if (finish === null) return result;
+  const { promise: finished, resolve } = Promise.withResolvers<undefined>();
+  const onFinish = () => resolve(undefined);
+  finish.addEventListener("abort", onFinish, { once: true });
+  if (finish.aborted) onFinish();
+  try {
+    return await Promise.race([result, finished]);
+  } finally {
+    finish.removeEventListener("abort", onFinish);
+  }
+}
+
+/** Returns `list` without segments if the server fails: the next reload may succeed. */
+async function reloadOrNothing(
+  list: SegmentList,
+  reload: () => Promise<SegmentList>,
+  signal: AbortSignal,
+): Promise<LiveList> {
+  try {
+    return await reload();
+  } catch (error) {
+    signal.throwIfAborted();
+    const isTransient = error instanceof ServiceError && error.code.startsWith("upstream_");
+    if (!isTransient) throw error;
+    const { upstreamStatus: status } = error;
+    const failure =
+      status === undefined ? "it could not be read" : `its server responds with status ${status}`;
+    return { ...list, segments: [], hasEnded: false, failure };
+  }
+}
+
+async function readJournal(path: string): Promise<RecordedSegment[]> {
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    if (isMissing(error)) return "";
+    throw error;
+  });
+  return text.split("\n").flatMap((line) => {
+    try {
+      return [JSON.parse(line) as RecordedSegment];
+    } catch {
+      // Empty, or cut off when the process was killed.
+      return [];
+    }
+  });
+}
+
+async function appendJournal(path: string, segments: readonly Segment[]): Promise<void> {
+  await appendFile(path, segments.map((segment) => `\n${JSON.stringify(segment)}\n`).join(""));
+}

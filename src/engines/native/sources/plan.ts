@@ -1,0 +1,116 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { HeadersFor } from "../../../net/client.ts";
+import type { DownloadFormat } from "../../../model/page-info.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
+import type { DownloadJob } from "../../engine.ts";
+import type { FormatLocator, LocatedFormat, MediaLocation } from "./locate-format.ts";
+import { withoutQuery } from "../parts/representation.ts";
+
+/** What a download fetches. */
+export interface Plan {
+  main: Source;
+  /** The separate audio. */
+  audio: Source | null;
+  /** `audio` is used only if `main` turns out to have none. */
+  isAudioOptional: boolean;
+  /** `main` is one file that can be returned unchanged. */
+  isPassthrough: boolean;
+  /** Differs if the bytes may differ: then nothing of an earlier run may be used. */
+  identity: string;
+}
+
+export type SourceName = "main" | "audio";
+
+interface SourceBase {
+  name: SourceName;
+  format: DownloadFormat;
+  /** Of every request. */
+  headers: HeadersFor;
+}
+
+export type FileSource = SourceBase & Extract<MediaLocation, { kind: "file" }>;
+
+export type SegmentSource = SourceBase &
+  Extract<MediaLocation, { kind: "segments" }> & {
+    /** Journal of a live stream's segments; `null`: it is not live. */
+    liveJournalPath: string | null;
+  };
+
+/** The media of one format. */
+export type Source = FileSource | SegmentSource;
+
+/**
+ * Locates the format of `job` and its separate audio.
+ *
+ * @throws ServiceError of `locate`
+ */
+export async function planDownload(
+  job: Pick<DownloadJob, "format" | "audio" | "audioOnly" | "folder">,
+  locate: FormatLocator,
+): Promise<Plan> {
+  const { audioOnly, folder } = job;
+  const located = await locate(job.format);
+  const locateOwnAudio = async () =>
+    located.audio && (await locate(located.audio, located.headers));
+  const chosen = (audioOnly ? await locateOwnAudio() : null) ?? located;
+  const audioFormat = audioOnly ? null : await (job.audio ? locate(job.audio) : locateOwnAudio());
+  const main = sourceOf("main", chosen, folder);
+  const audio = audioFormat && sourceOf("audio", audioFormat, folder);
+  return {
+    main,
+    audio,
+    isAudioOptional: main.format.acodec !== "none",
+    isPassthrough: main.kind === "file" && audio === null && job.format.manifest_url === null,
+    identity: JSON.stringify([audioOnly, fingerprint(main), audio && fingerprint(audio)]),
+  };
+}
+
+/** Returns the kinds of tracks that the result must have by its format. */
+export function statedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
+  const { vcodec, acodec } = main.format;
+  const hasVideo = !audioOnly && vcodec !== null && vcodec !== "none";
+  const hasAudio = audio !== null || (acodec !== null && acodec !== "none");
+  return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
+}
+
+/** Returns seconds as the manifest states them; `null` for a file, a live stream and an unknown duration. */
+export function sourceDuration(source: Source): number | null {
+  if (source.kind === "file" || source.liveJournalPath !== null) return null;
+  return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
+}
+
+function sourceOf(
+  name: SourceName,
+  { format, headers, media }: LocatedFormat,
+  folder: string,
+): Source {
+  const common = { name, format, headers };
+  if (media.kind === "file") return { ...common, ...media };
+  const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));
+  const path = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.live`);
+  // A download that began live stays live, even if the stream has ended since.
+  const isLive = !media.list.hasEnded || existsSync(path);
+  return { ...common, ...media, liveJournalPath: isLive ? path : null };
+}
+
+/**
+ * Identifies content whatever its URLs are: the part store checks parts whose URLs have changed. The format's
+ * properties distinguish sources whose URLs differ only in the query, its id only if they say too little: a
+ * site may count its formats. A live stream is identified by its own URL.
+ */
+function fingerprint(source: Source): string {
+  const { format_id, ext, width, height, fps, vcodec, acodec, tbr, language } = source.format;
+  const isDistinct = height !== null || tbr !== null;
+  const format = isDistinct ? [ext, width, height, fps, vcodec, acodec, tbr, language] : format_id;
+  const hash = createHash("sha256").update(JSON.stringify([source.kind, format]));
+  if (source.kind === "file") return hash.digest("base64url");
+  if (source.liveJournalPath !== null) hash.update(source.liveJournalPath);
+  else {
+    for (const { range, durationS } of source.list.segments) {
+      hash.update(`${range?.offset} ${range?.length} ${durationS}\n`);
+    }
+  }
+  return hash.digest("base64url");
+}

@@ -1,0 +1,133 @@
+import { createReadStream } from "node:fs";
+import { ServiceError } from "../../../model/errors.ts";
+import type { SegmentTiming } from "../../../remux/samples.ts";
+import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
+import { decrypt } from "./decrypt.ts";
+import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
+import { readFileStart } from "../inspect/file-start.ts";
+import type { SourceName } from "./plan.ts";
+
+/** A source as a stream of bytes in presentation order. */
+export interface SourceStream {
+  name: SourceName;
+  /** From its first bytes; `null`: unknown. */
+  container: Container | null;
+  /** The file that contains all of it; `null`: it comes in segments. */
+  path: string | null;
+  chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
+}
+
+/** Media that a demuxer can read at once. */
+export interface MediaChunk {
+  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
+  media: Uint8Array | { path: string };
+  timing: SegmentTiming;
+}
+
+/** @throws ServiceError of the request unless the media before it, which reach `reachedS`, are complete. */
+export function checkAbsent({ place, error }: AbsentSegment, reachedS: number): void {
+  const { periodEndS, segmentS } = place;
+  if (reachedS <= 0 || reachedS + segmentS <= periodEndS) throw error;
+}
+
+/** Streams a complete file. */
+export function openFileStream(name: SourceName, path: string): SourceStream {
+  return { name, container: sniffFile(path), path, chunks: readFileChunks(path) };
+}
+
+/**
+ * Streams segments; resolves once the first one with content has been fetched.
+ *
+ * @param onSkip Called for each segment that is left out because it has no media.
+ * @throws ServiceError `upstream_invalid` if there is none; what `segments` throws.
+ */
+export async function openSegmentStream(
+  name: SourceName,
+  segments: AsyncIterable<FetchedSegment | AbsentSegment>,
+  isLive: boolean,
+  onSkip: () => void,
+): Promise<SourceStream> {
+  const chunks = readSegmentChunks(segments, isLive, onSkip);
+  const first = await chunks.next();
+  if (first.done === true) {
+    throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
+  }
+  const head = first.value;
+  if ("error" in head) throw head.error;
+  async function* all(): AsyncGenerator<MediaChunk | AbsentSegment> {
+    yield head;
+    yield* chunks;
+  }
+  const container = head.media instanceof Uint8Array ? sniffContainer(head.media) : "mp4";
+  return { name, container, path: null, chunks: all() };
+}
+
+const fileTiming: SegmentTiming = { timeline: 0, offsetS: null };
+
+/** Reads a file as chunks: an MP4 file as one, any other cut at arbitrary positions. */
+export async function* readFileChunks(path: string): AsyncGenerator<MediaChunk> {
+  for await (const media of mediaIn(path)) yield { media, timing: fileTiming };
+}
+
+async function* readSegmentChunks(
+  segments: AsyncIterable<FetchedSegment | AbsentSegment>,
+  isLive: boolean,
+  onSkip: () => void,
+): AsyncGenerator<MediaChunk | AbsentSegment> {
+  const read = createFileReader();
+  for await (const segment of segments) {
+    if ("error" in segment) {
+      yield segment;
+      continue;
+    }
+    for await (const media of mediaOf(segment, read)) {
+      // A server may replace a live segment by an error page: a gap in the recording, not its end.
+      const isGap =
+        media instanceof Uint8Array &&
+        (media.length === 0 || (isLive && sniffContainer(media) === null));
+      if (isGap) onSkip();
+      else yield { media, timing: segment.timing };
+    }
+  }
+}
+
+/** Larger segments are streamed; encrypted ones, which cannot be, are refused. */
+const maxSegmentBytes = 128 * 1024 * 1024;
+
+async function* mediaOf(
+  { path, size, key }: FetchedSegment,
+  read: ReturnType<typeof createFileReader>,
+): AsyncGenerator<MediaChunk["media"]> {
+  if (size <= maxSegmentBytes) {
+    const bytes = read(path, size);
+    yield key === null ? bytes : decrypt(bytes, key);
+  } else if (key === null) {
+    yield* mediaIn(path);
+  } else {
+    const rule = `an encrypted segment has ${size} bytes, the limit is ${maxSegmentBytes}`;
+    throw new ServiceError("upstream_invalid", rule);
+  }
+}
+
+/**
+ * Creates a reader of whole files into one reused buffer: a buffer per file would fragment the heap during a
+ * long download. A result is valid until the next call.
+ */
+function createFileReader() {
+  let buffer = Buffer.alloc(0);
+  return (path: string, size: number): Buffer => {
+    if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(Math.ceil(1.25 * size));
+    return readFileStart(path, buffer.subarray(0, size));
+  };
+}
+
+const chunkBytes = 8 * 1024 * 1024;
+
+async function* mediaIn(path: string): AsyncGenerator<MediaChunk["media"]> {
+  if (sniffFile(path) === "mp4") yield { path };
+  else yield* createReadStream(path, { highWaterMark: chunkBytes });
+}
+
+function sniffFile(path: string): Container | null {
+  return sniffContainer(readFileStart(path, Buffer.alloc(sniffBytes)));
+}

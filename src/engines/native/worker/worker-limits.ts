@@ -1,0 +1,134 @@
+import { readFileSync } from "node:fs";
+import { ServiceError } from "../../../model/errors.ts";
+import type { FileWork } from "../output/assemble.ts";
+
+export interface WorkerLimits {
+  /** JavaScript heap, MiB; V8 ends a process that needs more. */
+  heapMiB: number;
+  /** Resident memory, buffers included, MiB; this and the next two are checked on Linux only. */
+  residentMiB: number;
+  /** Resident memory of all workers together, MiB: above it the largest one is ended … */
+  totalMiB: number;
+  /** … if it has more than this, MiB; ordinary downloads have less. */
+  shareMiB: number;
+  /** Longest time that the event loop may be blocked. */
+  silenceMs: number;
+  /** Longest time for work on complete files, and more by their size. */
+  workMs: number;
+}
+
+export interface LimitWatch {
+  /** The worker has sent a message. */
+  onMessage(): void;
+  /** It begins work on complete files, or has ended it (`null`). */
+  onWork(work: FileWork | null): void;
+  stop(): void;
+}
+
+const intervalMs = 100;
+
+const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
+  read: { name: "reading the file", bytesPerMs: 20_000 },
+  merge: { name: "merging the tracks", bytesPerMs: 5_000 },
+};
+
+/**
+ * Watches a worker process from outside, as one that is stuck cannot watch itself. Calls `onExceeded` with
+ * the error of the first limit that it exceeds: `internal` for memory, `upstream_invalid` for time, as only
+ * hostile media take that long; neither is retryable. Time counts while this process runs: a machine that was
+ * suspended exceeds nothing. `usage` has the resident memory of each worker that is watched, MiB, by process id.
+ */
+export function watchLimits(
+  pid: number,
+  limits: WorkerLimits,
+  usage: Map<number, number>,
+  onExceeded: (error: ServiceError) => void,
+): LimitWatch {
+  let lastMs = performance.now();
+  let silentMs = 0;
+  let work: FileWork | null = null;
+  let workedMs = 0;
+
+  function check(): ServiceError | undefined {
+    const nowMs = performance.now();
+    const passedMs = Math.min(nowMs - lastMs, 5 * intervalMs);
+    lastMs = nowMs;
+    silentMs += passedMs;
+    workedMs += passedMs;
+    const memory = checkMemory(pid, limits, usage);
+    if (memory !== undefined) return memory;
+    if (work !== null && workedMs > limitMsOf(work, limits)) {
+      return workError(work, limitMsOf(work, limits));
+    }
+    return silentMs > limits.silenceMs ? silenceError(limits.silenceMs) : undefined;
+  }
+
+  const timer = setInterval(() => {
+    const error = check();
+    if (error === undefined) return;
+    clearInterval(timer);
+    onExceeded(error);
+  }, intervalMs);
+  return {
+    onMessage() {
+      silentMs = 0;
+    },
+    onWork(next) {
+      work = next;
+      workedMs = 0;
+    },
+    stop() {
+      clearInterval(timer);
+      usage.delete(pid);
+    },
+  };
+}
+
+function checkMemory(
+  pid: number,
+  { residentMiB, totalMiB, shareMiB }: WorkerLimits,
+  usage: Map<number, number>,
+): ServiceError | undefined {
+  const ownMiB = residentMiBOf(pid);
+  usage.set(pid, ownMiB);
+  if (ownMiB > residentMiB)
+    return memoryError(`more than its limit of ${residentMiB} MiB of memory`);
+  const all = [...usage.values()];
+  const sumMiB = all.reduce((sum, each) => sum + each, 0);
+  if (sumMiB <= totalMiB || ownMiB <= shareMiB || ownMiB < Math.max(...all)) return undefined;
+  return memoryError(
+    `${ownMiB} MiB of memory, the most of all downloads, which had ${sumMiB} MiB; their limit is ${totalMiB} MiB`,
+  );
+}
+
+/** Also for a process that V8 has ended. */
+export function memoryError(what: string, cause?: Error): ServiceError {
+  const message = `the download crashed: it needed ${what}`;
+  return new ServiceError("internal", message, { retryable: false, cause });
+}
+
+function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {
+  return workMs + Math.ceil(bytes / works[kind].bytesPerMs);
+}
+
+function workError({ kind, bytes }: FileWork, limitMs: number): ServiceError {
+  const limitS = Math.round(limitMs / 1000);
+  const message = `the media cannot be processed: ${works[kind].name} took over ${limitS} s, the limit for ${bytes} bytes`;
+  return new ServiceError("upstream_invalid", message, { retryable: false });
+}
+
+function silenceError(silenceMs: number): ServiceError {
+  const message = `the media cannot be processed: a single step took over ${silenceMs / 1000} s, the limit`;
+  return new ServiceError("upstream_invalid", message, { retryable: false });
+}
+
+/** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */
+function residentMiBOf(pid: number): number {
+  try {
+    // Not `statm`: it counts pages, whose size depends on the system.
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,114 @@
+import { writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import { Worker } from "node:worker_threads";
+import { createHttpClient } from "../../../net/http/http-client.ts";
+import type { DownloadJob, DownloadProgress, EngineDeps } from "../../engine.ts";
+import { download } from "../download.ts";
+import { serializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
+
+/** Program of a worker process: runs one requested download at a time. */
+const { argv, ppid } = process;
+if (!process.connected) throw new Error("worker.ts is the program of a worker process");
+const data = JSON.parse(argv[2] ?? "") as EngineDeps;
+const niceness = 10;
+const aliveMs = 1_000;
+const client = createHttpClient({
+  allowNetworks: data.allowNetworks,
+  perHost: data.concurrentFragments,
+  idleTimeoutMs: data.idleTimeoutMs,
+  minSpeedBps: data.minSpeedBps,
+  totalTimeoutMs: Number.POSITIVE_INFINITY,
+  onBlocked: (reason) => send({ type: "blocked", reason }),
+});
+let running = new AbortController();
+let finish = new AbortController();
+yieldToService();
+endWithService();
+
+process.on("message", (request: WorkerRequest) => {
+  if (request.type === "abort") return running.abort();
+  if (request.type === "finish") return finish.abort();
+  finish = new AbortController();
+  running = new AbortController();
+  void run(request.job, running.signal).then(send);
+});
+
+async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage> {
+  const throttle = createThrottle((progress) => send({ type: "progress", progress }));
+  const alive = setInterval(() => send({ type: "alive" }), aliveMs);
+  const context = {
+    ...data,
+    client,
+    signal,
+    finish: finish.signal,
+    onProgress: throttle.push,
+    onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) =>
+      send({ type: "work", work }),
+  };
+  try {
+    return { type: "done", download: await download(job, context) };
+  } catch (error) {
+    return { type: "failed", failure: serializeError(error) };
+  } finally {
+    clearInterval(alive);
+    throttle.stop();
+  }
+}
+
+/** Makes the system prefer the service when processor time or memory is short. */
+function yieldToService(): void {
+  try {
+    setPriority(niceness);
+    writeFileSync("/proc/self/oom_score_adj", "500");
+  } catch {
+    // Not Linux, or not permitted.
+  }
+}
+
+/** The service ends its workers itself; they end with it if it is killed, but not before it. */
+function endWithService(): void {
+  process.once("disconnect", () => process.exit());
+  new Worker(new URL("./watch-parent.js", import.meta.url), {
+    workerData: { parentPid: ppid },
+    execArgv: [],
+  }).unref();
+  // A terminal or a service manager may send these to all processes of the service.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
+}
+
+function send(message: WorkerMessage): void {
+  // Fails if the service was killed; the process ends then.
+  process.send?.(message, undefined, undefined, () => {});
+}
+
+const intervalMs = 100;
+
+/** Emits the newest pushed value at most every 100 ms, but the first one and a new stage at once. */
+function createThrottle(emit: (progress: DownloadProgress) => void) {
+  let pending: DownloadProgress | undefined;
+  let stage: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  function flush(): void {
+    timer = undefined;
+    if (pending === undefined) return;
+    emit(pending);
+    pending = undefined;
+    timer = setTimeout(flush, intervalMs);
+  }
+
+  return {
+    push(progress: DownloadProgress): void {
+      pending = progress;
+      if (progress.stage !== stage) clearTimeout(timer);
+      if (timer === undefined || progress.stage !== stage) flush();
+      stage = progress.stage;
+    },
+    /** Emits what is pending: the caller may compare the bytes of several downloads. */
+    stop(): void {
+      clearTimeout(timer);
+      flush();
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import cookie from "@fastify/cookie";
+import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import type { AccessKey } from "../../model/access-key.ts";
+import { ServiceError } from "../../model/errors.ts";
+import type { KeyRing } from "../../keys/key-ring.ts";
+import { clientOf } from "../server/connections.ts";
+import { createGuessLimit } from "./guess-limit.ts";
+import { problems } from "../responses/problem.ts";
+
+/** Who may use a route once there are keys: everybody, whoever has a key, whoever has an admin's key. */
+export type Access = "open" | "key" | "admin";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Default: `"key"`. */
+    access?: Access | undefined;
+  }
+  interface FastifyRequest {
+    /** Whose key the request has; null while there are no keys, and on open routes. */
+    caller: AccessKey | null;
+  }
+}
+
+/** The cookie with the secret of a session. */
+export const sessionCookie = "unreel_session";
+
+/** A cookie without a secret, which tells scripts of the page that there is a session. */
+export const signedInCookie = "unreel_signed_in";
+
+export interface AccessCheck {
+  /**
+   * Returns the key with this secret.
+   *
+   * @throws ServiceError `unauthorized` if there is none; `too_many_requests` after too many wrong ones.
+   */
+  findKey(request: FastifyRequest, secret: string): AccessKey;
+}
+
+/**
+ * Refuses requests without a key, for all routes that are registered after it, and documents that in their
+ * schemas. The key comes as `Authorization: Bearer` (RFC 6750) or in the cookie of a session. Requests fail with
+ * ServiceError
+ *
+ * - `unauthorized` if there is no key, or a wrong one;
+ * - `too_many_requests` if their client address has sent too many wrong ones;
+ * - `forbidden` if the route is for admins and the key is not an admin's.
+ *
+ * While there are no keys at all, every request passes.
+ */
+export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck {
+  const guesses = createGuessLimit();
+
+  function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
+    const found = guesses.check(clientOf(request.socket.remoteAddress), key);
+    if (found === undefined) throw new ServiceError("unauthorized", "the key is not valid");
+    return found;
+  }
+
+  function identify(request: FastifyRequest): AccessKey {
+    const { authorization = "", cookie: cookies } = request.headers;
+    const [, secret] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+    if (secret !== undefined) return checked(request, keys.find(secret));
+    const session = cookies && app.parseCookie(cookies)[sessionCookie];
+    if (session) return checked(request, keys.findSession(session));
+    throw new ServiceError("unauthorized", "a key is needed: Authorization: Bearer <key>");
+  }
+
+  app.register(cookie, { hook: false });
+  app.decorateRequest("caller", null);
+  app.addHook("onRoute", documentAccess);
+  app.addHook("onRequest", (request, _reply, done) => {
+    const { access = "key" } = request.routeOptions.config;
+    if (access === "open" || keys.isEmpty) return done();
+    try {
+      request.caller = identify(request);
+    } catch (error) {
+      return done(error as ServiceError);
+    }
+    return done(access === "admin" && !request.caller.admin ? adminError() : undefined);
+  });
+
+  return { findKey: (request, secret) => checked(request, keys.find(secret)) };
+}
+
+/** The schemes of `securitySchemes` in the OpenAPI document. */
+const security = [{ key: [] }, { session: [] }];
+
+/** Adds to the route's schema what it needs, and how it fails without. */
+function documentAccess(route: RouteOptions): void {
+  const { schema, config: { access = "key" } = {} } = route;
+  if (schema?.response === undefined || schema.hide === true || access === "open") return;
+  const failures =
+    access === "admin"
+      ? problems("unauthorized", "forbidden", "too_many_requests")
+      : problems("unauthorized", "too_many_requests");
+  route.schema = {
+    ...schema,
+    security,
+    response: { ...failures, ...(schema.response as object) },
+  };
+}
+
+function adminError(): ServiceError {
+  return new ServiceError("forbidden", "this needs the key of an admin");
+}

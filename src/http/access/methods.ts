@@ -1,0 +1,54 @@
+import { METHODS } from "node:http";
+import type { FastifyInstance } from "fastify";
+import { ServiceError } from "../../model/errors.ts";
+import type { Access } from "./access.ts";
+
+/**
+ * Records the paths of all routes. `refuseOthers`, called after the last route, adds a route for the
+ * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`.
+ */
+export function registerMethods(app: FastifyInstance): { refuseOthers(): void } {
+  const paths = new Map<string, Access | undefined>();
+  for (const method of METHODS) {
+    if (method !== "CONNECT" && !app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  }
+  app.addHook("onRoute", ({ url, config }) => void paths.set(url, config?.access));
+  return {
+    refuseOthers() {
+      for (const [url, access] of paths.entries().toArray()) {
+        const has = (method: string) => app.hasRoute({ method, url });
+        const others = app.supportedMethods.filter((method) => !has(method));
+        if (others.length === 0) continue;
+        refuse(app, { url, access, methods: app.supportedMethods.filter(has), others });
+      }
+    },
+  };
+}
+
+interface Refusal {
+  url: string;
+  access: Access | undefined;
+  /** Those that the path has. */
+  methods: readonly string[];
+  others: string[];
+}
+
+function refuse(app: FastifyInstance, { url, access, methods, others }: Refusal): void {
+  const allow = [...new Set([...methods, "OPTIONS"])].toSorted().join(", ");
+  app.route({
+    url,
+    method: others,
+    config: { access },
+    schema: { hide: true },
+    // Runs before the body is read.
+    onRequest: async (request, reply) => {
+      reply.header("allow", allow);
+      if (request.method === "OPTIONS") return reply.code(204).send();
+      throw new ServiceError(
+        "method_not_allowed",
+        `${request.method} is not allowed here; allowed: ${allow}`,
+      );
+    },
+    handler: async () => {},
+  });
+}

@@ -1,0 +1,77 @@
+import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ServiceError } from "../../model/errors.ts";
+import type { KeyStore } from "../../stores/key-store.ts";
+import { countWindowMs } from "../../stores/request-counter.ts";
+
+/**
+ * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its
+ * `limits.rate` allows, through whichever process. Responses to such keys have `RateLimit` and `RateLimit-Policy`
+ * (draft-ietf-httpapi-ratelimit-headers-10). While the store cannot count, every request passes.
+ *
+ * Call it after `requireAccess` and before the routes.
+ */
+export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<void> {
+  async function count(name: string, done: Done): Promise<void> {
+    try {
+      const { count: current, endsInMs } = await keys.countRequest(name);
+      done(null, { current, ttl: endsInMs });
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** The shape that the plug-in wants. */
+  class CountInStore implements FastifyRateLimitStore {
+    incr(name: string, callback: Done): void {
+      void count(name, callback);
+    }
+    child(): FastifyRateLimitStore {
+      return this;
+    }
+  }
+
+  await app.register(rateLimit, { global: false, store: CountInStore, skipOnError: true });
+  const check = app.createRateLimit({
+    timeWindow: countWindowMs,
+    keyGenerator: ({ caller }) => caller?.name ?? "",
+    max: rateOf,
+  });
+
+  /** Returns the error of a request that is one too many. */
+  async function refusalOf(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Error | undefined> {
+    const result = await check(request);
+    if (result.isAllowed) return undefined;
+    const { max, remaining, ttlInSeconds } = result;
+    reply.headers({
+      "ratelimit-policy": `"key";q=${max};w=${countWindowMs / 1_000}`,
+      ratelimit: `"key";r=${remaining};t=${ttlInSeconds}`,
+    });
+    if (!result.isExceeded) return undefined;
+    const rule = `this key may send ${max} requests per minute`;
+    return new ServiceError("too_many_requests", rule, { retryAfterS: ttlInSeconds });
+  }
+
+  async function limit(request: FastifyRequest, reply: FastifyReply, next: Next): Promise<void> {
+    const refusal = refusalOf(request, reply).catch((error: unknown) =>
+      error instanceof Error ? error : new Error(String(error)),
+    );
+    next(await refusal);
+  }
+
+  // Without a promise for the requests that have no limit, which are most of them.
+  app.addHook("onRequest", (request, reply, done) => {
+    if (rateOf(request) === Infinity) done();
+    else void limit(request, reply, done);
+  });
+}
+
+type Next = (error?: Error) => void;
+type Done = Parameters<FastifyRateLimitStore["incr"]>[1];
+
+function rateOf({ caller }: FastifyRequest): number {
+  return caller?.limits.rate ?? Infinity;
+}

@@ -1,0 +1,148 @@
+import type { ServerResponse } from "node:http";
+import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
+
+/** Streams of server-sent events (WHATWG HTML §9.2) about changes of tasks. */
+export interface EventStreams {
+  /** Writes events to `response`, whose headers are sent, until either side closes it. */
+  open(response: ServerResponse, start: StreamStart): void;
+  readonly count: number;
+  /** Ends the streams whose `isAdmitted` is false. */
+  endUnadmitted(): void;
+  /** Ends all streams at once. */
+  close(): void;
+}
+
+export interface StreamStart {
+  /** Start after the event with this id; default: after the newest one. */
+  after?: string | undefined;
+  /** Default: all tasks. */
+  taskId?: string | undefined;
+  /** Default: tasks of all owners. */
+  owner?: string | undefined;
+  /** Whether the client may still read; default: always. */
+  isAdmitted?: () => boolean;
+}
+
+/** How long a client should wait before it reconnects. */
+const retryMs = 2_000;
+
+const heartbeatMs = 15_000;
+
+/**
+ * Creates the streams of `events`. A stream buffers nothing: it keeps the id of the last event sent and
+ * reads further ones from the feed as fast as its client does. If the feed no longer reaches back to that
+ * id, the client gets a `reset` event.
+ */
+export function createEventStreams(events: TaskEvents): EventStreams {
+  const streams = new Map<EventStream, StreamStart>();
+  let isScheduled = false;
+  let isClosed = false;
+
+  function writeAll(): void {
+    isScheduled = false;
+    for (const stream of streams.keys()) stream.write();
+  }
+
+  // Once for all events of one turn, and not while the publisher waits.
+  const unsubscribe = events.subscribe(() => {
+    if (isScheduled || streams.size === 0) return;
+    isScheduled = true;
+    setImmediate(writeAll);
+  });
+  const heartbeats = setInterval(() => {
+    for (const stream of streams.keys()) stream.heartbeat();
+  }, heartbeatMs).unref();
+
+  return {
+    open(response, start) {
+      // The client may have disconnected while a hook waited for the store.
+      if (response.destroyed) return;
+      const stream = createEventStream(events, response, start);
+      streams.set(stream, start);
+      response.on("close", () => streams.delete(stream));
+      if (isClosed || start.isAdmitted?.() === false) stream.endNow();
+      else stream.write();
+    },
+    get count() {
+      return streams.size;
+    },
+    endUnadmitted() {
+      for (const [stream, { isAdmitted }] of streams) {
+        if (isAdmitted?.() === false) stream.endNow();
+      }
+    },
+    close() {
+      isClosed = true;
+      unsubscribe();
+      clearInterval(heartbeats);
+      for (const stream of streams.keys()) stream.end();
+    },
+  };
+}
+
+interface EventStream {
+  /** Writes the events since the last one sent, until the client's buffer is full. */
+  write(): void;
+  heartbeat(): void;
+  /** Ends the stream without the events that are left. */
+  endNow(): void;
+  /** Ends the stream after the events so far. */
+  end(): void;
+}
+
+function createEventStream(
+  events: TaskEvents,
+  response: ServerResponse,
+  { after, taskId, owner }: StreamStart,
+): EventStream {
+  let lastSentId = after ?? events.lastId;
+  // With the id a client can resume even if it loses the connection before the first event.
+  const start = after === undefined ? `id: ${lastSentId}\n` : "";
+  let isFull = !response.write(`retry: ${retryMs}\n${start}\n`);
+  let hasEnded = false;
+
+  function write(): void {
+    if (isFull || hasEnded) return;
+    const missed = events.since(lastSentId);
+    if (missed === undefined) {
+      lastSentId = events.lastId;
+      isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
+      return;
+    }
+    for (const event of missed) {
+      lastSentId = event.id;
+      if (taskId !== undefined && event.taskId !== taskId) continue;
+      if (owner !== undefined && event.owner !== owner) continue;
+      isFull = !response.write(frameOf(event));
+      if (isFull) return;
+    }
+  }
+
+  response.on("drain", () => {
+    isFull = false;
+    write();
+  });
+
+  function endNow(): void {
+    hasEnded = true;
+    if (isFull) response.destroy();
+    else response.end();
+  }
+
+  return {
+    write,
+    endNow,
+    heartbeat() {
+      // A block without data dispatches no event, but its id is where the client resumes.
+      if (!isFull && !hasEnded) isFull = !response.write(`: still here\nid: ${lastSentId}\n\n`);
+    },
+    end() {
+      write();
+      endNow();
+    },
+  };
+}
+
+function frameOf({ id, type, json }: PublishedEvent): string {
+  return `event: ${type}\nid: ${id}\ndata: ${json}\n\n`;
+}

@@ -1,0 +1,68 @@
+import type { FileHandle } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { callbackify } from "node:util";
+import { inUseMs } from "../../files/files.ts";
+import type { IntRange } from "../../net/byte-range.ts";
+
+/** Reads files for responses. */
+export interface FileStreams {
+  /**
+   * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
+   * until then, however slowly the client reads.
+   */
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>): Readable;
+}
+
+/** What the streams may read ahead of their clients in all, bytes: few get large buffers, many small ones. */
+const totalBytes = 2 * 1024 * 1024;
+const maxChunkBytes = 128 * 1024;
+const minChunkBytes = 8 * 1024;
+
+const keepEveryMs = inUseMs / 3;
+
+/**
+ * Creates streams that hold one chunk each, which is read when the client has taken the one before. A
+ * stream of Node's would hold two. `onRead` gets the size of each chunk.
+ */
+export function createFileStreams(onRead: (bytes: number) => void = () => {}): FileStreams {
+  let openStreams = 0;
+
+  function chunkBytes(): number {
+    return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
+  }
+
+  return {
+    open(handle, { start, end }, keep) {
+      let position = start;
+      const keeping = setInterval(() => void keep(), keepEveryMs);
+      openStreams += 1;
+
+      async function readChunk(): Promise<Buffer | null> {
+        const size = Math.min(chunkBytes(), end + 1 - position);
+        if (size <= 0) return null;
+        // Of its own memory: part of a shared pool would keep the whole pool.
+        const chunk = Buffer.allocUnsafeSlow(size);
+        const { bytesRead } = await handle.read(chunk, 0, size, position);
+        if (bytesRead === 0) throw new Error(`the file ends at byte ${position} of ${end + 1}`);
+        position += bytesRead;
+        onRead(bytesRead);
+        return chunk.subarray(0, bytesRead);
+      }
+
+      return new Readable({
+        highWaterMark: 0,
+        read() {
+          callbackify(readChunk)((error, chunk) => {
+            if (error === null) this.push(chunk);
+            else this.destroy(error);
+          });
+        },
+        destroy(error, done) {
+          openStreams -= 1;
+          clearInterval(keeping);
+          callbackify(() => handle.close())((failure) => done(error ?? failure));
+        },
+      });
+    },
+  };
+}

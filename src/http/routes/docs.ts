@@ -1,0 +1,85 @@
+import helmet from "@fastify/helmet";
+import swagger from "@fastify/swagger";
+import swaggerUi from "@fastify/swagger-ui";
+import packageJson from "../../../package.json" with { type: "json" };
+import type { FastifyInstance, FastifySchema, RouteOptions } from "fastify";
+import { sessionCookie } from "../access/access.ts";
+import { problemMediaType } from "../responses/problem.ts";
+
+/**
+ * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
+ * of the routes; `/docs` shows it.
+ */
+export async function registerDocs(app: FastifyInstance): Promise<void> {
+  const documented = documentWithoutProblems(app);
+  await app.register(swagger, {
+    transform: ({ schema, url, route }) => ({ schema: documented.get(route) ?? schema, url }),
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Unreel",
+        version: packageJson.version,
+        description:
+          "Extracts metadata from video pages and downloads the videos in background tasks.\n\n" +
+          "Every error is a problem document (RFC 9457). Its `code` is one of a closed list; " +
+          "`retryable` tells whether the same request may succeed later.",
+      },
+      servers: [{ url: "/" }],
+      components: {
+        securitySchemes: {
+          key: { type: "http", scheme: "bearer", description: "needed once the service has keys" },
+          session: {
+            type: "apiKey",
+            in: "cookie",
+            name: sessionCookie,
+            description: "of a browser that has sent its key to `POST /session`",
+          },
+        },
+      },
+      tags: [
+        { name: "info", description: "Metadata and media formats of a video page" },
+        { name: "tasks", description: "Downloads in the background" },
+        { name: "session", description: "Keys in browsers" },
+        { name: "metrics", description: "For Prometheus" },
+        { name: "health", description: "Probes for load balancers and orchestrators" },
+      ],
+    },
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
+    },
+  });
+  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
+  await app.register(async (docs) => {
+    // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
+    await docs.register(helmet, {
+      contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
+      strictTransportSecurity: false,
+    });
+    await docs.register(swaggerUi, { routePrefix: "/docs", staticCSP: false });
+  });
+}
+
+/**
+ * Takes the problems out of the schemas of all routes that are registered after it, and returns the whole schemas, for
+ * the document: Fastify would compile a serializer for each of the 130 problems, two thirds of the time of `buildApp`.
+ */
+function documentWithoutProblems(app: FastifyInstance): WeakMap<RouteOptions, FastifySchema> {
+  const documented = new WeakMap<RouteOptions, FastifySchema>();
+  app.addHook("onRoute", (route) => {
+    const { schema } = route;
+    if (schema?.response === undefined) return;
+    documented.set(route, schema);
+    const responses = Object.entries(schema.response as Record<string, DocumentedResponse>);
+    const others = responses.filter(
+      ([, { content = {} }]) => !Object.hasOwn(content, problemMediaType),
+    );
+    route.schema = { ...schema, response: Object.fromEntries(others) };
+  });
+  return documented;
+}
+
+interface DocumentedResponse {
+  /** By media type. */
+  content?: object;
+}

@@ -1,0 +1,97 @@
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from "fastify";
+import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../../model/errors.ts";
+import {
+  problemMediaType,
+  problemOf,
+  securityHeaders,
+  unavailableRetryAfterS,
+} from "../responses/problem.ts";
+import { requestIdHeader } from "./request-id.ts";
+
+declare module "fastify" {
+  interface FastifyReply {
+    /** Code of the problem document that it responds with; null for other responses. */
+    errorCode: ErrorCode | null;
+  }
+}
+
+/** Responds to every error with a problem document; errors of this service are logged. */
+export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  // The client has disconnected, so the request was aborted: not a failure, and no one reads a response.
+  if (request.raw.destroyed && reply.raw.destroyed) return void reply.hijack();
+  const known = error instanceof ServiceError ? error : serviceErrorOf(error);
+  const { code, message } = known;
+  if (code === "internal") request.log.error({ err: error }, "request failed");
+  else if (statusOf(known) >= 500) request.log.warn({ code, detail: message }, "request failed");
+  sendProblem(reply, known);
+}
+
+/**
+ * Makes requests for paths without a route fail with `not_found`, whatever their method and body are;
+ * `hint` ends the message.
+ */
+export function refuseUnknownPaths(app: FastifyInstance, hint: string): void {
+  const errorOf = ({ url }: FastifyRequest): ServiceError => {
+    const [path = ""] = url.split("?", 1);
+    return new ServiceError("not_found", `no route ${path.slice(0, 200)}${hint}`);
+  };
+  // Before the body is read.
+  app.addHook("onRequest", (request, _reply, done) => {
+    done(request.is404 ? errorOf(request) : undefined);
+  });
+  // For routes that find nothing.
+  app.setNotFoundHandler((request, reply) => sendProblem(reply, errorOf(request)));
+}
+
+/**
+ * Hook that fails with ServiceError `expectation_failed` if the client expects anything but `100-continue`
+ * (RFC 9110 §10.1.1).
+ */
+export function refuseExpectations(
+  { headers: { expect } }: FastifyRequest,
+  _reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
+  if (expect === undefined || /^100-continue$/i.test(expect)) return done();
+  const rule = `the header Expect must be 100-continue, got ${JSON.stringify(expect.slice(0, 100))}`;
+  return done(new ServiceError("expectation_failed", rule));
+}
+
+function sendProblem(reply: FastifyReply, error: ServiceError): void {
+  const problem = problemOf(error);
+  reply.errorCode = problem.code;
+  const { retryAfterS = problem.status === 503 ? unavailableRetryAfterS : undefined } = error;
+  if (retryAfterS !== undefined) {
+    reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
+  }
+  // RFC 9110 §11.6.1, RFC 6750 §3.
+  if (problem.status === 401) reply.header("www-authenticate", "Bearer");
+  // No hook has run if the path could not be decoded.
+  reply.headers({ ...securityHeaders, [requestIdHeader]: reply.request.id });
+  reply.code(problem.status).type(problemMediaType).send(problem);
+}
+
+/** Converts Fastify's own errors; any other one is `internal`. */
+function serviceErrorOf(error: unknown): ServiceError {
+  const { code = "", statusCode = 500, message } = error as Partial<FastifyError>;
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    return new ServiceError("payload_too_large", "the body is over 64 KiB", { cause: error });
+  }
+  if (statusCode >= 400 && statusCode < 500) {
+    return new ServiceError(codeOfStatus(statusCode), `the request was refused: ${message}`, {
+      cause: error,
+    });
+  }
+  return new ServiceError("internal", "internal error; see the service log", { cause: error });
+}
+
+function codeOfStatus(status: number): ErrorCode {
+  const codes = Object.keys(errorCodes) as ErrorCode[];
+  return codes.find((code) => errorCodes[code].status === status) ?? "invalid_request";
+}

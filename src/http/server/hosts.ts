@@ -1,0 +1,155 @@
+import { isIP } from "node:net";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ServiceError } from "../../model/errors.ts";
+import { shorten } from "../../net/http-url.ts";
+
+const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/**
+ * Refuses requests that web pages of other sites make, so that they cannot use a service which only its
+ * owner can reach. Requests fail with ServiceError
+ *
+ * - `invalid_request` if `Host` is missing, repeated or invalid (RFC 9112 §3.2);
+ * - `misdirected_request` if it is a name that public DNS could resolve to this service (DNS rebinding) and
+ *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does;
+ * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) and the browser says that another site makes the
+ *   request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
+ *   `allowedHosts`. Other clients than browsers send neither.
+ *
+ * @throws RangeError that names the first of `allowedHosts` that is not a host name.
+ */
+export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly string[]): void {
+  const allowed = parseHosts(allowedHosts);
+  /** The last one that passed: most requests are for the same host. */
+  let known: Authority | undefined;
+  app.addHook("onRequest", (request, _reply, done) => {
+    const authority = authorityOf(request, known);
+    if (authority instanceof ServiceError) return done(authority);
+    if (authority !== undefined && authority !== known && !isOwnName(authority.name, allowed)) {
+      return done(misdirectedError(authority.text));
+    }
+    known = authority;
+    if (safeMethods.has(request.method)) return done();
+    return done(findCrossSite(request, authority?.text, allowed));
+  });
+}
+
+/** Parses names as a list or as one comma-separated text. */
+function parseHosts(hosts: string | readonly string[]): ReadonlySet<string> {
+  const texts = [hosts].flat().flatMap((list) => list.split(","));
+  const entries = texts.map((text) => text.trim()).filter((text) => text !== "");
+  return new Set(entries.map(parseHost));
+}
+
+function parseHost(text: string): string {
+  const url = URL.parse(`http://${text}`);
+  if (url !== null && !text.includes("*") && url.href === `http://${url.hostname}/`) {
+    return withoutDot(url.hostname);
+  }
+  const value = JSON.stringify(shorten(text, 100));
+  throw new RangeError(`ALLOWED_HOSTS must be host names without port, got ${value}`);
+}
+
+interface Authority {
+  /** `host` or `host:port`, as the client wrote it. */
+  text: string;
+  /** In lower case, without port, brackets and trailing dot. */
+  name: string;
+}
+
+/** Returns the host that the request is for; undefined if it is HTTP/1.0 and names none; else its fault. */
+function authorityOf(
+  { raw, url }: FastifyRequest,
+  known: Authority | undefined,
+): Authority | ServiceError | undefined {
+  const { host } = raw.headers;
+  if (host === undefined) {
+    return raw.httpVersion === "1.0" ? undefined : hostError("is required (RFC 9112 section 3.2)");
+  }
+  const lines = countLines(raw.rawHeaders, "host");
+  if (lines > 1) return hostError(`must be given once, got ${lines} lines`);
+  const parsed = host === known?.text ? known : parseAuthority(host);
+  if (parsed === undefined) return invalidHostError(host);
+  if (url.startsWith("/")) return parsed;
+  // The absolute form of a request's target, whose host counts (RFC 9112 §3.2.2).
+  const [, target] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
+  return target === undefined ? parsed : (parseAuthority(target) ?? invalidHostError(target));
+}
+
+/** Counts the header lines of that name; `rawHeaders` has names and values in turn. */
+function countLines(rawHeaders: readonly string[], name: string): number {
+  let lines = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const text = rawHeaders[i];
+    if (text?.length === name.length && text.toLowerCase() === name) lines++;
+  }
+  return lines;
+}
+
+/** Parses `uri-host [":" port]` (RFC 9110 §7.2), with a host that is not empty. */
+function parseAuthority(text: string): Authority | undefined {
+  const pattern = /^(?:\[([^\]]*)\]|((?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+))(?::\d*)?$/i;
+  const [match, address, name] = pattern.exec(text) ?? [];
+  if (match === undefined || (address !== undefined && !isValidIPv6(address))) return undefined;
+  return { text, name: address ?? withoutDot((name ?? "").toLowerCase()) };
+}
+
+function isValidIPv6(text: string): boolean {
+  return isIP(text) === 6 && !text.includes("%");
+}
+
+function withoutDot(name: string): string {
+  return name.replace(/\.$/, "");
+}
+
+/** Single labels, and domains that public DNS never has: RFC 6761, RFC 6762, RFC 8375, ICANN's `internal`. */
+const localName = /^(?:[\w-]+|(?:[\w-]+\.)*(?:localhost|local|lan|home\.arpa|internal))$/;
+
+function isOwnName(name: string, allowed: ReadonlySet<string>): boolean {
+  return isIP(name) !== 0 || localName.test(name) || allowed.has(name);
+}
+
+function findCrossSite(
+  { headers, method }: FastifyRequest,
+  own: string | undefined,
+  allowed: ReadonlySet<string>,
+): ServiceError | undefined {
+  const { origin, "sec-fetch-site": site } = headers;
+  if (site === "cross-site") return crossSiteError(method, "Sec-Fetch-Site: cross-site");
+  if (origin === undefined || isOwnOrigin(origin, own, allowed)) return undefined;
+  return crossSiteError(method, `Origin: ${shorten(origin, 100)}`);
+}
+
+/** The scheme does not count, as a reverse proxy may add TLS; the scheme's default port does. */
+function isOwnOrigin(origin: string, own: string | undefined, allowed: ReadonlySet<string>) {
+  const url = URL.parse(origin);
+  if (url === null || !/^https?:$/.test(url.protocol)) return false;
+  if (allowed.has(withoutDot(url.hostname))) return true;
+  return own !== undefined && URL.parse(`${url.protocol}//${own}`)?.host === url.host;
+}
+
+function hostError(rule: string): ServiceError {
+  return new ServiceError("invalid_request", `the header Host ${rule}`);
+}
+
+function invalidHostError(text: string): ServiceError {
+  return hostError(
+    `must be a host with an optional port, got ${JSON.stringify(shorten(text, 100))}`,
+  );
+}
+
+function misdirectedError(text: string): ServiceError {
+  return new ServiceError(
+    "misdirected_request",
+    `the service does not answer for the host ${shorten(text, 100)}: IP addresses and local names ` +
+      "always work, ALLOWED_HOSTS can add others",
+  );
+}
+
+function crossSiteError(method: string, got: string): ServiceError {
+  return new ServiceError(
+    "cross_site",
+    `web pages of other sites may not send ${method} requests to this service, got ${got}; ` +
+      "if the page belongs to this service, add its host to ALLOWED_HOSTS",
+  );
+}

@@ -1,0 +1,142 @@
+import { isWebm } from "../../model/format-ranking.ts";
+import type { Format } from "../../model/page-info.ts";
+import type { Steps } from "../../parsers/steps.ts";
+import { codecFamily } from "../codecs.ts";
+import type { DashRepresentation } from "./representations.ts";
+
+/** A Representation and the format that it would be alone, without `format_id`. */
+export interface Candidate {
+  format: Format;
+  representation: DashRepresentation;
+}
+
+/** The Representations of a format, one per Period, in order. */
+export interface Joined {
+  representations: DashRepresentation[];
+  /** Index of the first Period that has none of its container and codecs; `null`: there is none. */
+  missing: number | null;
+}
+
+/**
+ * Finds which Representations of several Periods belong together. Periods of advertisements and the like
+ * have other sizes, bit rates or ids; but a track of a file has one codec.
+ *
+ * @param candidates All of one kind, in their order in the MPD.
+ * @param durations Of the Periods, seconds; `null`: unknown.
+ * @returns `listed`: those of the Period that offers most, without those that have no counterpart in another
+ * Period, unless that is all of them. `join` takes one of them.
+ */
+export function* comparePeriods(
+  candidates: readonly Candidate[],
+  durations: readonly (number | null)[],
+): Steps<{ listed: Candidate[]; join(candidate: Candidate): Joined }> {
+  const periods = [...Map.groupBy(candidates, ({ representation }) => representation.period)];
+  const [main] = periods.toSorted(
+    ([a, ofA], [b, ofB]) =>
+      ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || a - b,
+  );
+  const offered = main?.[1] ?? [];
+  const tracks = periods.map(([, others]) => [...distinctTracks(others).values()]);
+  const continuations = new Map<string, { isComplete: boolean; has_drm: boolean }>();
+  for (const [key, track] of distinctTracks(offered)) {
+    yield;
+    const found = tracks.map((others) => others.filter((other) => isSameTrack(other, track)));
+    continuations.set(key, {
+      isComplete: found.every((others) => others.length > 0),
+      has_drm: found.some((others) => others.length > 0 && others.every((other) => other.has_drm)),
+    });
+  }
+  const all = offered.map(({ format, representation }) => {
+    const { isComplete = false, has_drm = false } = continuations.get(keyOf(trackOf(format))) ?? {};
+    const candidate = { representation, format: { ...format, has_drm: format.has_drm || has_drm } };
+    return { candidate, isComplete };
+  });
+  const complete = all.filter(({ isComplete }) => isComplete);
+  const listed = (complete.length > 0 ? complete : all).map(({ candidate }) => candidate);
+  return {
+    listed,
+    join({ format, representation }) {
+      const place = offered.findIndex((each) => each.representation === representation);
+      const joined: Joined = { representations: [], missing: null };
+      for (const [period, others] of periods) {
+        const isOwn = period === representation.period;
+        const found = isOwn
+          ? representation
+          : bestCounterpart(others, format, { representation, place });
+        if (found !== undefined) joined.representations.push(found);
+        else joined.missing ??= period;
+      }
+      return joined;
+    },
+  };
+}
+
+/** What must be equal for samples to be in one track; `null`: unknown. */
+interface Track {
+  isWebm: boolean;
+  video: string | null;
+  audio: string | null;
+  has_drm: boolean;
+}
+
+function trackOf(format: Format): Track {
+  const { vcodec, acodec, has_drm } = format;
+  return {
+    isWebm: isWebm(format),
+    video: codecFamily(vcodec),
+    audio: codecFamily(acodec),
+    has_drm,
+  };
+}
+
+const keyOf = (track: Track): string => JSON.stringify(track);
+
+function distinctTracks(candidates: readonly Candidate[]): Map<string, Track> {
+  const tracks = candidates.map(({ format }) => trackOf(format));
+  return new Map(tracks.map((track) => [keyOf(track), track]));
+}
+
+function isSameTrack(a: Track, b: Track): boolean {
+  const isSame = (one: string | null, other: string | null) =>
+    one === null || other === null || one === other;
+  return a.isWebm === b.isWebm && isSame(a.video, b.video) && isSame(a.audio, b.audio);
+}
+
+/**
+ * Prefers, in this order: without DRM, the same language, the nearest height, the same id, the nearest bit
+ * rate, the nearest place in the Period.
+ */
+function bestCounterpart(
+  others: readonly Candidate[],
+  format: Format,
+  { representation: { id }, place }: { representation: DashRepresentation; place: number },
+): DashRepresentation | undefined {
+  const track = trackOf(format);
+  const distance = (a: number | null, b: number | null) => Math.abs((a ?? 0) - (b ?? 0));
+  let best: { representation: DashRepresentation; distances: number[] } | undefined;
+  for (const [index, { format: other, representation }] of others.entries()) {
+    if (!isSameTrack(trackOf(other), track)) continue;
+    const distances = [
+      Number(other.has_drm),
+      languageDistance(other.language, format.language),
+      distance(other.height, format.height),
+      Number(representation.id !== id),
+      distance(other.tbr, format.tbr),
+      Math.abs(index - place),
+    ];
+    if (best === undefined || isLess(distances, best.distances))
+      best = { representation, distances };
+  }
+  return best?.representation;
+}
+
+/** Compares the first numbers that differ. */
+function isLess(a: readonly number[], b: readonly number[]): boolean {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at !== -1 && (a[at] ?? 0) < (b[at] ?? 0);
+}
+
+function languageDistance(a: string | null, b: string | null): number {
+  if (a === b) return 0;
+  return a?.split("-", 1)[0] === b?.split("-", 1)[0] ? 1 : 2;
+}

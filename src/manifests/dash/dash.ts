@@ -1,0 +1,107 @@
+import { ServiceError } from "../../model/errors.ts";
+import { shorten, urlForMessage } from "../../net/http-url.ts";
+import { finish, type Steps } from "../../parsers/steps.ts";
+import { listDashFormats } from "./formats.ts";
+import { presentationDuration, timePeriods } from "./periods.ts";
+import { segmentsOf } from "./segments.ts";
+import { type Mpd, parseMpd } from "./xml.ts";
+import { findFormat } from "../format-ids.ts";
+import { type Manifest, invalidManifestError } from "../manifest.ts";
+import type { SegmentList } from "../segments.ts";
+
+/** An MPD, parsed once. */
+export interface OpenMpd {
+  listing: Manifest;
+  /**
+   * Returns the segments of a listed format through all Periods that continue it.
+   *
+   * @throws ServiceError `upstream_invalid` if the MPD states its segments incompletely or wrongly, lists
+   * more than 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD;
+   * `drm_protected` for ContentProtection; `format_unavailable` if it lists no such format, or a
+   * Period has nothing that could continue it;
+   * `address_blocked` for a URL that is not http(s).
+   */
+  segments(formatId: string): SegmentList;
+}
+
+/**
+ * Parses a DASH MPD (ISO/IEC 23009-1) fetched from `url`, in time linear in its length.
+ *
+ * Each video or audio Representation of the Period that offers most is one format; in each other Period it
+ * continues with the most similar one. A Representation that is one file has that file's URL and
+ * protocol `https`, all others the MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and
+ * URLs that are not http(s) are left out.
+ *
+ * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
+ * levels, or `text` has more than 4 Mi characters.
+ */
+export function openMpd(text: string, url: URL): OpenMpd {
+  return finish(openMpdInSteps(text, url));
+}
+
+/** Returns what `openMpd` lists, in steps. */
+export function* readMpd(text: string, url: URL): Steps<Manifest> {
+  return (yield* openMpdInSteps(text, url)).listing;
+}
+
+function* openMpdInSteps(text: string, url: URL): Steps<OpenMpd> {
+  const mpd = yield* parseMpd(text, url);
+  const { root } = mpd;
+  const { listed, subtitles } = yield* listDashFormats(root, url);
+  const formats = listed.map(({ format }) => format);
+  const isLive = root.attributes.get("type") === "dynamic";
+  const duration = presentationDuration(root, isLive);
+  return {
+    listing: { formats, subtitles, duration, live_status: isLive ? "is_live" : "not_live" },
+    segments(formatId) {
+      checkPresentation(mpd, url);
+      const wanted = findFormat(formats, formatId);
+      const found = listed.find(({ format }) => format === wanted);
+      if (found === undefined) {
+        throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
+      }
+      const { representations, missing } = found.join();
+      if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {
+        const reason = "its keys come from a licence server (ContentProtection)";
+        throw refusalError("drm_protected", url, reason);
+      }
+      if (missing !== null) {
+        const reason = `Period ${missing + 1} has nothing of the container and codecs of ${quote(formatId)}`;
+        throw refusalError("format_unavailable", url, reason);
+      }
+      const segments = segmentsOf(representations, timePeriods(root), url);
+      if (segments.length > 0) return { segments, hasEnded: true, refreshS: 0 };
+      throw invalidManifestError(url, `${quote(formatId)} must have segments`);
+    },
+  };
+}
+
+function checkPresentation({ root, isCut }: Mpd, url: URL): void {
+  if (root.attributes.get("type") === "dynamic") {
+    throw refusalError("live_stream", url, "live DASH (type dynamic) is not recorded");
+  }
+  if (isCut) throw invalidManifestError(url, "it has more Representations than are read");
+  const isRemote = root.children.some(
+    ({ attributes, children }) =>
+      children.length === 0 && (attributes.get("xlink:href") ?? resolveToZero) !== resolveToZero,
+  );
+  if (isRemote) {
+    throw invalidManifestError(url, "its Periods must be in it, not linked to (xlink:href)");
+  }
+}
+
+/** An xlink:href that stands for no element (ISO/IEC 23009-1 §5.5.3). */
+const resolveToZero = "urn:mpeg:dash:resolve-to-zero:2013";
+
+function refusalError(
+  code: "live_stream" | "drm_protected" | "format_unavailable",
+  url: URL,
+  reason: string,
+): ServiceError {
+  const message = `cannot download from the manifest at ${urlForMessage(url)}: ${reason}`;
+  return new ServiceError(code, message);
+}
+
+function quote(text: string): string {
+  return JSON.stringify(shorten(text, 100));
+}

@@ -1,0 +1,85 @@
+import type { Format } from "../../model/page-info.ts";
+import type { Steps } from "../../parsers/steps.ts";
+import { parsePixels } from "../../parsers/count.ts";
+import { extensionOfMediaType } from "../../parsers/media-type.ts";
+import { framesPerSecond, kilobits } from "../attributes.ts";
+import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
+import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
+import { timePeriods } from "./periods.ts";
+import type { MpdElement } from "./xml.ts";
+import { createFormatIds } from "../format-ids.ts";
+import { type Manifest, maxFormats } from "../manifest.ts";
+import { createSubtitles } from "../subtitles.ts";
+
+/** A format and the Representations that it has through the Periods. */
+export interface DashFormat {
+  format: Format;
+  join(): Joined;
+}
+
+/**
+ * Lists the formats and subtitles of an MPD fetched from `url`: what belongs together in several Periods is
+ * one format. Leaves out layers that only another Representation makes decodable.
+ */
+export function* listDashFormats(
+  mpd: MpdElement,
+  url: URL,
+): Steps<{ listed: DashFormat[]; subtitles: Manifest["subtitles"] }> {
+  const formatId = createFormatIds("-");
+  const subtitles = createSubtitles();
+  const candidates: Record<"video" | "audio", Candidate[]> = { video: [], audio: [] };
+  for (const representation of representationsOf(mpd, url)) {
+    yield;
+    const { kind, language, isLayer } = representation;
+    if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
+    if (kind !== "video" && kind !== "audio") continue;
+    if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
+  }
+  const durations = timePeriods(mpd).map(({ durationS }) => durationS);
+  const found: (DashFormat & Candidate)[] = [];
+  for (const ofKind of [candidates.video, candidates.audio]) {
+    const { listed, join } = yield* comparePeriods(ofKind, durations);
+    found.push(...listed.map((candidate) => ({ ...candidate, join: () => join(candidate) })));
+  }
+  const listed = found
+    .toSorted((a, b) => a.representation.place - b.representation.place)
+    .slice(0, maxFormats);
+  for (const [index, { format, representation }] of listed.entries()) {
+    format.format_id = formatId(`dash-${representation.id ?? Math.floor(format.tbr ?? index)}`);
+  }
+  return { listed, subtitles: subtitles.record() };
+}
+
+/** Leaves `format_id` empty: it does not count when formats are compared. */
+function formatOf(representation: DashRepresentation, url: URL): Format {
+  const { kind, codecs, file, mime_type, attribute } = representation;
+  return {
+    format_id: "",
+    url: (file ?? url).href,
+    manifest_url: url.href,
+    protocol: file === null ? "dash" : "https",
+    ext: extensionOfMediaType(mime_type) ?? (kind === "audio" ? "m4a" : "mp4"),
+    mime_type,
+    width: kind === "video" ? parsePixels(attribute("width")) : null,
+    height: kind === "video" ? parsePixels(attribute("height")) : null,
+    fps: kind === "video" ? framesPerSecond(attribute("frameRate")) : null,
+    vcodec: kind === "audio" ? "none" : knownCodec(codecs.vcodec),
+    acodec: kind === "audio" ? knownCodec(codecs.acodec) : codecs.acodec,
+    tbr: kilobits(attribute("bandwidth")),
+    filesize: null,
+    filesize_approx: null,
+    language: representation.language,
+    has_drm: representation.has_drm,
+  };
+}
+
+/** A video Representation has video even if its codecs list none. */
+function knownCodec(codec: string | null): string | null {
+  return codec === "none" ? null : codec;
+}
+
+function subtitleOf({ attribute, file, mime_type, label }: DashRepresentation, url: URL) {
+  const codec = attribute("codecs")?.slice(0, 4) ?? "";
+  const ext = textExtensions.get(mime_type ?? "") ?? textExtensions.get(codec) ?? null;
+  return { url: (file ?? url).href, ext, name: label };
+}

@@ -1,0 +1,59 @@
+import { roundSeconds } from "../attributes.ts";
+import type { MpdElement } from "./xml.ts";
+
+/** A Period's place in the presentation, seconds; `null`: the MPD does not state it. */
+export interface PeriodTimes {
+  startS: number | null;
+  durationS: number | null;
+}
+
+/** Returns the times of each Period of a static MPD (ISO/IEC 23009-1 §5.3.2.1). */
+export function timePeriods(mpd: MpdElement): PeriodTimes[] {
+  const stated = mpd.children.map(({ attributes }) => ({
+    startS: parseXsDuration(attributes.get("start")),
+    durationS: parseXsDuration(attributes.get("duration")) || null,
+  }));
+  const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
+  const firstS = stated[0]?.startS ?? 0;
+  /** Some MPDs state a total that leaves out the time before the first Period. */
+  const lastEndS = (startS: number | null) =>
+    totalS !== null && totalS <= (startS ?? 0) ? firstS + totalS : totalS;
+  let endS: number | null = 0;
+  return stated.map((period, index) => {
+    const startS: number | null = period.startS ?? endS;
+    const isLast = index === stated.length - 1;
+    const nextS = isLast ? lastEndS(startS) : (stated[index + 1]?.startS ?? null);
+    const untilNextS = nextS === null || startS === null ? null : nextS - startS;
+    const durationS =
+      period.durationS ?? (untilNextS !== null && untilNextS > 0 ? untilNextS : null);
+    endS = startS === null || durationS === null ? null : startS + durationS;
+    return { startS, durationS };
+  });
+}
+
+/**
+ * Returns the stated duration in seconds, else the end of the last Period; `null` if unknown. A live
+ * stream has only a stated one.
+ */
+export function presentationDuration(mpd: MpdElement, isLive: boolean): number | null {
+  const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
+  if (totalS !== null || isLive) return totalS;
+  const last = timePeriods(mpd).at(-1);
+  if (last === undefined || last.startS === null || last.durationS === null) return null;
+  return last.startS + last.durationS || null;
+}
+
+const xsDuration =
+  /^P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{0,30})?)S)?)?$/;
+const unitsS = [31_536_000, 2_592_000, 86_400, 3_600, 60, 1];
+
+/**
+ * Returns the seconds of an `xs:duration` (XML Schema 2 §3.3.6), with 365 days a year and 30 a month;
+ * `null` if it is invalid or negative.
+ */
+function parseXsDuration(value: string | undefined): number | null {
+  const parts = xsDuration.exec(value?.trim() ?? "")?.slice(1);
+  if (parts === undefined || parts.every((part) => part === undefined)) return null;
+  const seconds = parts.reduce((sum, part, at) => sum + Number(part ?? 0) * (unitsS[at] ?? 0), 0);
+  return roundSeconds(seconds) ?? 0;
+}

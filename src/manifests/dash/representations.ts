@@ -1,0 +1,119 @@
+import { tryParseUrl } from "../../parsers/url.ts";
+import { bareMediaType } from "../../parsers/media-type.ts";
+import { parseLine } from "../../parsers/text.ts";
+import { languageTag } from "../attributes.ts";
+import { type Codecs, splitCodecs } from "../codecs.ts";
+import type { MpdElement } from "./xml.ts";
+
+/** A Representation and its ancestors: AdaptationSet, Period, MPD. */
+export type Chain = readonly [MpdElement, MpdElement, MpdElement, MpdElement];
+
+/** What one Representation states, with what it inherits. */
+export interface DashRepresentation {
+  chain: Chain;
+  /** Index of its Period. */
+  period: number;
+  /** Its index in the MPD. */
+  place: number;
+  kind: "video" | "audio" | "text" | null;
+  id: string | null;
+  codecs: Codecs;
+  mime_type: string | null;
+  language: string | null;
+  /** URL, if it is one file; `null`: it is segmented. */
+  file: URL | null;
+  has_drm: boolean;
+  /** It cannot be decoded without another Representation. */
+  isLayer: boolean;
+  label: string | null;
+  /** Returns the attribute of the Representation or of its nearest ancestor that has it. */
+  attribute: (name: string) => string | undefined;
+}
+
+/** Yields the Representations of an MPD fetched from `url`, except files whose URL is not http(s). */
+export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRepresentation> {
+  const mpdBase = resolve(mpd, url);
+  let place = 0;
+  for (const [index, period] of mpd.children.entries()) {
+    const periodBase = resolve(period, mpdBase);
+    for (const set of period.children) {
+      const setBase = resolve(set, periodBase);
+      for (const representation of set.children) {
+        const base = resolve(representation, setBase);
+        const found = representationOf([representation, set, period, mpd], base);
+        if (found !== null) yield { ...found, period: index, place };
+        place += 1;
+      }
+    }
+  }
+}
+
+/** `base`: `null` if a BaseURL is not http(s). */
+function representationOf(
+  chain: Chain,
+  base: URL | null,
+): Omit<DashRepresentation, "period" | "place"> | null {
+  const [representation, set, , mpd] = chain;
+  const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
+  const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
+  if (!isSegmented && hasBaseUrl && base === null) return null;
+  const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
+  const attribute = (name: string) =>
+    chain.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
+  const codecs = splitCodecs(attribute("codecs"));
+  const mime_type = bareMediaType(attribute("mimeType") ?? null);
+  return {
+    chain,
+    kind: kindOf(attribute("contentType"), mime_type, codecs),
+    id: representation.attributes.get("id") ?? null,
+    codecs,
+    mime_type,
+    language: languageTag(attribute("lang")),
+    file: isFile ? base : null,
+    has_drm: chain.some((element) => element.isProtected),
+    isLayer: isLayer(representation, attribute("codecs")),
+    label: parseLine(set.label) ?? parseLine(attribute("label")),
+    attribute,
+  };
+}
+
+/** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */
+const layerCodecs = /^\s*(?:lvc1|svc[12]|mvc[1-4]|mvd[1-4]|lhv1|lhe1)\b/i;
+
+/** It depends on other Representations (ISO/IEC 23009-1 §5.3.5), or on another stream by its codec. */
+function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolean {
+  return (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
+}
+
+/** A SegmentBase describes one file. */
+function hasSegments({ addressing }: MpdElement): boolean {
+  return addressing !== null && addressing.name !== "SegmentBase";
+}
+
+/** Returns the base URL of the children of `element`; `null` if it is not http(s). */
+function resolve(element: MpdElement, base: URL | null): URL | null {
+  return base === null || element.baseUrl === "" ? base : tryParseUrl(element.baseUrl, base);
+}
+
+function kindOf(
+  contentType: string | undefined,
+  mimeType: string | null,
+  codecs: Codecs,
+): DashRepresentation["kind"] {
+  for (const kind of ["video", "audio", "text"] as const) {
+    if (contentType === kind || mimeType?.startsWith(`${kind}/`)) return kind;
+  }
+  if (mimeType?.startsWith("image/")) return null;
+  if (codecs.vcodec !== null && codecs.vcodec !== "none") return "video";
+  if (codecs.acodec !== null && codecs.acodec !== "none") return "audio";
+  return codecs.text || textExtensions.has(mimeType ?? "") ? "text" : null;
+}
+
+/** File name extensions of subtitles, by media type or codec. */
+export const textExtensions: ReadonlyMap<string, string> = new Map([
+  ["text/vtt", "vtt"],
+  ["wvtt", "vtt"],
+  ["application/ttml+xml", "ttml"],
+  ["stpp", "ttml"],
+  ["application/x-subrip", "srt"],
+]);

@@ -1,0 +1,115 @@
+import { parseUnsignedLong, type SegmentAddressing } from "./addressing.ts";
+import type { SegmentNumbers } from "./template.ts";
+import type { TimelineEntry } from "./xml.ts";
+import { invalidManifestError } from "../manifest.ts";
+import { checkSegmentCount } from "../segment-collector.ts";
+
+/** A segment of a Period. */
+export interface TimedSegment extends SegmentNumbers {
+  durationS: number;
+  /** Only the duration of the Period says that it exists, and it is one of the last. */
+  isComputed?: boolean;
+}
+
+/** Share of the segments, at the end, that may not exist: the duration of the Period is approximate. */
+const computedShare = 0.01;
+
+/** If less than this fraction of a segment is left at the end of a Period, it counts as no segment. */
+const tolerance = 1e-3;
+
+/**
+ * Yields, in order, the segments that a SegmentTimeline or a constant duration states for a Period of
+ * `periodS` seconds (`null`: unknown).
+ *
+ * @throws ServiceError `upstream_invalid` for an entry of more than 200,000 segments, before yielding any
+ * of them; for an entry without duration; if the number of segments is not stated.
+ */
+export function timeSegments(
+  addressing: SegmentAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedSegment> {
+  const { timeline } = addressing;
+  return timeline === null
+    ? timeEvenly(addressing, periodS, url)
+    : timeEntries(timeline, addressing, periodS, url);
+}
+
+function* timeEvenly(
+  addressing: SegmentAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedSegment> {
+  const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
+  if (duration === null) {
+    throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
+  }
+  const segmentS = duration / timescale;
+  const fitting = periodS === null ? Infinity : countFitting(periodS, segmentS);
+  const numbered = endNumber === null ? Infinity : endNumber - startNumber + 1;
+  const count = Math.min(fitting, numbered);
+  if (count === Infinity) {
+    throw invalidManifestError(url, "its segments need a Period of known duration or an endNumber");
+  }
+  checkSegmentCount(count, url);
+  const firstComputed = Math.min(count - 1, Math.floor(count * (1 - computedShare)));
+  for (let index = 0; index < count; index += 1) {
+    const leftS = periodS === null ? segmentS : periodS - index * segmentS;
+    yield {
+      number: startNumber + index,
+      time: presentationTimeOffset + BigInt(index) * BigInt(duration),
+      durationS: Math.min(segmentS, leftS),
+      ...(numbered === Infinity && index >= firstComputed && { isComputed: true }),
+    };
+  }
+}
+
+function* timeEntries(
+  timeline: readonly TimelineEntry[],
+  addressing: SegmentAddressing,
+  periodS: number | null,
+  url: URL,
+): Generator<TimedSegment> {
+  const { timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
+  const periodEnd =
+    periodS === null ? null : presentationTimeOffset + BigInt(Math.round(periodS * timescale));
+  let number = startNumber;
+  let time = 0n;
+  for (const [index, entry] of timeline.entries()) {
+    time = parseUnsignedLong("S@t", entry.t, url) ?? time;
+    const duration = parseUnsignedLong("S@d", entry.d, url) ?? 0n;
+    if (duration === 0n) throw invalidManifestError(url, "S@d must be a whole number above 0");
+    const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
+    const count = countOf(entry, { time, duration, end }, url);
+    checkSegmentCount(count, url);
+    const durationS = Number(duration) / timescale;
+    for (let nth = 0; nth < count; nth += 1) {
+      if (endNumber !== null && number > endNumber) return;
+      yield { number, time, durationS };
+      number += 1;
+      time += duration;
+    }
+  }
+}
+
+interface EntryTimes {
+  time: bigint;
+  duration: bigint;
+  end: bigint | null;
+}
+
+/** Counts the segments of an S element; a negative `r` repeats it to the next S or the Period's end. */
+function countOf({ r }: TimelineEntry, { time, duration, end }: EntryTimes, url: URL): number {
+  if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
+  if (end === null) {
+    throw invalidManifestError(
+      url,
+      "a negative S@r needs a next S@t or a Period of known duration",
+    );
+  }
+  return countFitting(Number(end - time), Number(duration));
+}
+
+function countFitting(total: number, segment: number): number {
+  return Math.max(1, Math.ceil(total / segment - tolerance));
+}

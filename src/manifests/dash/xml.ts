@@ -1,0 +1,203 @@
+import { Parser } from "htmlparser2";
+import type { Steps } from "../../parsers/steps.ts";
+import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+
+/** An element of an MPD whose children inherit its attributes and base URL. */
+export interface MpdElement {
+  name: "MPD" | "Period" | "AdaptationSet" | "Representation";
+  /** Only those in `usedAttributes`. */
+  attributes: Map<string, string>;
+  /** Text of the first BaseURL; `""`: there is none. */
+  baseUrl: string;
+  /** Text of the first Label. */
+  label: string;
+  /** It has a ContentProtection child. */
+  isProtected: boolean;
+  /** How it addresses the segments of its Representations. */
+  addressing: Addressing | null;
+  children: MpdElement[];
+}
+
+/** The first SegmentTemplate or SegmentList of an element, else its SegmentBase. */
+export interface Addressing {
+  name: "SegmentBase" | "SegmentList" | "SegmentTemplate";
+  attributes: Map<string, string>;
+  initialization: Initialization | null;
+  timeline: TimelineEntry[] | null;
+  urls: SegmentUrl[];
+}
+
+/** Attributes as written, `""` for a missing one; also in the next two. */
+export type Initialization = Record<"sourceURL" | "range", string>;
+export type SegmentUrl = Record<"media" | "mediaRange", string>;
+/** An S element of a SegmentTimeline. */
+export type TimelineEntry = Record<"t" | "d" | "r", string>;
+
+export interface Mpd {
+  root: MpdElement;
+  /** It had more than 10,000 Periods, AdaptationSets and Representations. */
+  isCut: boolean;
+}
+
+const maxDepth = 64;
+const maxElements = 10_000;
+const maxTextLength = 8_192;
+/** More than a URL may have, so that too long ones are still refused. */
+const maxAttributeLength = 2 * maxTextLength;
+
+/**
+ * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
+ * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
+ * entities but XML's own, and closes unclosed elements at the end.
+ *
+ * @throws ServiceError as `openMpd`
+ */
+export function* parseMpd(text: string, url: URL): Steps<Mpd> {
+  checkLength(text, url);
+  const tree = createTree();
+  let isRefused = false;
+  let depth = 0;
+  const parser = new Parser(
+    {
+      onopentagname(qualifiedName) {
+        const name = qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+        isRefused = depth >= maxDepth || (tree.mpd.root === null && name !== "MPD");
+        if (isRefused) parser.pause();
+        else tree.open(name);
+        depth += 1;
+      },
+      onattribute: tree.attribute,
+      ontext: tree.text,
+      onclosetag() {
+        depth -= 1;
+        tree.close();
+      },
+    },
+    { xmlMode: true },
+  );
+  for (let at = 0; at < text.length; at += stepLength) {
+    parser.write(text.slice(at, at + stepLength));
+    yield;
+  }
+  const { root, isCut } = tree.mpd;
+  if (root !== null && !isRefused) return { root, isCut };
+  throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
+}
+
+/** An open element; a `leaf` has nothing but attributes. */
+type Open =
+  | MpdElement
+  | Addressing
+  | { name: "SegmentTimeline"; entries: TimelineEntry[] }
+  | { name: "leaf"; fields: Record<string, string> };
+
+function createTree() {
+  const mpd: { root: MpdElement | null; isCut: boolean } = { root: null, isCut: false };
+  let elements = 0;
+  /** The open elements, innermost last; `null` for an ignored one. */
+  const stack: (Open | null)[] = [];
+  let reading: { element: MpdElement; field: "baseUrl" | "label" } | null = null;
+
+  function opened(name: string): Open | null {
+    if (mpd.root === null) return (mpd.root = newElement("MPD"));
+    const parent = stack.at(-1);
+    if (parent === null || parent === undefined || parent.name === "leaf") return null;
+    if (parent.name === "SegmentTimeline") {
+      return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
+    }
+    if ("urls" in parent) return openedIn(parent, name);
+    const child = childOf[parent.name];
+    if (child === null || child !== name) {
+      reading = textOf(parent, name);
+      return recordChild(parent, name);
+    }
+    if (elements >= maxElements) {
+      mpd.isCut = true;
+      return null;
+    }
+    elements += 1;
+    const element = newElement(child);
+    parent.children.push(element);
+    return element;
+  }
+
+  return {
+    mpd,
+    open: (name: string) => void stack.push(opened(name)),
+    attribute(name: string, value: string): void {
+      const target = stack.at(-1);
+      if (target === null || target === undefined) return;
+      if ("attributes" in target) {
+        const { attributes } = target;
+        if (usedAttributes.has(name) && !attributes.has(name))
+          attributes.set(name, value.slice(0, maxAttributeLength));
+      } else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) {
+        target.fields[name] = value;
+      }
+    },
+    text(chunk: string): void {
+      if (reading === null) return;
+      const { element, field } = reading;
+      element[field] += chunk.slice(0, maxTextLength - element[field].length);
+    },
+    close(): void {
+      stack.pop();
+      reading = null;
+    },
+  };
+}
+
+/** The child elements that nest further. */
+const childOf = {
+  MPD: "Period",
+  Period: "AdaptationSet",
+  AdaptationSet: "Representation",
+  Representation: null,
+} as const;
+
+const usedAttributes: ReadonlySet<string> = new Set(
+  (
+    "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
+    "frameRate bandwidth lang xlink:href media initialization timescale startNumber endNumber " +
+    "presentationTimeOffset dependencyId"
+  ).split(" "),
+);
+
+function newElement(name: MpdElement["name"]): MpdElement {
+  const found = { baseUrl: "", label: "", isProtected: false, addressing: null };
+  return { name, attributes: new Map(), ...found, children: [] };
+}
+
+/** Returns the field that the text of this child goes to; `null`: none. */
+function textOf(element: MpdElement, child: string) {
+  if (child === "BaseURL" && element.baseUrl === "") return { element, field: "baseUrl" } as const;
+  if (child === "Label" && element.label === "") return { element, field: "label" } as const;
+  return null;
+}
+
+/** Records what a child says about its parent; returns it if its own children are read too. */
+function recordChild(element: MpdElement, child: string): Addressing | null {
+  if (child === "ContentProtection") element.isProtected = true;
+  if (child !== "SegmentTemplate" && child !== "SegmentList" && child !== "SegmentBase")
+    return null;
+  const known = element.addressing;
+  if (known !== null && (known.name !== "SegmentBase" || child === "SegmentBase")) return null;
+  const found = { initialization: null, timeline: null, urls: [] };
+  return (element.addressing = { name: child, attributes: new Map(), ...found });
+}
+
+function openedIn(addressing: Addressing, name: string): Open | null {
+  if (name === "SegmentTimeline" && addressing.timeline === null) {
+    return { name, entries: (addressing.timeline = []) };
+  }
+  if (name === "SegmentURL") return leaf(addressing.urls, { media: "", mediaRange: "" });
+  if (name !== "Initialization" || addressing.initialization !== null) return null;
+  const fields = { sourceURL: "", range: "" };
+  addressing.initialization = fields;
+  return { name: "leaf", fields };
+}
+
+function leaf<Fields extends Record<string, string>>(list: Fields[], fields: Fields): Open {
+  list.push(fields);
+  return { name: "leaf", fields };
+}

@@ -1,0 +1,140 @@
+import { ServiceError } from "../../model/errors.ts";
+import { urlForMessage, shorten } from "../../net/http-url.ts";
+import { readDataKey } from "../data-key.ts";
+import { type Attributes, readAttributes } from "./lines.ts";
+import { invalidManifestError } from "../manifest.ts";
+import { resolveSegmentUrl } from "../segment-url.ts";
+import type { SegmentKey } from "../segments.ts";
+
+/** Tells whether all keys that apply come from licence servers, line by line: one other is enough to decrypt. */
+export interface LicenceCheck {
+  /** Applies the attribute list of an EXT-X-KEY or EXT-X-SESSION-KEY. */
+  set(list: string): void;
+  /** Applies an EXT-X-FAXS-CM: an Adobe Access key. */
+  setLicensed(): void;
+  readonly isLicensed: boolean;
+}
+
+export function createLicenceCheck(): LicenceCheck {
+  let hasLicensed = false;
+  let hasPlain = false;
+  return {
+    set(list) {
+      const kind = kindOf(readAttributes(list));
+      hasLicensed = kind === "licensed" || (hasLicensed && kind !== "none");
+      hasPlain = kind === "plain" || (hasPlain && kind !== "none");
+    },
+    setLicensed() {
+      hasLicensed = true;
+    },
+    get isLicensed() {
+      return hasLicensed && !hasPlain;
+    },
+  };
+}
+
+/** The keys of a media playlist, line by line. */
+export interface PlaylistKeys {
+  /** Applies the attribute list of an EXT-X-KEY. */
+  set(list: string): void;
+  /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
+  setLicensed(): void;
+  /**
+   * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
+   * init section, whose IV must be stated; `null` if it is not encrypted.
+   *
+   * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
+   * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
+   * is neither http(s) nor a `data:` URL with a key.
+   */
+  current(sequence: number | null): SegmentKey | null;
+}
+
+/** Keys of several KEYFORMATs may apply at once; one usable key is enough (RFC 8216 §4.3.2.4). */
+export function createPlaylistKeys(url: URL): PlaylistKeys {
+  const licensed = new Set<string>();
+  let plain: PlainKey | null = null;
+  return {
+    set(list) {
+      const attributes = readAttributes(list);
+      const kind = kindOf(attributes);
+      if (kind === "licensed") licensed.add(formatOf(attributes));
+      else if (kind === "plain") plain = readPlainKey(attributes, url);
+      else {
+        licensed.clear();
+        plain = null;
+      }
+    },
+    setLicensed() {
+      licensed.add("Adobe Access");
+    },
+    current(sequence) {
+      if (plain !== null) return keyOf(plain, sequence, url);
+      const [format] = licensed;
+      if (format === undefined) return null;
+      throw protectedError(url, `its keys come from a licence server (${shorten(format, 60)})`);
+    },
+  };
+}
+
+/**
+ * Returns what an EXT-X-KEY or EXT-X-SESSION-KEY (RFC 8216 §4.3.2.4) names. `licensed`: a key from a licence server, which
+ * has a KEYFORMAT other than `identity`, or a FairPlay `skd:` URI; `none`: from here on there are no keys.
+ */
+function kindOf(attributes: Attributes): "none" | "licensed" | "plain" {
+  if (attributes.get("METHOD")?.toUpperCase() === "NONE") return "none";
+  const isSkd = /^skd:/i.test(attributes.get("URI") ?? "");
+  return isSkd || formatOf(attributes) !== "identity" ? "licensed" : "plain";
+}
+
+function formatOf(attributes: Attributes): string {
+  return attributes.get("KEYFORMAT")?.toLowerCase() || "identity";
+}
+
+/** A key of the format `identity`: the response at `url`, or its content (`data:`), is the key itself. */
+interface PlainKey {
+  method: string;
+  url: string;
+  /** `null`: the IV is the sequence number. */
+  iv: string | null;
+}
+
+function readPlainKey(attributes: Attributes, url: URL): PlainKey {
+  const method = attributes.get("METHOD")?.toUpperCase();
+  const uri = attributes.get("URI") ?? "";
+  if (method === undefined || uri === "") {
+    throw invalidManifestError(url, "EXT-X-KEY must have METHOD and URI (RFC 8216 §4.3.2.4)");
+  }
+  const keyUrl = readDataKey(uri) ? uri : resolveSegmentUrl(uri, url, url).href;
+  return { method, url: keyUrl, iv: parseIv(attributes.get("IV"), url) };
+}
+
+function parseIv(value: string | undefined, url: URL): string | null {
+  if (value === undefined) return null;
+  const digits = /^0x([\da-f]{1,32})$/i.exec(value)?.[1];
+  if (digits !== undefined) return digits.toLowerCase().padStart(32, "0");
+  throw invalidManifestError(url, "IV must be 0x and 1 to 32 hexadecimal digits", value);
+}
+
+function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL) {
+  if (method !== "AES-128") {
+    throw protectedError(
+      url,
+      `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`,
+    );
+  }
+  if (iv === null && sequence === null) {
+    throw invalidManifestError(
+      url,
+      "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)",
+    );
+  }
+  return { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
+}
+
+function protectedError(url: URL, reason: string): ServiceError {
+  return new ServiceError(
+    "drm_protected",
+    `cannot decrypt the stream at ${urlForMessage(url)}: ${reason}`,
+  );
+}

@@ -1,0 +1,132 @@
+import type { Steps } from "../../parsers/steps.ts";
+import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+
+/** @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters. */
+export function checkPlaylist(text: string, url: URL): void {
+  checkLength(text, url);
+  if (!/^\s*#EXTM3U/i.test(text)) {
+    throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
+  }
+}
+
+const multivariantTag = /^[ \t]*#EXT-X-(?:STREAM-INF|I-FRAME-STREAM-INF|MEDIA|SESSION-KEY):/im;
+
+/** Whether it is a multivariant playlist (RFC 8216 §4.3.4), which lists other playlists. */
+export function isMultivariant(text: string): boolean {
+  return multivariantTag.test(text);
+}
+
+/** Returns what `isMultivariant` returns, in steps. */
+export function* findMultivariantTag(text: string): Steps<boolean> {
+  for (const lines of splitLines(text)) {
+    if (isMultivariant(lines)) return true;
+    yield;
+  }
+  return false;
+}
+
+/** Yields the text in pieces of whole lines: about `stepLength` characters, or one longer line. */
+export function* splitLines(text: string): Generator<string> {
+  for (let start = 0; start < text.length;) {
+    const end = text.indexOf("\n", start + stepLength) + 1 || text.length;
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+/** One line of a playlist: a tag with the text after its colon, or (`tag: null`) a URI. */
+export interface PlaylistLine {
+  /** Upper case, with the `#`. */
+  tag: string | null;
+  value: string;
+}
+
+const maxLineLength = 65_536;
+
+/** Yields the lines of a playlist (RFC 8216 §4.1), each cut to 64 Ki characters, without blanks and comments. */
+export function* readLines(text: string): Generator<PlaylistLine> {
+  for (let start = 0; start < text.length;) {
+    const newline = text.indexOf("\n", start);
+    const end = newline === -1 ? text.length : newline;
+    const line = text.slice(start, Math.min(end, start + maxLineLength)).trim();
+    start = end + 1;
+    if (line === "") continue;
+    if (!line.startsWith("#")) {
+      yield { tag: null, value: line };
+      continue;
+    }
+    const colon = line.indexOf(":");
+    const tag = (colon === -1 ? line : line.slice(0, colon)).toUpperCase();
+    if (tag.startsWith("#EXT")) yield { tag, value: colon === -1 ? "" : line.slice(colon + 1) };
+  }
+}
+
+/** The values of an attribute list by upper-case name. */
+export type Attributes = ReadonlyMap<string, string>;
+
+/**
+ * Parses an attribute list (RFC 8216 §4.2); the first of a repeated name counts. Tolerates white space and
+ * unclosed or missing quotes: `CODECS=a,b` is one value.
+ */
+export function readAttributes(list: string): Attributes {
+  const attributes = new Map<string, string>();
+  const next = /([^=,]*)(?:=\s*(?:"([^"]*)"?|([^,]*)))?,?/y;
+  let unquoted: string | null = null;
+  while (next.lastIndex < list.length) {
+    const [, rawName = "", quoted, bare] = next.exec(list) ?? [];
+    const name = rawName.trim().toUpperCase();
+    const isValue = quoted !== undefined || bare !== undefined;
+    if (isValue && name !== "" && !attributes.has(name)) {
+      attributes.set(name, (quoted ?? bare ?? "").trim());
+      unquoted = quoted === undefined ? name : null;
+    } else if (!isValue && name !== "" && unquoted !== null) {
+      attributes.set(unquoted, `${attributes.get(unquoted)},${rawName.trim()}`);
+    }
+  }
+  return attributes;
+}
+
+const maxVariables = 1_000;
+const maxValueLength = 8_192;
+const maxSubstituted = 1_048_576;
+const costPerSubstitution = 100;
+
+export interface Variables {
+  /** Applies the attribute list of an EXT-X-DEFINE; the first definition of a name counts. */
+  define(list: string): void;
+  /** Replaces each `{$name}` that is defined by its value. */
+  substitute(text: string): string;
+}
+
+/**
+ * Creates the variables of the playlist at `url` (RFC 8216bis §4.4.2.3); QUERYPARAM reads the URL's query.
+ * Substitutes at most about 1 MiB in at most 10,000 places, so that nested variables stay bounded; an
+ * undefined reference, or one beyond the limit, stays as written.
+ */
+export function createVariables(url: URL): Variables {
+  const values = new Map<string, string>();
+  let budget = maxSubstituted;
+
+  function substitute(text: string): string {
+    if (budget <= 0 || !text.includes("{$")) return text;
+    return text.replaceAll(/\{\$([\w-]+)\}/g, (reference, name: string) => {
+      const value = values.get(name);
+      if (value === undefined || budget <= 0) return reference;
+      budget -= value.length + costPerSubstitution;
+      return value;
+    });
+  }
+
+  function define(list: string): void {
+    const attributes = readAttributes(list);
+    const parameter = attributes.get("QUERYPARAM");
+    const name = attributes.get("NAME") ?? parameter;
+    const value =
+      parameter === undefined ? attributes.get("VALUE") : url.searchParams.get(parameter);
+    if (name === undefined || value === undefined || value === null) return;
+    if (values.has(name) || values.size >= maxVariables) return;
+    values.set(name, substitute(value).slice(0, maxValueLength));
+  }
+
+  return { define, substitute };
+}

@@ -1,0 +1,49 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { time } from "./schema.ts";
+import { WebhookEndpoint } from "./webhook-endpoint.ts";
+
+/** What a key may use at most; a limit that is left out does not apply. */
+export const KeyLimits = Type.Object({
+  rate: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "requests per minute" }),
+  ),
+  max_running: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" }),
+  ),
+  max_queued: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" }),
+  ),
+  max_bytes: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 999_999_999_999_999,
+      description: "bytes of stored files",
+    }),
+  ),
+});
+export type KeyLimits = Static<typeof KeyLimits>;
+
+/** Names are part of URLs and log lines, and stand in the tasks of their owners. */
+export const keyNamePattern = "^[a-z0-9][a-z0-9._-]{0,63}$";
+
+const hexHash = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+
+/** An access key as it is stored: neither its secret nor that of its sessions can be found from it. */
+export const AccessKey = Type.Object({
+  name: Type.String({ pattern: keyNamePattern, description: "unique; owner of its tasks" }),
+  admin: Type.Boolean({ description: "sees the tasks of all owners" }),
+  limits: KeyLimits,
+  created_at: time("when it was added"),
+  hash: hexHash("SHA-256 of the secret"),
+  session_hash: hexHash("SHA-256 of the secret of its sessions"),
+  webhook: Type.Optional(WebhookEndpoint),
+});
+export type AccessKey = Static<typeof AccessKey>;
+
+/** Tells a secret apart from others in what people and scanners read. */
+export const secretPrefix = "unreel_";
+
+/** Returns the text with what may be secrets replaced: messages quote what clients have sent. */
+export function withoutSecrets(text: string): string {
+  return text.replaceAll(/\bunreel_[\w-]+/g, `${secretPrefix}…`);
+}

@@ -1,0 +1,160 @@
+import type { LookupAddress } from "node:dns";
+import { lookup as systemLookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { ServiceError } from "../../model/errors.ts";
+import { parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
+import { embeddedIPv4 } from "./embedded-ipv4.ts";
+import { shorten } from "../http-url.ts";
+import { isLocalName } from "./local-names.ts";
+import { systemErrorCode } from "../upstream-error.ts";
+
+/** Returns all addresses of a host name. */
+export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+export interface AddressGuardOptions {
+  /**
+   * Networks in CIDR notation that may be fetched although they are not public; default none. What counts
+   * of an IPv6 address that embeds an IPv4 address is the latter: an IPv4 network allows it, an IPv6
+   * network (`::/0`) only if the IPv4 address is public.
+   */
+  allowNetworks?: readonly string[];
+  /** Default: the system's resolver, with the addresses in its order. */
+  lookup?: Lookup | undefined;
+  /** Longest wait for a lookup, milliseconds. */
+  lookupTimeoutMs: number;
+  /** Called with one of `blockReasons` whenever something is blocked. */
+  onBlocked?: BlockObserver | undefined;
+}
+
+export type BlockObserver = (reason: string) => void;
+
+const localName = "local name";
+
+/** Why a host may be blocked: the classes of addresses, or its name. */
+export const blockReasons: readonly string[] = [...specialClasses, localName];
+
+/** Decides which hosts may be connected to. */
+export interface AddressGuard {
+  /**
+   * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with
+   * or without brackets). Looks a name up once; one blocked address blocks the host.
+   *
+   * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a
+   * lookup; else their addresses decide, as for other names.
+   *
+   * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not
+   * exist or has no address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
+   */
+  resolve(hostname: string): Promise<readonly LookupAddress[]>;
+  /**
+   * Returns an `address_blocked` error if `hostname` is blocked as it stands, without a lookup: it is an IP
+   * address, or a local name while `allowNetworks` is empty.
+   */
+  findHostProblem(hostname: string): ServiceError | undefined;
+  /** Returns an `address_blocked` error unless `address`, one of `hostname`, is public or allowed. */
+  findProblem(hostname: string, address: string): ServiceError | undefined;
+}
+
+/** @throws RangeError that names the first entry of `allowNetworks` that is not a network. */
+export function createAddressGuard({
+  allowNetworks = [],
+  lookup = (hostname) => systemLookup(hostname, { all: true, order: "verbatim" }),
+  lookupTimeoutMs,
+  onBlocked = () => {},
+}: AddressGuardOptions): AddressGuard {
+  const allowed = parseNetworks(allowNetworks);
+
+  function isAllowed(address: string): boolean {
+    const embedded = embeddedIPv4(address);
+    if (embedded.length === 0) return allowed.has(address);
+    return embedded.every(
+      (each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined),
+    );
+  }
+
+  function findProblem(host: string, address: string): ServiceError | undefined {
+    const name = isAllowed(address) ? undefined : specialClassOf(address);
+    if (name === undefined) return undefined;
+    onBlocked(name);
+    const what = host === address ? ` (${name})` : `, which resolves to ${address} (${name})`;
+    return blockedError(host, what);
+  }
+
+  function findHostProblem(hostname: string): ServiceError | undefined {
+    const host = withoutBrackets(hostname);
+    if (isIP(host) !== 0) return findProblem(host, host);
+    if (!allowed.isEmpty || !isLocalName(host)) return undefined;
+    onBlocked(localName);
+    return blockedError(host, ", a name of local networks");
+  }
+
+  return {
+    findProblem,
+    findHostProblem,
+
+    async resolve(hostname) {
+      const blocked = findHostProblem(hostname);
+      if (blocked !== undefined) throw blocked;
+      const host = withoutBrackets(hostname);
+      const isLiteral = isIP(host) !== 0;
+      const found = isLiteral ? [host] : await findAddresses(lookup, host, lookupTimeoutMs);
+      for (const address of found) {
+        const problem = findProblem(host, address);
+        if (problem !== undefined) throw problem;
+      }
+      return found.map((address) => ({ address, family: isIP(address) }));
+    },
+  };
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname;
+}
+
+async function findAddresses(lookup: Lookup, host: string, timeoutMs: number) {
+  const timeout = Promise.withResolvers<never>();
+  const expire = () => timeout.reject(lookupTimeoutError(host, timeoutMs));
+  const timer = setTimeout(expire, timeoutMs).unref();
+  try {
+    const addresses = await Promise.race([lookup(host), timeout.promise]);
+    if (addresses.length > 0) return addresses.map(({ address }) => address);
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    const code = systemErrorCode(error);
+    throw lookupError(host, code ?? "the lookup failed", code !== "ENOTFOUND", error);
+  } finally {
+    clearTimeout(timer);
+  }
+  throw lookupError(host, "it has no address", false);
+}
+
+/**
+ * Whether a request failed because its host's name could not be resolved. The system has retried then: a
+ * retry at once would only wait again.
+ */
+export function isLookupFailure(error: unknown): boolean {
+  if (!(error instanceof ServiceError)) return false;
+  return error.cause instanceof LookupFailure || isLookupFailure(error.cause);
+}
+
+/** The cause of every error of a lookup. */
+class LookupFailure extends Error {}
+
+function blockedError(host: string, what: string): ServiceError {
+  return new ServiceError(
+    "address_blocked",
+    `refused to connect to ${shorten(host, 100)}${what}: only public addresses are fetched; ` +
+      "ALLOW_NETWORKS can open other networks",
+  );
+}
+
+function lookupError(host: string, why: string, retryable: boolean, reason?: unknown) {
+  const message = `could not resolve ${shorten(host, 100)}: ${why}`;
+  const cause = new LookupFailure(why, { cause: reason });
+  return new ServiceError("upstream_unreachable", message, { cause, retryable });
+}
+
+function lookupTimeoutError(host: string, timeoutMs: number): ServiceError {
+  const message = `DNS lookup of ${shorten(host, 100)} took over ${timeoutMs} ms`;
+  return new ServiceError("upstream_timeout", message, { cause: new LookupFailure(message) });
+}

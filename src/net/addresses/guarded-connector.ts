@@ -1,0 +1,90 @@
+import type { LookupAddress } from "node:dns";
+import type { LookupFunction, OnReadOpts, Socket } from "node:net";
+import { callbackify } from "node:util";
+import { buildConnector } from "undici";
+import { ServiceError } from "../../model/errors.ts";
+import type { AddressGuard } from "./address-guard.ts";
+
+/** Options of the sockets themselves, as `net.connect` has them. */
+export interface SocketOptions {
+  /** Where reads go; default a new buffer each. */
+  readonly onread?: OnReadOpts;
+  /** Destroys the socket when it is aborted, also while it connects. */
+  readonly signal?: AbortSignal;
+  /** Whether the socket stays writable after the server has ended its side; default false. */
+  readonly allowHalfOpen?: boolean;
+}
+
+/** Creates a connector for undici that opens each socket as `openGuardedSocket` does. */
+export function createGuardedConnector(
+  guard: AddressGuard,
+  connectTimeoutMs: number,
+  { onread, signal }: SocketOptions,
+): buildConnector.connector {
+  const options = { ...(onread && { onread }), ...(signal && { signal }) };
+  const openSocket = (target: buildConnector.Options) =>
+    openGuardedSocket(guard, target, connectTimeoutMs, options);
+  return (target, callback) => {
+    callbackify(openSocket)(target, (error, socket) => {
+      if (error) callback(error, null);
+      else callback(null, socket);
+    });
+  };
+}
+
+/**
+ * Connects to `target` if `guard` allows its addresses. Names and literal addresses are checked before a
+ * socket is created; it then connects to the checked addresses without a second lookup (with Happy
+ * Eyeballs, RFC 8305), and the address that it has reached is checked again. TLS uses the name for SNI and
+ * to verify the certificate (RFC 9110 §4.3.4).
+ *
+ * @throws what `guard.resolve` does, errors of undici and the system, the reason of `signal`
+ */
+export async function openGuardedSocket(
+  guard: AddressGuard,
+  target: buildConnector.Options,
+  connectTimeoutMs: number,
+  options: SocketOptions,
+): Promise<Socket> {
+  const addresses = await guard.resolve(target.hostname);
+  options.signal?.throwIfAborted();
+  const socket = await connectTo(addresses, target, { timeout: connectTimeoutMs, ...options });
+  const problem = findRemoteProblem(guard, target.hostname, socket.remoteAddress);
+  if (problem === undefined) return socket;
+  socket.destroy();
+  throw problem;
+}
+
+function connectTo(
+  addresses: readonly LookupAddress[],
+  target: buildConnector.Options,
+  options: buildConnector.BuildOptions,
+): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const connect = buildConnector({
+    ...options,
+    lookup: pinnedLookup(addresses),
+    autoSelectFamily: true,
+    allowH2: false,
+    maxCachedSessions: 0,
+  });
+  connect(target, (...[error, socket]) => {
+    if (error === null) resolve(socket);
+    else reject(error);
+  });
+  return promise;
+}
+
+function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    const [first] = addresses;
+    if (all === true) callback(null, [...addresses]);
+    else callback(null, first?.address ?? "", first?.family);
+  };
+}
+
+/** The system connects 0.0.0.0 to loopback, which may be blocked where 0.0.0.0 is allowed. */
+function findRemoteProblem(guard: AddressGuard, hostname: string, address: string | undefined) {
+  if (address !== undefined) return guard.findProblem(hostname, address);
+  return new ServiceError("upstream_unreachable", `${hostname} closed the connection at once`);
+}

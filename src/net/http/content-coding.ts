@@ -1,0 +1,114 @@
+import { Duplex, pipeline, type Readable, Transform } from "node:stream";
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
+import { ServiceError } from "../../model/errors.ts";
+import { shorten } from "../http-url.ts";
+import { invalidResponseError } from "../upstream-error.ts";
+
+/** The codings that the client accepts and decodes. */
+export const acceptEncoding = "gzip, deflate, br, zstd";
+
+export type Decoder = () => Duplex;
+
+/** More layers are only useful to hide a decompression bomb. */
+const maxCodings = 2;
+
+const decoderByCoding: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["deflate", () => Duplex.from(inflate)],
+  ["br", createBrotliDecompress],
+  // RFC 9659 §3: the window is at most 8 MB.
+  ["zstd", () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } })],
+]);
+
+/**
+ * Returns the decoders for a `Content-Encoding` field (RFC 9110 §8.4), in the order to apply them.
+ * `what` names the request in messages.
+ *
+ * @throws ServiceError `upstream_invalid` for an unknown coding and for more than 2
+ */
+export function createDecoders(contentEncoding: string | undefined, what: string): Decoder[] {
+  const names = (contentEncoding ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "" && name !== "identity");
+  if (names.length > maxCodings) {
+    const rule = `the response has ${names.length} content codings, the limit is ${maxCodings}`;
+    throw invalidResponseError(what, rule);
+  }
+  return names.toReversed().map((name) => {
+    const decoder = decoderByCoding.get(name);
+    if (decoder !== undefined) return decoder;
+    const value = JSON.stringify(shorten(name, 40));
+    const rule = `the response's content coding must be one of ${acceptEncoding}, not ${value}`;
+    throw invalidResponseError(what, rule);
+  });
+}
+
+export interface Decoding {
+  decoded: Readable;
+  /** Returns the first error, of the connection or of a decoder; undefined or null if there is none. */
+  error(): unknown;
+}
+
+/**
+ * Decodes `body` with backpressure to the socket. Each coded layer may have about twice `maxBytes`,
+ * more is an `upstream_invalid` error, and so is a damaged layer; the reader of `decoded` limits its bytes.
+ */
+export function decode(
+  body: Readable,
+  decoders: readonly Decoder[],
+  maxBytes: number,
+  what: string,
+): Decoding {
+  let codingFailure: ServiceError | undefined;
+  const stages = decoders.flatMap((createDecoder) => [
+    createByteLimit(2 * maxBytes + 1024, what),
+    createDecoder(),
+  ]);
+  for (const stage of stages) {
+    stage.on("error", (error: Error) => {
+      if (body.errored !== null) return;
+      const rule = "the response's content coding is damaged or truncated";
+      codingFailure ??=
+        error instanceof ServiceError ? error : invalidResponseError(what, rule, error);
+    });
+  }
+  if (stages.length > 0) pipeline([body, ...stages], () => {});
+  return { decoded: stages.at(-1) ?? body, error: () => codingFailure ?? body.errored };
+}
+
+function createByteLimit(maxBytes: number, what: string): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes <= maxBytes) return done(null, chunk);
+      const rule = `the response is larger than ${maxBytes} bytes before decoding`;
+      return done(invalidResponseError(what, rule));
+    },
+  });
+}
+
+/** Decodes `deflate`: the zlib format (RFC 1950), or raw DEFLATE as some servers send (RFC 9110 §8.4.1.2). */
+async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const chunks = source[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  if (first.done === true) return;
+  const isZlib = ((first.value[0] ?? 0) & 0x0f) === 8;
+  async function* whole() {
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => chunks };
+  }
+  const inflated = isZlib ? createInflate() : createInflateRaw();
+  pipeline(whole, inflated, () => {});
+  yield* inflated;
+}

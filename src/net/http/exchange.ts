@@ -1,0 +1,71 @@
+import { setImmediate as immediate } from "node:timers/promises";
+import type { Agent, Dispatcher } from "undici";
+import { type Deadline, untilAborted } from "../../async/deadline.ts";
+import type { HostSlots } from "./host-slots.ts";
+
+/** One request and its response's head, of any status. */
+export interface Exchange {
+  url: URL;
+  status: number;
+  headers: ReadonlyMap<string, string>;
+  /** The `Set-Cookie` fields, which cannot be joined (RFC 6265 §3). */
+  setCookie: readonly string[];
+  /** The bytes as sent, still encoded. The host's slot is taken until it is closed. */
+  body: Dispatcher.ResponseData["body"];
+}
+
+export interface ExchangeDeps {
+  agent: Agent;
+  slots: HostSlots;
+}
+
+/** What a request sends. */
+export interface RequestContent {
+  method: "POST";
+  body: string;
+}
+
+/** Sends GET `url`, or `content`, once its host has a free slot. Rejects with undici's errors. */
+export async function exchange(
+  url: URL,
+  fields: Record<string, string>,
+  deadline: Deadline,
+  { agent, slots }: ExchangeDeps,
+  content: RequestContent | { method: "GET" } = { method: "GET" },
+): Promise<Exchange> {
+  const release = await slots.acquire(url.host, deadline.signal);
+  try {
+    const sent = agent.request({
+      ...content,
+      origin: url.origin,
+      path: url.pathname + url.search,
+      headers: fields,
+      signal: deadline.signal,
+    });
+    // Before it has a connection, undici ignores the signal.
+    const response = await untilAborted(sent, deadline.signal);
+    // undici reuses a connection only in the event loop's next iteration.
+    response.body.once("close", () => setImmediate(release)).on("error", () => {});
+    const headers = Object.entries(response.headers).map(joinedLines);
+    const setCookie = [response.headers["set-cookie"] ?? []].flat();
+    const { statusCode: status, body } = response;
+    return { url, status, headers: new Map(headers), setCookie, body };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/**
+ * Reads and drops the rest of a body, so that the connection can be reused; closes the connection if
+ * that is more than `limit` bytes, 64 KiB by default, or takes over 250 ms. Never rejects.
+ */
+export async function discard(body: Exchange["body"], limit = 64 * 1024): Promise<void> {
+  await body.dump({ limit, signal: AbortSignal.timeout(250) }).catch(() => {});
+  await immediate();
+}
+
+/** Joins the field lines of one name (RFC 9110 §5.3). */
+function joinedLines([name, value = ""]: [string, string | string[] | undefined]) {
+  return [name, Array.isArray(value) ? value.join(", ") : value] as const;
+}

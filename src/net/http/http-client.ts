@@ -1,0 +1,185 @@
+import { Agent } from "undici";
+import { ServiceError } from "../../model/errors.ts";
+import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
+import { checkPartial } from "../byte-range.ts";
+import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
+import { createDecoders, decode } from "./content-coding.ts";
+import { type Deadline, startDeadline } from "../../async/deadline.ts";
+import { discard, type Exchange, exchange } from "./exchange.ts";
+import { createGuardedConnector } from "../addresses/guarded-connector.ts";
+import { createHostSlots } from "./host-slots.ts";
+import { findUrlProblem, urlForMessage } from "../http-url.ts";
+import type { MinSpeed } from "./min-speed.ts";
+import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
+import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
+import { requestFields } from "./request-fields.ts";
+import { createResponseBody } from "./response-body.ts";
+import { parseRetryAfter } from "./retry-after.ts";
+import {
+  invalidResponseError,
+  isRetryableStatus,
+  maxHeaderBytes,
+  toUpstreamError,
+} from "../upstream-error.ts";
+
+export interface HttpClientOptions {
+  /**
+   * Networks in CIDR notation that may be fetched although they are not public, as a list or as one
+   * comma-separated text; default none.
+   */
+  allowNetworks?: string | readonly string[];
+  /** Default: the system's resolver. */
+  lookup?: Lookup;
+  /** Concurrent requests per host and port (`URL.host`); default 4. */
+  perHost?: number;
+  /**
+   * Longest wait for a lookup (at most 8 s), a connection, a response's header, or the next bytes;
+   * accurate to about a second; default 10 s.
+   */
+  idleTimeoutMs?: number;
+  /** Longest time from the call of `get` to the end of the body; Infinity: no limit. Default 15 s. */
+  totalTimeoutMs?: number;
+  /**
+   * Least speed of a body, bytes per second averaged over `speedWindowMs`, not counting the time that the
+   * reader takes; a slower one fails with `upstream_timeout`. Default 0: any.
+   */
+  minSpeedBps?: number;
+  /** Default 60 s. */
+  speedWindowMs?: number;
+  /**
+   * Most bytes that are read from a socket at a time. Default 256 KiB, usually more than its receive buffer
+   * contains: fast. Fewer take less of the event loop at a time if they are many tiny chunks.
+   */
+  readBytes?: number;
+  /** As in `AddressGuardOptions`. */
+  onBlocked?: BlockObserver | undefined;
+}
+
+/** Longest wait for a lookup: the system's resolver may take its 5 s to turn to a second server. */
+export const maxLookupMs = 8_000;
+
+/** Redirects that one `get` follows. */
+const maxRedirects = 5;
+
+/**
+ * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
+ * `Accept-Encoding`, if asked for, `Range` and `If-Range`, and what a request's `headers` and `cookies` add; it stores
+ * no cookies itself and sends no fields of a client's request. It uses HTTP/1.1 and keeps connections open for a few seconds.
+ *
+ * @throws RangeError that names the first entry of `allowNetworks` that is not a network
+ */
+export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
+  const { perHost = 4, idleTimeoutMs = 10_000, totalTimeoutMs = 15_000, lookup } = options;
+  const { minSpeedBps = 0, speedWindowMs = 60_000 } = options;
+  const guard = createAddressGuard({
+    allowNetworks: networkList(options.allowNetworks),
+    lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
+    lookup,
+    onBlocked: options.onBlocked,
+  });
+  const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
+  const agent = new Agent({
+    connect: createGuardedConnector(guard, idleTimeoutMs, buffers),
+    allowH2: false,
+    headersTimeout: idleTimeoutMs,
+    bodyTimeout: idleTimeoutMs,
+    maxHeaderSize: maxHeaderBytes,
+  });
+  const deps = { agent, slots: createHostSlots(perHost) };
+  const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
+
+  return {
+    async get(start, request) {
+      const { signal } = request;
+      signal.throwIfAborted();
+      const problem = findUrlProblem(start);
+      if (problem !== undefined) throw problem;
+      const deadline = startDeadline(signal, totalTimeoutMs, describeGet(start));
+      let url = start;
+      let redirects = 0;
+      try {
+        for (;;) {
+          const fields = requestFields(url, request, describeGet(start));
+          const received = await exchange(url, fields, deadline, deps);
+          request.cookies?.store(url, received.setCookie);
+          if (!isRedirect(received.status)) {
+            return await openResponse(received, request, deadline, limits, buffers);
+          }
+          await discard(received.body);
+          if (redirects === maxRedirects) throw tooManyRedirectsError(url);
+          url = redirectTarget(url, received.headers.get("location"));
+          redirects += 1;
+        }
+      } catch (error) {
+        deadline.end();
+        deadline.signal.throwIfAborted();
+        const failure = toUpstreamError(error, describeGet(url), idleTimeoutMs);
+        throw redirects > 0 ? withRedirects(failure, start, redirects) : failure;
+      }
+    },
+
+    close: () => agent.destroy(),
+  };
+}
+
+/** Returns networks that are given as a list or as one comma-separated text as a list. */
+export function networkList(networks: string | readonly string[] = []): string[] {
+  return [networks]
+    .flat()
+    .flatMap((list) => list.split(","))
+    .map((network) => network.trim())
+    .filter((network) => network !== "");
+}
+
+async function openResponse(
+  { url, status, headers, body }: Exchange,
+  { maxBytes, identity, range }: GetOptions,
+  deadline: Deadline,
+  { idleTimeoutMs, minSpeed }: { idleTimeoutMs: number; minSpeed: MinSpeed },
+  buffers: ReadBufferPool,
+): Promise<HttpResponse> {
+  const what = describeGet(url);
+  try {
+    if (status < 200 || status > 299) throw statusError(what, status, headers.get("retry-after"));
+    checkPartial({ status, headers }, range, what);
+    const isEmpty = headers.get("content-length") === "0";
+    const decoders = isEmpty ? [] : createDecoders(headers.get("content-encoding"), what);
+    if (decoders.length > 0 && (identity === true || range !== undefined)) throw encodedError(what);
+    const responseBody = createResponseBody({
+      raw: body,
+      decoding: decode(body, decoders, maxBytes, what),
+      maxBytes,
+      minSpeed,
+      deadline,
+      what,
+      toError: (error) =>
+        deadline.signal.aborted
+          ? deadline.signal.reason
+          : toUpstreamError(error, what, idleTimeoutMs),
+    });
+    return { url, status, headers, body: responseBody, release: buffers.release };
+  } catch (error) {
+    await discard(body);
+    throw error;
+  }
+}
+
+const describeGet = (url: URL): string => `GET ${urlForMessage(url)}`;
+
+function statusError(what: string, status: number, retryAfter: string | undefined): ServiceError {
+  return new ServiceError("upstream_status", `${what} failed with status ${status}`, {
+    upstreamStatus: status,
+    retryable: isRetryableStatus(status),
+    retryAfterS: parseRetryAfter(retryAfter, new Date()),
+  });
+}
+
+function encodedError(what: string): ServiceError {
+  const rule = "identity was requested, but the response has a content coding";
+  return invalidResponseError(what, rule);
+}
+
+function tooManyRedirectsError(url: URL): ServiceError {
+  const rule = `redirects again; the limit is ${maxRedirects} redirects`;
+  return new ServiceError("upstream_invalid", `${describeGet(url)} ${rule}`);
+}

@@ -1,0 +1,111 @@
+import { finished, type Readable } from "node:stream";
+import type { Decoding } from "./content-coding.ts";
+import type { Deadline } from "../../async/deadline.ts";
+import { createSpeedMeter, type MinSpeed } from "./min-speed.ts";
+import { invalidResponseError } from "../upstream-error.ts";
+
+interface ResponseBodyOptions {
+  raw: Readable;
+  decoding: Decoding;
+  maxBytes: number;
+  minSpeed: MinSpeed;
+  /** Is ended together with the body. */
+  deadline: Deadline;
+  /** Names the request in messages. */
+  what: string;
+  /** Returns the error to reject with. */
+  toError: (error: unknown) => unknown;
+}
+
+/** Bytes that are queued for the reader before the socket is paused. */
+const maxQueuedBytes = 256 * 1024;
+/** The same for chunks, which a server may make as short as a byte: an array's `shift` takes linear time. */
+const maxQueuedChunks = 256;
+
+/**
+ * Creates the body of an `HttpResponse`: iterable once, limited to `maxBytes`, closed when the iteration
+ * ends. When the connection is lost, it first yields every byte that was received and then rejects; a
+ * stream's own iterator would drop the bytes that it still has queued.
+ */
+export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<Uint8Array> {
+  const { raw, decoding, maxBytes, minSpeed, deadline, what, toError } = options;
+  const { decoded } = decoding;
+  let queue: Uint8Array[] = [];
+  let queuedBytes = 0;
+  let bytes = 0;
+  let end: { error: unknown } | undefined;
+  let wake = () => {};
+  const meter = createSpeedMeter(minSpeed, what, (error) => {
+    end = { error };
+    wake();
+  });
+
+  const isFull = () => queuedBytes >= maxQueuedBytes || queue.length >= maxQueuedChunks;
+  const close = () => {
+    queue = [];
+    queuedBytes = 0;
+    deadline.end();
+    decoded.destroy();
+    raw.destroy();
+  };
+  deadline.signal.addEventListener("abort", close, { once: true });
+  const add = (chunk: Uint8Array) => {
+    queue.push(chunk);
+    queuedBytes += chunk.length;
+    wake();
+  };
+  decoded.on("data", (chunk: Uint8Array) => {
+    add(chunk);
+    if (isFull()) decoded.pause();
+  });
+  finished(decoded, { writable: false }, (error) => {
+    end = { error };
+    // A stream that failed while it was paused still has bytes that it received before.
+    const rest: Uint8Array | null = error ? decoded.read() : null;
+    if (rest !== null) add(rest);
+    wake();
+  });
+
+  async function take(): Promise<Uint8Array | undefined> {
+    if (queue.length === 0 && end === undefined) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      meter.start();
+      await promise;
+      meter.stop();
+    }
+    deadline.signal.throwIfAborted();
+    const chunk = queue.shift();
+    if (chunk === undefined) {
+      if (end?.error) throw end.error;
+      return undefined;
+    }
+    queuedBytes -= chunk.length;
+    if (!isFull() && decoded.isPaused()) decoded.resume();
+    meter.add(chunk.length);
+    bytes += chunk.length;
+    if (bytes <= maxBytes) return chunk;
+    throw invalidResponseError(what, `the response is larger than the limit of ${maxBytes} bytes`);
+  }
+
+  const iterator: AsyncIterator<Uint8Array, undefined> = {
+    async next() {
+      try {
+        const value = await take();
+        if (value !== undefined) return { done: false, value };
+        deadline.end();
+        return { done: true, value };
+      } catch (error) {
+        const failure = toError(decoding.error() ?? error);
+        close();
+        throw failure;
+      }
+    },
+    // Not a generator: its return() would run no code before the first next().
+    async return() {
+      close();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}

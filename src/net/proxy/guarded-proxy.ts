@@ -1,0 +1,150 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { randomUUID } from "node:crypto";
+import { ServiceError } from "../../model/errors.ts";
+import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
+import { maxLookupMs, networkList } from "../http/http-client.ts";
+import type { Admitted } from "./admitted.ts";
+import { parseBasicCredential } from "./credential.ts";
+import { forward, refuse } from "./forward.ts";
+import type { Refusal } from "./refusal.ts";
+import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
+import { openTunnel, refuseTunnel } from "./tunnel.ts";
+import { maxHeaderBytes } from "../upstream-error.ts";
+
+export type { ProxyRun } from "./run.ts";
+
+/** A forward proxy on 127.0.0.1 for a local program; the guard checks every connection that it opens. */
+export interface GuardedProxy {
+  readonly port: number;
+  /**
+   * Opens a run with a credential of its own. It is closed when `signal` is aborted, which is also what
+   * limits its time: a server that sends a byte now and then has no other limit than `maxBytes`, the bytes
+   * of all connections in both directions, headers included.
+   *
+   * @throws ServiceError `unavailable` if the proxy is closed
+   */
+  openRun(options: { signal: AbortSignal; maxBytes: number }): ProxyRun;
+  /** Closes all runs and sockets; safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface GuardedProxyOptions {
+  /** As for `createHttpClient`. */
+  allowNetworks?: string | readonly string[];
+  /** Default: the system's resolver. */
+  lookup?: Lookup;
+  /** As in `AddressGuardOptions`. */
+  onBlocked?: BlockObserver | undefined;
+  /**
+   * Longest wait for a lookup (at most 8 s), a connection, a header, or the next bytes in either direction;
+   * accurate to about a second; default 10 s.
+   */
+  idleTimeoutMs?: number;
+  /** Concurrent connections of one run; a further one gets 503. Default 64. */
+  connectionsPerRun?: number;
+  /** Concurrent connections of all local programs; a further one is closed. Default 1024. */
+  maxConnections?: number;
+}
+
+/** RFC 9110 §15.5.8 */
+const noCredential: Refusal = {
+  status: 407,
+  text: "a credential of an open run is required",
+  fields: { "proxy-authenticate": 'Basic realm="unreel"' },
+};
+
+/**
+ * Opens a proxy on a random port. It takes CONNECT to any port, and requests in absolute-form for http URLs,
+ * one per connection. A request without the credential of an open run gets 407 and opens nothing; one to a
+ * blocked address gets 403, one that fails 502 or 504. Any program of this machine can connect.
+ *
+ * @throws RangeError that names the first entry of `allowNetworks` that is not a network; what `listen` does
+ */
+export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promise<GuardedProxy> {
+  const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
+  const guard = createAddressGuard({
+    allowNetworks: networkList(options.allowNetworks),
+    lookupTimeoutMs: Math.min(idleTimeoutMs, maxLookupMs),
+    lookup: options.lookup,
+    onBlocked: options.onBlocked,
+  });
+  const limits = { guard, idleTimeoutMs };
+  const runs = new Map<string, RunEntry>();
+  const sockets = new Set<Socket>();
+  const used = new WeakSet<Socket>();
+  const server = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: idleTimeoutMs,
+    requestTimeout: Math.max(idleTimeoutMs, 60_000),
+    connectionsCheckingInterval: Math.min(idleTimeoutMs, 1_000),
+    noDelay: true,
+  });
+  server.maxConnections = maxConnections;
+
+  /** Returns a request of an open run, or the refusal; undefined if its connection has had one already. */
+  function admit(request: IncomingMessage): Admitted | Refusal | undefined {
+    const { socket } = request;
+    if (used.has(socket)) return undefined;
+    used.add(socket);
+    const given = parseBasicCredential(request.headers["proxy-authorization"]);
+    const run = runs.get(given?.name ?? "");
+    if (given === undefined || run?.isSecret(given.secret) !== true) return noCredential;
+    if (!run.add(socket)) {
+      const rule = `a run may have ${connectionsPerRun} connections at a time`;
+      run.fail(new ServiceError("unavailable", `reading the page took too many: ${rule}`));
+      return { status: 503, text: rule };
+    }
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort());
+    return { request, run, signal: gone.signal };
+  }
+
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    // The errors of its connections concern the client alone; "close" follows.
+    socket.on("error", () => {}).once("close", () => sockets.delete(socket));
+  });
+  server.on("request", (request, response) => {
+    const admitted = admit(request);
+    if (admitted === undefined) request.socket.destroy();
+    else if ("run" in admitted) void forward(admitted, response, limits);
+    else refuse(response, admitted);
+  });
+  server.on("connect", (request, _socket, head) => {
+    const admitted = admit(request);
+    if (admitted === undefined) request.socket.destroy();
+    else if ("run" in admitted) void openTunnel(admitted, head, limits);
+    else refuseTunnel(request.socket, admitted);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    port,
+
+    openRun({ signal, maxBytes }) {
+      if (!server.listening) throw new ServiceError("unavailable", "the proxy is closed");
+      const name = randomUUID();
+      const onAbort = () => run.close();
+      const run = createRun({ name, port }, { maxBytes, maxConnections: connectionsPerRun }, () => {
+        runs.delete(name);
+        signal.removeEventListener("abort", onAbort);
+      });
+      runs.set(name, run);
+      signal.addEventListener("abort", onAbort);
+      if (signal.aborted) run.close();
+      return run;
+    },
+
+    async close() {
+      for (const run of runs.values()) run.close();
+      const closed = server.listening ? once(server, "close") : undefined;
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

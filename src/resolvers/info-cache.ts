@@ -1,0 +1,98 @@
+import { LRUCache } from "lru-cache";
+import type { Static, TObject } from "@sinclair/typebox";
+import { ServiceError, shutdownError } from "../model/errors.ts";
+import { urlForMessage } from "../net/http-url.ts";
+import type { Resolver } from "./resolver.ts";
+import { createSingleFlight } from "../async/single-flight.ts";
+
+export interface InfoCache {
+  /**
+   * Returns what is on the page, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
+   * Concurrent calls for one URL share one read (single flight), which is aborted with the last of them.
+   *
+   * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read,
+   * `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
+   * throws; errors are not cached. `signal.reason` when `signal` is aborted.
+   */
+  get(url: URL, options: InfoRequest): Promise<CachedInfo>;
+  /** Aborts the reads in flight and refuses new ones; safe to call twice. */
+  stop(): void;
+}
+
+export interface InfoRequest {
+  signal: AbortSignal;
+  /** Oldest cached result to return, seconds; 0: always read the page. */
+  maxAgeS: number;
+}
+
+export interface CachedInfo {
+  info: Info;
+  /** Whole seconds since the page was read. */
+  ageS: number;
+}
+
+export interface InfoCacheOptions {
+  resolver: Resolver;
+  ttlS: number;
+  timeoutMs: number;
+  /** Pages that are read at a time. */
+  concurrency: number;
+}
+
+/** Size of all cached results, in characters of JSON. */
+const maxSize = 64 * 1024 * 1024;
+
+/** Matches the resolver's `output`. */
+type Info = Static<TObject>;
+
+export function createInfoCache(options: InfoCacheOptions): InfoCache {
+  const { resolver, ttlS, timeoutMs, concurrency } = options;
+  const cache = new LRUCache<string, { info: Info; readAt: number }>({
+    maxSize,
+    maxEntrySize: maxSize,
+  });
+  const inFlight = createSingleFlight<Info>();
+  let isStopped = false;
+
+  async function readPage(url: URL, abort: AbortController): Promise<Info> {
+    if (isStopped) throw shutdownError();
+    if (inFlight.size >= concurrency) {
+      throw new ServiceError(
+        "too_many_requests",
+        `${inFlight.size} pages are being read, the limit is ${concurrency}`,
+        { retryAfterS: 1 },
+      );
+    }
+    const readAt = performance.now();
+    const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
+    try {
+      const deadlineMs = readAt + timeoutMs;
+      const info = await resolver.resolve(url, { signal: abort.signal, deadlineMs });
+      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: JSON.stringify(info).length });
+      return info;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    async get(url, query) {
+      const hit = cache.get(url.href);
+      const ageS = hit && (performance.now() - hit.readAt) / 1000;
+      if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
+        return { info: hit.info, ageS: Math.floor(ageS) };
+      }
+      const info = await inFlight.run(url.href, query.signal, (abort) => readPage(url, abort));
+      return { info, ageS: 0 };
+    },
+    stop() {
+      isStopped = true;
+      inFlight.abort(shutdownError());
+    },
+  };
+}
+
+function timeoutError(url: URL, timeoutMs: number): ServiceError {
+  const message = `reading ${urlForMessage(url)} took longer than ${timeoutMs} ms`;
+  return new ServiceError("upstream_timeout", message);
+}

@@ -1,0 +1,219 @@
+import type { HttpClient } from "../../net/client.ts";
+import { createCookieJar } from "../../net/cookies/cookie-jar.ts";
+import { PageInfo } from "../../model/page-info.ts";
+import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
+import { tryParseUrl } from "../../parsers/url.ts";
+import { type Content, readContent } from "./content.ts";
+import { createDraft } from "./draft.ts";
+import { addCookies, addReferer, bestFormats } from "./formats.ts";
+import { addSizes } from "./add-sizes.ts";
+import {
+  acceptPage,
+  createLinkFetcher,
+  type FormatListing,
+  type LinkFetcher,
+} from "./link-fetcher.ts";
+import { findPlayers } from "./frames.ts";
+import type { Markup } from "./markup/markup.ts";
+import { type Fields, mergeMetadata } from "./merge.ts";
+import type { Metadata } from "./metadata.ts";
+import type { Resolver } from "../resolver.ts";
+
+export interface PageResolverOptions {
+  /** The resolver closes it. */
+  client: HttpClient;
+  /** Limit of a page or manifest that is resolved, decoded bytes. */
+  pageMaxBytes: number;
+  /** Default: the system's clock. */
+  now?: () => Date;
+  /** Longest time for all requests that the page leads to (oEmbed, manifests, players), milliseconds; default 5,000. */
+  linkTimeoutMs?: number;
+}
+
+const name = "page";
+
+/** Pages from a page to its medium: a player's page may only lead to another one. */
+const maxPlayerDepth = 2;
+
+/** Share of the time before the caller's deadline that is left to the requests that the page leads to. */
+const linkShare = 0.9;
+
+/**
+ * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
+ * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH; if these name no medium, what its
+ * players are set up with, and the page of its embedded player. No rule is for a certain site.
+ * If the URL is a media file or a manifest, it is described without downloading the medium.
+ *
+ * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither
+ * page nor medium. If a request that the page leads to fails or the time for it is over, the fields stay as the page
+ * states them. For a download, the formats have the cookies that the page and its players have set.
+ * All calls together take the event loop for a few milliseconds at a time, whatever the pages are.
+ */
+export function createPageResolver(options: PageResolverOptions): Resolver<typeof PageInfo> {
+  const { client, pageMaxBytes, now = () => new Date(), linkTimeoutMs = 5_000 } = options;
+  const slices = createTimeSlices();
+  return {
+    name,
+    output: PageInfo,
+    async resolve(url, context) {
+      const { signal, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
+      const fetchedAt = now();
+      const cookies = createCookieJar();
+      const response = await client.get(url, {
+        signal,
+        maxBytes: pageMaxBytes,
+        accept: acceptPage,
+        cookies,
+      });
+      const content = await readContent(response, slices, signal);
+      const remainingMs = Math.max(0, deadlineMs - performance.now());
+      const linkFetcher = createLinkFetcher({
+        client,
+        slices,
+        signal,
+        cookies,
+        pageUrl: response.url,
+        pageMaxBytes,
+        timeoutMs: Math.min(linkTimeoutMs, Math.floor(linkShare * remainingMs)),
+      });
+      const deps = { linkFetcher, slices, signal, now: fetchedAt, requestedUrl: url };
+      const described = await describe({ content, url: response.url, from: null }, deps);
+      const description = await addSizes(described, response.url, linkFetcher, {
+        forDownload,
+        needsHeights,
+      });
+      // Copied: substrings would keep the whole page in memory as long as the record.
+      const info = structuredClone({
+        url: url.href,
+        ...description,
+        resolver: name,
+        fetched_at: fetchedAt.toISOString(),
+      });
+      return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
+    },
+    close: () => client.close(),
+  };
+}
+
+type Description = Omit<PageInfo, "url" | "resolver" | "fetched_at">;
+
+/** A fetched page, manifest or file. */
+interface Document {
+  content: Content;
+  url: URL;
+  /** URL of the page that led to it; null: it was asked for. */
+  from: URL | null;
+}
+
+interface DescribeDeps {
+  linkFetcher: LinkFetcher;
+  slices: TimeSlices;
+  signal: AbortSignal;
+  now: Date;
+  /** Before redirects. */
+  requestedUrl: URL;
+}
+
+/**
+ * Describes a document. If it is a page without a medium, those of its players that are pages are read too: what the
+ * first one with a medium states of it is added. `depth` counts the pages that led to it.
+ */
+async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
+  const { content, url } = document;
+  const page = await describeDocument(document, deps);
+  const hasEnded = page.formats.length > 0 || depth === maxPlayerDepth;
+  if (content.kind !== "page" || hasEnded) return page;
+  const { markup } = content;
+  for (const playerUrl of findPlayers(page, { markup, url, isPlayer: depth > 0 })) {
+    const fetched = await deps.linkFetcher.fetchPlayer(playerUrl, url);
+    if (fetched === null) continue;
+    const player = await describe({ ...fetched, from: url }, deps, depth + 1);
+    if (player.formats.length > 0) return addPlayer(page, player);
+  }
+  return page;
+}
+
+async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {
+  const { content, url, from } = document;
+  const { linkFetcher, slices, signal, now, requestedUrl } = deps;
+  const referrer = content.kind === "page" ? url : from;
+  // A download sends the requested page as `Referer` anyway.
+  const stated = referrer?.href === requestedUrl.href ? null : referrer;
+  if (content.kind === "manifest") {
+    const formats = bestFormats(content.manifest.formats);
+    const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
+    const { fields } = mergeMetadata({}, url);
+    const listing = { ...content.manifest, formats, hasManifest: true };
+    return addListing({ ...fields, media_type }, listing, stated);
+  }
+  const { metadata, merged } = await slices.run(createDraft(content, url, now), signal);
+  const hasOembed = content.kind === "page" && from === null;
+  const [oembed, listing] = await Promise.all([
+    hasOembed ? fetchOembed(content.markup, merged.fields, url, linkFetcher) : null,
+    linkFetcher.listFormats(merged.media, referrer ?? url),
+  ]);
+  const { fields } = oembed === null ? merged : mergeMetadata({ ...metadata, oembed }, url);
+  return addListing(fields, listing, stated);
+}
+
+/** Fetches the page's oEmbed response; returns null if there is none or the page states all its fields. */
+async function fetchOembed(
+  markup: Markup,
+  { title, uploader, duration, embed, thumbnails }: Fields,
+  url: URL,
+  linkFetcher: LinkFetcher,
+): Promise<Metadata | null> {
+  const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every(
+    (value) => value !== null,
+  );
+  const link = markup.links
+    .get("alternate")
+    ?.find((each) =>
+      /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
+    );
+  const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
+  return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl, url);
+}
+
+/** Adds to what a page states what its player states of the medium; the page takes precedence. */
+function addPlayer(page: Description, player: Description): Description {
+  const sources = { ...page.sources };
+  const hasSubtitles = Object.keys(page.subtitles).length > 0;
+  const added = {
+    formats: player.formats,
+    duration: page.duration ?? player.duration,
+    live_status: page.live_status ?? player.live_status,
+    subtitles: hasSubtitles ? page.subtitles : player.subtitles,
+  };
+  for (const field of ["formats", "duration", "live_status", "subtitles"] as const) {
+    const source = player.sources[field];
+    if (added[field] === player[field] && added[field] !== page[field] && source !== undefined) {
+      sources[field] = source;
+    }
+  }
+  const media_type = page.media_type === "none" ? player.media_type : page.media_type;
+  return { ...page, ...added, media_type, sources };
+}
+
+/**
+ * Adds to the page's fields what its manifests state; the page takes precedence. The formats demand the `Referer` of
+ * the page `referrer`, if there is one.
+ */
+function addListing(fields: Fields, listing: FormatListing, referrer: URL | null): Description {
+  const sources = { ...fields.sources };
+  if (fields.duration === null && listing.duration !== null) sources["duration"] = "manifest";
+  if (fields.live_status === null && listing.live_status !== null) {
+    sources["live_status"] = "manifest";
+  }
+  if (listing.hasManifest && listing.formats.length > 0) sources["formats"] = "manifest";
+  if (listing.formats.length === 0) delete sources["formats"];
+  if (Object.keys(listing.subtitles).length > 0) sources["subtitles"] ??= "manifest";
+  return {
+    ...fields,
+    duration: fields.duration ?? listing.duration,
+    live_status: fields.live_status ?? listing.live_status,
+    formats: referrer === null ? listing.formats : addReferer(listing.formats, referrer),
+    subtitles: { ...listing.subtitles, ...fields.subtitles },
+    sources,
+  };
+}

@@ -1,0 +1,141 @@
+import { ServiceError } from "../../model/errors.ts";
+import type { BlockObserver } from "../../net/addresses/address-guard.ts";
+import type { HttpClient } from "../../net/client.ts";
+import { openGuardedProxy } from "../../net/proxy/guarded-proxy.ts";
+import { urlForMessage } from "../../net/http-url.ts";
+import { type DownloadFormat, PageInfo } from "../../model/page-info.ts";
+import { createTimeSlices } from "../../parsers/steps.ts";
+import type { ResolveContext, Resolver } from "../resolver.ts";
+import { listDashFormats } from "./dash-formats.ts";
+import { findMissingFormatsError } from "./failures.ts";
+import { readFormats } from "./formats.ts";
+import { asDict, asText } from "./info-dict.ts";
+import { type Facts, isGuess, readNothing, readPlaylist, readVideo, videoOf } from "./page-info.ts";
+import { openYtDlp, type YtDlp, type YtDlpOptions } from "./yt-dlp.ts";
+
+export interface YtDlpResolverOptions {
+  /** The resolver closes it. */
+  ytDlp: YtDlp;
+  /** Fetches DASH manifests. The resolver does not close it. */
+  client: HttpClient;
+  /** Default: the system's clock. */
+  now?: () => Date;
+}
+
+export interface YtDlpResolver extends Resolver<typeof PageInfo> {
+  /**
+   * Returns the name of yt-dlp's extractor for this URL, `null` if only the generic one suits; requests nothing.
+   *
+   * @throws ServiceError of `YtDlp.findExtractor`; `signal.reason`
+   */
+  findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
+}
+
+export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client"> & {
+  /** Private networks that may be fetched: comma-separated CIDR blocks. */
+  allowNetworks: string;
+  ytDlp: Omit<YtDlpOptions, "proxy">;
+  /** As in `AddressGuardOptions`, of the proxy. */
+  onBlocked?: BlockObserver | undefined;
+};
+
+/**
+ * Opens yt-dlp behind a guarded proxy, and the resolver that closes both. Returns undefined if there is none
+ * that can be used.
+ *
+ * @throws Error of `openYtDlp`
+ */
+export async function openYtDlpResolver(
+  deps: YtDlpResolverDeps,
+): Promise<YtDlpResolver | undefined> {
+  await using opened = new AsyncDisposableStack();
+  const { allowNetworks, onBlocked } = deps;
+  const proxy = await openGuardedProxy({ allowNetworks, onBlocked });
+  opened.defer(() => proxy.close());
+  const ytDlp = await openYtDlp({ ...deps.ytDlp, proxy });
+  if (ytDlp === undefined) return undefined;
+  const resolver = createYtDlpResolver({ ...deps, ytDlp });
+  opened.defer(() => resolver.close());
+  const both = opened.move();
+  return { ...resolver, close: () => both.disposeAsync() };
+}
+
+const name = "yt-dlp";
+
+/**
+ * Creates a resolver that asks yt-dlp what is on a page. A playlist has `entries` and no formats. A page on
+ * which yt-dlp finds no medium is a record without formats.
+ *
+ * `resolve` rejects with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
+ * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
+ */
+export function createYtDlpResolver({
+  ytDlp,
+  client,
+  now = () => new Date(),
+}: YtDlpResolverOptions): YtDlpResolver {
+  const slices = createTimeSlices();
+
+  async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
+    const { signal, forDownload = false, deadlineMs = Infinity } = context;
+    const dict = asDict(info);
+    if (isGuess(dict, url)) {
+      const what = "neither a web page nor media that yt-dlp knows";
+      throw new ServiceError("upstream_invalid", `${urlForMessage(url)} is ${what}`);
+    }
+    const video = videoOf(dict);
+    if (video === null) return readPlaylist(dict, url);
+    const steps = readFormats(video, url, { allFragments: forDownload });
+    const listed = await slices.run(steps, signal);
+    const formats = await listDashFormats(listed, {
+      client,
+      slices,
+      pageUrl: url.href,
+      signal,
+      deadlineMs,
+    });
+    if (forDownload && formats.length === 0) {
+      const { _warnings } = dict;
+      const what = `yt-dlp for ${urlForMessage(url)}`;
+      const error = findMissingFormatsError({ ...video, _warnings }, what);
+      if (error !== undefined) throw error;
+    }
+    const facts = readVideo(video, formats, url);
+    return forDownload ? facts : { ...facts, formats: facts.formats.map(withoutSecrets) };
+  }
+
+  return {
+    name,
+    output: PageInfo,
+    findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
+    async resolve(url, context) {
+      context.signal.throwIfAborted();
+      const fetchedAt = now();
+      const info = await ytDlp.extract(url, context).catch(ignoreMissingMedia);
+      const facts = info === null ? readNothing(url) : await readFacts(info, url, context);
+      const extractor = asText(asDict(info)["extractor_key"])?.slice(0, 200) ?? null;
+      return {
+        url: url.href,
+        ...facts,
+        resolver: name,
+        ...(extractor !== null && { extractor }),
+        extractor_version: ytDlp.version,
+        fetched_at: fetchedAt.toISOString(),
+      };
+    },
+    close: () => ytDlp.close(),
+  };
+}
+
+/** A page without a medium is not an error. */
+function ignoreMissingMedia(error: unknown): null {
+  if (error instanceof ServiceError && error.code === "no_media") return null;
+  throw error;
+}
+
+/** Returns what may be shown of a format. */
+function withoutSecrets(format: DownloadFormat): DownloadFormat {
+  const { cookies: _, fragments: __, http_headers, ...shown } = format;
+  const { Authorization: ___, ...headers } = http_headers ?? {};
+  return { ...shown, ...(Object.keys(headers).length > 0 && { http_headers: headers }) };
+}

@@ -1,0 +1,125 @@
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { State, Task } from "../../model/task.ts";
+import type { RowAction } from "./action-button.ts";
+import { ApiError, createTask } from "../api.ts";
+import type { Asker } from "../ask.ts";
+import { clampTitle, taskTitle } from "./task-texts.ts";
+import type { TaskAction, Tasks } from "./tasks.ts";
+import { describeFailure } from "../texts.ts";
+
+/** What somebody does with tasks: asks before a file is lost, and says what failed. */
+export interface TaskActions {
+  onAction(task: Task, action: RowAction): Promise<void>;
+  /** Cancels all tasks that wait or run, those that are not listed too. */
+  cancelAll(): Promise<void>;
+  /** The ids of the chosen tasks; undefined: none can be chosen now. */
+  readonly selected: ReadonlySignal<ReadonlySet<string> | undefined>;
+  select(ids: Iterable<string> | undefined): void;
+  onSelect(id: string, isSelected: boolean): void;
+  actOnSelected(action: "cancel" | "delete"): Promise<void>;
+  /** Runs `job`; if it fails, `failure` says so. */
+  attempt(job: () => Promise<void>): Promise<void>;
+  /** Why the last action failed; undefined: it did not. */
+  readonly failure: ReadonlySignal<string | undefined>;
+}
+
+/** Requests at a time: browsers open six connections, one of which is the event stream's. */
+const concurrency = 4;
+
+export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
+  const selected = signal<ReadonlySet<string>>();
+  const failure = signal<string>();
+  const busy = new Set<string>();
+
+  async function attempt(job: () => Promise<void>, about = ""): Promise<void> {
+    failure.value = undefined;
+    try {
+      await job();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      failure.value = `${about}${describeFailure(error)}`;
+    }
+  }
+
+  /** A task may have ended or gone in the meantime. */
+  async function actOnMany(targets: readonly Task[], action: TaskAction): Promise<void> {
+    const rest = [...targets];
+    const work = async () => {
+      for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
+        await tasks.act(task.id, action).catch((error: unknown) => {
+          if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: concurrency }, work));
+  }
+
+  async function askAndAct(
+    targets: readonly Task[],
+    action: "cancel" | "delete",
+  ): Promise<boolean> {
+    const isYes = targets.length > 0 && (await asker.ask(questionOf(targets, action)));
+    if (isYes) await actOnMany(targets, action);
+    return isYes;
+  }
+
+  async function mayAct(task: Task, action: TaskAction): Promise<boolean> {
+    if (task.file === null || (action !== "delete" && action !== "delete-file")) return true;
+    return asker.ask(questionOf([task], action));
+  }
+
+  return {
+    selected,
+    failure,
+    attempt,
+    async onAction(task, action) {
+      const { id, url, options } = task;
+      if (busy.has(id)) return;
+      busy.add(id);
+      await attempt(
+        async () => {
+          if (action === "again") tasks.add(await createTask(url, options));
+          else if (await mayAct(task, action)) await tasks.act(id, action);
+        },
+        `${clampTitle(taskTitle(task))}: `,
+      ).finally(() => busy.delete(id));
+    },
+    cancelAll: () =>
+      attempt(async () => {
+        await askAndAct(await tasks.readAll(cancelable), "cancel");
+      }),
+    select: (ids) => void (selected.value = ids === undefined ? undefined : new Set(ids)),
+    onSelect(id, isSelected) {
+      const ids = new Set(selected.peek());
+      if (isSelected) ids.add(id);
+      else ids.delete(id);
+      selected.value = ids;
+    },
+    actOnSelected: (action) =>
+      attempt(async () => {
+        const chosen = tasks.shown
+          .peek()
+          .map((task) => task.peek())
+          .filter(({ id, state }) => {
+            const isPossible = action === "delete" || cancelable.includes(state);
+            return isPossible && selected.peek()?.has(id) === true;
+          });
+        if (await askAndAct(chosen, action)) selected.value = new Set();
+      }),
+  };
+}
+
+const cancelable: readonly State[] = ["queued", "running"];
+
+function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "delete-file") {
+  const [first] = targets;
+  const isOne = first !== undefined && targets.length === 1;
+  const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
+  if (action === "cancel")
+    return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
+  if (action === "delete-file")
+    return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
+  const files = targets.filter(({ file }) => file !== null).length;
+  const which = isOne ? "its file" : files === 1 ? "a file" : `${files} files`;
+  return { text: `Delete ${what}${files === 0 ? "" : ` and ${which}`}?`, yes: "Delete" };
+}

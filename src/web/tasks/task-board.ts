@@ -1,0 +1,140 @@
+import { h, type ComponentChild } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { State } from "../../model/task.ts";
+import { AskDialog, createAsker } from "../ask.ts";
+import { keepFocus } from "../keep-focus.ts";
+import { createTaskActions, type TaskActions } from "./task-actions.ts";
+import { TaskRow } from "./task-row.ts";
+import { createNews } from "../news.ts";
+import { describeTransition, stateNames } from "./task-texts.ts";
+import type { Tasks } from "./tasks.ts";
+import { formatSpeed } from "../texts.ts";
+
+interface BoardProps {
+  tasks: Tasks;
+  actions: TaskActions;
+}
+
+export interface TaskBoardProps {
+  tasks: Tasks;
+  /** Stands in the place of tasks when there are none at all. */
+  nothingYet: ComponentChild;
+}
+
+/** The tasks with all that can be done with them. The page loads it when there is one. */
+export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild {
+  const asker = useMemo(createAsker, []);
+  const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(
+    () =>
+      list.current === null
+        ? undefined
+        : keepFocus(list.current, document.querySelector("#downloads")),
+    [],
+  );
+  return h(
+    "div",
+    { class: "stack" },
+    h(Toolbar, { tasks, actions }),
+    h(Failure, { actions }),
+    h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
+    tasks.shown.value.length === 0 &&
+      (tasks.filter.value === undefined
+        ? nothingYet
+        : h("p", { class: "muted" }, "No downloads in this state.")),
+    tasks.hasOlder.value &&
+      h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
+    h(Spoken, { tasks }),
+    h(AskDialog, { asker }),
+  );
+}
+
+/** One for each task; the progress of a task renders its row alone. */
+function Rows({ tasks, actions }: BoardProps): ComponentChild {
+  const { onAction, onSelect, selected } = actions;
+  return tasks.shown.value.map((task) =>
+    h(
+      "li",
+      { key: task.peek().id },
+      h(TaskRow, { task, selected, onSelect, onAction: (...wish) => void onAction(...wish) }),
+    ),
+  );
+}
+
+/** Says how the tasks are, but not how far. */
+function Spoken({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
+  const news = useMemo(createNews, []);
+  useEffect(() => tasks.onTransition((task) => news.tell(describeTransition(task))), [tasks, news]);
+  return h("p", { class: "spoken", role: "status" }, news.text.value);
+}
+
+function Failure({ actions }: Pick<BoardProps, "actions">): ComponentChild {
+  return h("p", { class: "failure", role: "alert" }, actions.failure.value);
+}
+
+function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
+  const ids = actions.selected.value;
+  const onSelect = () => actions.select(ids === undefined ? [] : undefined);
+  return h(
+    "div",
+    { class: "row", role: "group", "aria-label": "List" },
+    h(Filter, { tasks, actions }),
+    h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
+    ids === undefined
+      ? h(
+          "button",
+          { disabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() },
+          "Cancel all",
+        )
+      : h(Selection, { tasks, actions }),
+    h(Running, { tasks }),
+  );
+}
+
+/** Its place stays when nothing runs, so that nothing moves. */
+function Running({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
+  const { count, speed } = tasks.running.value;
+  const parts = [
+    ...(count > 0 ? [`${count} running`] : []),
+    ...(speed > 0 ? [formatSpeed(speed)] : []),
+  ];
+  return h("p", { class: "task-running muted" }, parts.join(" · "));
+}
+
+function Filter({ tasks, actions }: BoardProps): ComponentChild {
+  const onChange = ({ currentTarget }: { currentTarget: HTMLSelectElement }) => {
+    const state = currentTarget.value === "" ? undefined : (currentTarget.value as State);
+    void actions.attempt(() => tasks.setFilter(state));
+  };
+  return h(
+    "label",
+    { class: "row" },
+    "Show",
+    h(
+      "select",
+      { class: "task-filter", onChange, value: tasks.filter.value ?? "" },
+      h("option", { value: "" }, "All"),
+      Object.entries(stateNames).map(([state, name]) =>
+        h("option", { key: state, value: state }, name),
+      ),
+    ),
+  );
+}
+
+function Selection({ tasks, actions }: BoardProps): ComponentChild {
+  const count = actions.selected.value?.size ?? 0;
+  const selectAll = () => actions.select(tasks.shown.peek().map((task) => task.peek().id));
+  const act = (action: "cancel" | "delete", label: string) =>
+    h(
+      "button",
+      { disabled: count === 0, onClick: () => void actions.actOnSelected(action) },
+      label,
+    );
+  return [
+    h("button", { onClick: selectAll }, "Select all"),
+    act("cancel", "Cancel selected"),
+    act("delete", "Delete selected"),
+    h("span", { class: "muted" }, `${count} selected`),
+  ];
+}

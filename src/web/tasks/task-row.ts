@@ -1,0 +1,160 @@
+import { type ReadonlySignal, useSignal } from "@preact/signals";
+import { h, type ComponentChild } from "preact";
+import type { Task, TaskFile } from "../../model/task.ts";
+import { ActionButton, type RowAction, titleId } from "./action-button.ts";
+import { Command, FileActions, type FilePart, Player } from "./task-file.ts";
+import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
+
+export interface TaskRowProps {
+  task: ReadonlySignal<Task>;
+  /** Called with what somebody wants to be done with the task. */
+  onAction: (task: Task, action: RowAction) => void;
+  /** The ids of the chosen tasks; undefined: none can be chosen now. */
+  selected: ReadonlySignal<ReadonlySet<string> | undefined>;
+  onSelect: (id: string, isSelected: boolean) => void;
+}
+
+/** One task: what it is, how it is doing, and what can be done with it. */
+export function TaskRow(props: TaskRowProps): ComponentChild {
+  const task = props.task.value;
+  const { id, info, url, options, state } = task;
+  const hasFile = state === "succeeded" && task.file !== null;
+  const opened = useSignal<FilePart | undefined>(undefined);
+  const about = [describeOptions(options), ...(info?.uploader == null ? [] : [info.uploader])];
+  return h(
+    "article",
+    { class: "card task", "aria-labelledby": titleId(id), tabIndex: -1, "data-state": state },
+    h(SelectBox, props),
+    h(Thumbnail, { id, isKnown: (info?.thumbnails.length ?? 0) > 0 }),
+    h(
+      "div",
+      { class: "task-text" },
+      h(
+        "h3",
+        { class: "task-title" },
+        h(
+          "a",
+          { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" },
+          taskTitle(task),
+        ),
+      ),
+      h(
+        "p",
+        { class: `task-line task-state${state === "failed" ? " failure" : ""}` },
+        describeState(task),
+      ),
+      h("p", { class: "task-line muted" }, about.join(" · ")),
+      h(Bar, { task }),
+    ),
+    h(
+      "div",
+      { class: "row task-actions" },
+      hasFile
+        ? h(FileActions, {
+            ...props,
+            opened: opened.value,
+            onOpen: (part) => (opened.value = part),
+          })
+        : actionsOf(task).map(([action, label]) =>
+            h(ActionButton, { ...props, key: action, action, label }),
+          ),
+      h(RawError, { error: task.error }),
+    ),
+    h(Warnings, { file: task.file }),
+    hasFile && opened.value === "player" && h(Player, { task }),
+    hasFile && opened.value === "command" && h(Command, { id }),
+  );
+}
+
+/** What can be done with a task that has no file. */
+function actionsOf({ state, progress, finish_requested }: Task): [RowAction, string][] {
+  if (state === "succeeded") {
+    return [
+      ["again", "Download again"],
+      ["delete", "Delete"],
+    ];
+  }
+  if (state === "failed" || state === "canceled") {
+    return [
+      ["retry", "Retry"],
+      ["delete", "Delete"],
+    ];
+  }
+  if (progress?.is_live !== true) return [["cancel", "Cancel"]];
+  if (finish_requested === true) return [["cancel", "Discard"]];
+  return [
+    ["finish", "Stop and keep"],
+    ["cancel", "Discard"],
+  ];
+}
+
+function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
+  const ids = selected.value;
+  if (ids === undefined) return null;
+  const { id } = task.peek();
+  const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) =>
+    onSelect(id, currentTarget.checked);
+  return h(
+    "label",
+    { class: "task-select" },
+    h("input", {
+      type: "checkbox",
+      checked: ids.has(id),
+      "aria-describedby": titleId(id),
+      onChange,
+    }),
+    "Select",
+  );
+}
+
+/** The picture of a page that has one, else its empty place. */
+function Thumbnail({ id, isKnown }: { id: string; isKnown: boolean }): ComponentChild {
+  const isBroken = useSignal(false);
+  const onError = () => (isBroken.value = true);
+  const image = { loading: "lazy", decoding: "async", alt: "", onError } as const;
+  return h(
+    "div",
+    { class: "task-picture" },
+    isKnown && !isBroken.value && h("img", { ...image, src: `tasks/${id}/thumbnail` }),
+  );
+}
+
+/** Its place stays when there is nothing to show, so that nothing moves. */
+function Bar({ task }: { task: Task }): ComponentChild {
+  const { id, state, progress } = task;
+  const { total_bytes: total, downloaded_bytes: bytes } = progress ?? {};
+  const isKnown = progress?.stage === "downloading" && total != null && bytes != null && total > 0;
+  return h(
+    "div",
+    { class: "task-bar" },
+    state === "running" &&
+      h("progress", {
+        key: isKnown ? "known" : "unknown",
+        "aria-labelledby": titleId(id),
+        "aria-valuetext": describeState(task),
+        ...(isKnown && { max: total, value: Math.min(bytes, total) }),
+      }),
+  );
+}
+
+function Warnings({ file }: { file: TaskFile | null }): ComponentChild {
+  if (file === null) return null;
+  const sentences = describeWarnings(file);
+  if (sentences.length === 0) return null;
+  return h(
+    "details",
+    { class: "task-part" },
+    h("summary", {}, sentences.join(" ")),
+    file.warnings?.map(({ code, message }) => h("p", { class: "muted" }, `${code}: ${message}`)),
+  );
+}
+
+function RawError({ error }: { error: Task["error"] }): ComponentChild {
+  if (error === null) return null;
+  return h(
+    "details",
+    { class: "task-detail" },
+    h("summary", {}, "Details"),
+    h("p", { class: "muted" }, `${error.code}: ${error.message}`),
+  );
+}

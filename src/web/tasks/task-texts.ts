@@ -1,0 +1,114 @@
+import type { FileWarningCode } from "../../model/file-warnings.ts";
+import type { State, Task, TaskFile, TaskOptions } from "../../model/task.ts";
+import {
+  describeFailure,
+  formatBytes,
+  formatDuration,
+  formatPartOf,
+  formatSpeed,
+  formatTime,
+  formatWait,
+} from "../texts.ts";
+
+/** The name of each state, as filter and in announcements. */
+export const stateNames: Record<State, string> = {
+  queued: "Waiting",
+  running: "Running",
+  succeeded: "Done",
+  failed: "Failed",
+  canceled: "Canceled",
+};
+
+/** Returns the title of the video, else the address of its page. */
+export function taskTitle({ info, url }: Task): string {
+  return info?.title ?? url;
+}
+
+/** Returns the title, cut where it is too long for a sentence. */
+export function clampTitle(title: string): string {
+  return title.length > 100 ? `${title.slice(0, 99).toWellFormed()}…` : title;
+}
+
+/** Returns what is said when a task gets another state. */
+export function describeTransition(task: Task): string {
+  const { state, error } = task;
+  return `${clampTitle(taskTitle(task))}: ${error === null ? `${stateNames[state]}.` : describeState(task)}`;
+}
+
+/** Returns how a task is doing, as one line; "" for one that is done, whose file says it. */
+export function describeState(task: Task): string {
+  const { state, error, file, removed_at } = task;
+  if (state === "running") return describeRun(task);
+  if (state === "succeeded" && file !== null) return describeFile(file);
+  // An event of an earlier release has no `removed_at`.
+  if (state === "succeeded") return removed_at == null ? "Done." : describeRemoval(removed_at);
+  if (state === "canceled") return "Canceled.";
+  if (state === "failed") return error === null ? "Failed." : describeFailure(error);
+  if (error === null) return "Waiting.";
+  const at = task.retry_at === undefined ? "" : ` at ${formatTime(task.retry_at)}`;
+  return `Failed; will be retried${at}.`;
+}
+
+function describeRun({ progress, started_at, finish_requested }: Task): string {
+  if (progress === null || progress.stage === "resolving") return "Reading the page…";
+  const { stage, downloaded_bytes: bytes, total_bytes: total, speed, eta } = progress;
+  const size = bytes === null ? [] : [formatBytes(bytes)];
+  if (finish_requested === true) return ["Ending the recording", ...size].join(" · ");
+  if (stage === "processing") return ["Writing the file", ...size].join(" · ");
+  if (progress.is_live === true) {
+    const since = started_at === null ? "" : ` since ${formatTime(started_at)}`;
+    return [`Recording${since}`, ...size].join(" · ");
+  }
+  const parts = total === null || bytes === null ? size : [formatPartOf(bytes, total)];
+  if (speed !== null) parts.push(formatSpeed(speed));
+  if (eta !== null) parts.push(`${formatWait(eta)} left`);
+  return parts.length === 0 ? "Downloading…" : parts.join(" · ");
+}
+
+function describeRemoval(at: string): string {
+  return `File removed · ${formatTime(at)}`;
+}
+
+function describeFile({ size, width, height, duration }: TaskFile): string {
+  const parts = [formatBytes(size)];
+  if (width !== null && height !== null) parts.push(`${width} × ${height}`);
+  if (duration !== null) parts.push(formatDuration(duration));
+  return parts.join(" · ");
+}
+
+/** Returns what is downloaded of the page, "at most 720p, audio only". */
+export function describeOptions(options: TaskOptions): string {
+  const { format_id: format, max_height: height, audio_only: isAudio } = options;
+  const parts = [
+    ...(format === undefined ? [] : [`format ${format}`]),
+    ...(height === undefined ? [] : [`at most ${height}p`]),
+    ...(isAudio === true ? ["audio only"] : []),
+  ];
+  return parts.length === 0 ? "best format" : parts.join(", ");
+}
+
+const warnings: Record<FileWarningCode, string> = {
+  frames_missing: "Parts of the video or the audio are missing.",
+  gap: "The video or the audio pauses for more than a second.",
+  duration_differs: "It is longer or shorter than the site says.",
+  times_changed: "Some frames had wrong times, which were corrected.",
+  stream_lost: "The recording ended early, as the live stream could not be read any more.",
+  track_missing: "It lacks the video or the audio.",
+  too_high: "Its quality is higher than asked for, as the site did not say what it is.",
+};
+
+/** Returns each thing that is wrong with a file as one sentence. */
+export function describeWarnings({ warnings: given = [] }: TaskFile): string[] {
+  const sentences = given.map(({ code }) =>
+    Object.hasOwn(warnings, code)
+      ? warnings[code as FileWarningCode]
+      : "It differs from what the site has.",
+  );
+  return [...new Set(sentences)];
+}
+
+/** Returns a shell command that saves the file at `url` under its own name; `withKey`: with the key in UNREEL_KEY. */
+export function curlCommand(url: string, withKey: boolean): string {
+  const key = withKey ? '-H "Authorization: Bearer $UNREEL_KEY" ' : "";
+  return `curl -fOJ ${key}'${url.replaceAll("'", "'\\''")}'`;
+}
