@@ -8,21 +8,14 @@ const files = readdirSync(src, { recursive: true, encoding: "utf8" })
   .toSorted();
 const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), "utf8")]));
 
-/** Rooms of the top floor, lower layers first; a room imports from layers before its own. */
-const layers: readonly (readonly string[])[] = [
-  ["model"],
-  ["async", "feed", "parsers", "remux"],
-  ["net"],
-  ["files", "manifests", "stores"],
-  ["resolvers", "engines", "keys"],
-  ["runner", "thumbnails", "watch", "webhooks"],
-  ["http"],
-  ["metrics"],
-  ["config"],
-  ["services"],
-  ["main", "cli", "web"],
-  ["start"],
-];
+const architecture = readFileSync(new URL("../docs/architecture.md", import.meta.url), "utf8");
+
+/** Rooms of the top floor as docs/architecture.md draws them, lower layers first; a room imports only from layers before its own. */
+const layers: readonly (readonly string[])[] = (
+  /^```text\n(.*?)^```$/ms.exec(architecture)?.[1]?.trimEnd().split("\n") ?? []
+)
+  .map((line) => line.slice(0, 44).trim().split(/ +/))
+  .toReversed();
 
 /** The folder, or the file without its ending, that has the path on the top floor. */
 const roomOf = (path: string): string => path.split("/")[0]!.replace(/\.[jt]s$/, "");
@@ -99,8 +92,8 @@ describe("the source tree", () => {
     expect([...others]).toEqual(["../package.json"]);
   });
 
-  it("has a place in the order of layers for every file", () => {
-    expect(files.filter((file) => layerOf(file) === -1)).toEqual([]);
+  it("is drawn in docs/architecture.md, every room of the top floor once", () => {
+    expect(layers.flat().toSorted()).toEqual([...new Set(files.map(roomOf))].toSorted());
   });
 
   it("imports only downwards", () => {
@@ -223,6 +216,15 @@ describe("the source tree", () => {
     expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([
       'process.env["UV_THREADPOOL_SIZE"] ??= "16";',
     ]);
+  });
+
+  it("has every file that docs/architecture.md names", () => {
+    const names = [...architecture.matchAll(/`((?:[\w-]+\/)*[\w-]+\.[jt]s)`/g)].map(
+      ([, name]) => name,
+    );
+    expect(names).toContain("stores/store.ts");
+    const ends = names.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)));
+    expect(ends).toEqual([]);
   });
 
   it("names no file or folder after nothing", () => {

@@ -1,6 +1,14 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +28,7 @@ const dockerfile = readFileSync(new URL("deploy/Dockerfile", top), "utf8");
 const withYtDlp = readFileSync(new URL("deploy/Dockerfile.yt-dlp", top), "utf8");
 const compose = readFileSync(new URL("deploy/compose.yaml", top), "utf8");
 const readme = readFileSync(new URL("README.md", top), "utf8");
+const operations = readFileSync(new URL("docs/operations.md", top), "utf8");
 
 describe("the image", () => {
   it("is built from files that exist", () => {
@@ -70,7 +79,7 @@ describe("the image", () => {
     });
     expect(await Promise.all(checks)).toEqual([
       "src/start.js",
-      "src/engines/native/start-worker.js",
+      "src/engines/native/worker/start-worker.js",
     ]);
   });
 
@@ -107,8 +116,8 @@ describe("the image with yt-dlp", () => {
     expect(readme).toContain(`pipx install ${what}`);
   });
 
-  it("is built as README says", () => {
-    expect(readme).toContain("`deploy/Dockerfile.yt-dlp`");
+  it("is built as docs/operations.md says", () => {
+    expect(operations).toContain("`deploy/Dockerfile.yt-dlp`");
   });
 });
 
@@ -158,7 +167,7 @@ describe("the compose file", () => {
   });
 });
 
-describe("the dashboard, the alert rules and README's table of series", () => {
+describe("the dashboard, the alert rules and the table of series in docs/operations.md", () => {
   const dashboard = JSON.parse(readFileSync(new URL("deploy/dashboard.json", top), "utf8"));
   const alerts = parseYaml(readFileSync(new URL("deploy/alerts.yaml", top), "utf8"));
   const panels = dashboard.panels as Panel[];
@@ -179,7 +188,7 @@ describe("the dashboard, the alert rules and README's table of series", () => {
 
   it("tell of every series of the service's own", async () => {
     const own = [...(await readFamilies()).keys()].filter((name) => name.startsWith("unreel_"));
-    const [, table = ""] = /^## Metrics$(.*?)^## /ms.exec(readme) ?? [];
+    const [, table = ""] = /^## Metrics$(.*?)^## /ms.exec(operations) ?? [];
     const documented = [...table.matchAll(/`(unreel_\w+)`/g)].map(([, name = ""]) => name);
     expect(documented.toSorted()).toEqual(own.toSorted());
     const shown = new Set(queries.flatMap(seriesIn));
@@ -294,9 +303,9 @@ function seriesIn(expression: string): string[] {
   );
 }
 
-describe("README's commands for containers", () => {
+describe("the commands for containers in docs/operations.md", () => {
   it("write the password once, for the owner only, to a file that git ignores", async () => {
-    const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(readme) ?? [];
+    const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(operations) ?? [];
     const folder = mkdtempSync(join(tmpdir(), "unreel-"));
     mkdirSync(join(folder, "deploy"));
     const file = join(folder, "deploy/.env");
@@ -312,7 +321,7 @@ describe("README's commands for containers", () => {
 
   it("name services that the compose file has", () => {
     const names = serviceTexts().map(([name]) => name);
-    const commands = [...readme.matchAll(/^docker compose -f (\S+) up (.*?)(?: {2,}#.*)?$/gm)];
+    const commands = [...operations.matchAll(/^docker compose -f (\S+) up (.*?)(?: {2,}#.*)?$/gm)];
     expect(commands).toHaveLength(4);
     for (const [, file, args = ""] of commands) {
       expect(file).toBe("deploy/compose.yaml");
@@ -322,8 +331,8 @@ describe("README's commands for containers", () => {
   });
 
   it("give the container an init process and keep the health check in Podman", () => {
-    expect(readme).toMatch(/^docker run -d --init .*-p 127\.0\.0\.1:/m);
-    expect(readme).toContain("podman build --format docker");
+    expect(operations).toMatch(/^docker run -d --init .*-p 127\.0\.0\.1:/m);
+    expect(operations).toContain("podman build --format docker");
   });
 });
 
@@ -345,11 +354,44 @@ async function checkHealth(port: string): Promise<number | null> {
   return code as number | null;
 }
 
-describe("the README", () => {
+describe("docs/development.md", () => {
   it("says of each dependency what it is for", () => {
     const { dependencies } = JSON.parse(readFileSync(new URL("package.json", top), "utf8"));
-    const [, table = ""] = readme.split("| Dependency");
+    const development = readFileSync(new URL("docs/development.md", top), "utf8");
+    const [, table = ""] = development.split("| Dependency");
     const missing = Object.keys(dependencies).filter((name) => !table.includes(`\`${name}\``));
     expect(missing).toEqual([]);
   });
+});
+
+describe("the documents", () => {
+  const names = ["README.md", ...readdirSync(new URL("docs/", top)).map((name) => `docs/${name}`)];
+  const documents = new Map(
+    names
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => [name, readFileSync(new URL(name, top), "utf8")]),
+  );
+
+  it("link to files and headings that exist", () => {
+    const broken = [...documents].flatMap(([name, text]) =>
+      [...text.matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
+        .map(([, link, image]) => new URL(link ?? image ?? "", new URL(name, top)))
+        .filter((url) => url.protocol === "file:" && !isTarget(url))
+        .map((url) => `${name} → ${url.href.slice(top.href.length)}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  it("begin with a README of at most 150 lines", () => {
+    expect(readme.split("\n").length - 1).toBeLessThanOrEqual(150);
+  });
+
+  /** Whether the file exists and, if the URL has a fragment, a heading of it has that name. */
+  function isTarget(url: URL): boolean {
+    const path = url.href.slice(top.href.length).replace(/#.*/, "");
+    if (url.hash === "") return existsSync(new URL(path, top));
+    const headings = documents.get(path)?.matchAll(/^#+ (.+)$/gm) ?? [];
+    const anchors = [...headings].map(([, text = ""]) => text.toLowerCase().replaceAll(" ", "-"));
+    return anchors.includes(url.hash.slice(1));
+  }
 });
