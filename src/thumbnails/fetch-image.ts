@@ -2,7 +2,9 @@ import { ServiceError } from "../model/errors.ts";
 import type { HttpClient } from "../net/client.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { createPageHeaders } from "../net/http/site-headers.ts";
-import { type ImageType, imageTypeOf, typeBytes } from "./image-type.ts";
+
+/** The media types of images that are passed on; SVG is not among them, as it can contain scripts. */
+export type ImageType = "image/avif" | "image/gif" | "image/jpeg" | "image/png" | "image/webp";
 
 export interface Image {
   bytes: Buffer;
@@ -10,6 +12,9 @@ export interface Image {
 }
 
 const maxBytes = 2 * 1024 * 1024;
+
+/** Enough of an image to tell its type, bytes. */
+const typeBytes = 64;
 
 /**
  * Fetches an image that the page at `page` names: at most 2 MiB, of a type that its first bytes tell, whatever the response
@@ -48,4 +53,24 @@ export async function fetchImage(
     "upstream_invalid",
     `${what} returned no image of type JPEG, PNG, WebP, AVIF or GIF`,
   );
+}
+
+/** Returns the type by the signature at the start (MIME Sniffing Standard §6.1, AVIF §6); undefined if it is another. */
+function imageTypeOf(bytes: Buffer): ImageType | undefined {
+  const head = bytes.toString("latin1", 0, typeBytes);
+  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
+  if (head.startsWith("\x89PNG\r\n\x1A\n")) return "image/png";
+  if (/^GIF8[79]a/.test(head)) return "image/gif";
+  if (/^RIFF[^]{4}WEBPVP/.test(head)) return "image/webp";
+  return hasAvifBrand(bytes) ? "image/avif" : undefined;
+}
+
+/** Looks among the brands of a file type box (ISO 14496-12 §4.3): the major one, then from byte 16 the compatible ones. */
+function hasAvifBrand(bytes: Buffer): boolean {
+  if (bytes.length < 16 || bytes.toString("latin1", 4, 8) !== "ftyp") return false;
+  const end = Math.min(bytes.readUInt32BE(0), bytes.length, typeBytes);
+  for (let at = 8; at + 4 <= end; at += at === 8 ? 8 : 4) {
+    if (/^avi[fs]$/.test(bytes.toString("latin1", at, at + 4))) return true;
+  }
+  return false;
 }
