@@ -8,6 +8,8 @@ export interface TaskEvent {
   taskId: string;
   /** The state after the change; undefined if the task was deleted. */
   state: State | undefined;
+  /** Whether the task's recording is to end with what there is. */
+  isFinishRequested: boolean;
   /** As in the task; null: it has none. */
   owner: string | null;
   /**
@@ -40,7 +42,7 @@ export interface TaskEventPublisher extends TaskEvents {
    * Keeps the event for `since` and calls the subscribers. An event that a subscriber publishes is
    * delivered after all subscribers have had the current one.
    *
-   * @param number the event's place in a sequence that is kept elsewhere; default: the next one. After a
+   * @param number the event's number in a sequence that is kept elsewhere; default: the next one. After a
    * gap or a step back `since` reaches back to this event and no further.
    */
   publish(event: TaskEvent, number?: number): void;
@@ -118,14 +120,15 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
 
 /** The event of a task that was created or changed. */
 export function changeEvent(
-  { id, state, owner }: Pick<Task, "id" | "state" | "owner">,
+  { id: taskId, state, owner, finish_requested: isFinishRequested = false }: Task,
   json: string,
 ): TaskEvent {
-  return { type: "task", taskId: id, state, owner: owner ?? null, json };
+  return { type: "task", taskId, state, isFinishRequested, owner: owner ?? null, json };
 }
 
 export function deletedEvent(id: string, owner: string | null): TaskEvent {
-  return { type: "deleted", taskId: id, state: undefined, owner, json: JSON.stringify({ id }) };
+  const json = JSON.stringify({ id });
+  return { type: "deleted", taskId: id, state: undefined, isFinishRequested: false, owner, json };
 }
 
 /** An object, so that one listener can subscribe twice. */

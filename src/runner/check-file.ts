@@ -1,23 +1,44 @@
 import type { Download } from "../engines/engine.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { PageInfo } from "../model/page-info.ts";
+import type { TaskOptions } from "../model/task.ts";
+
+/**
+ * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
+ * its page says, as previews and files that were cut before they were published do; it is higher than the task allows.
+ */
+export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
+  return [
+    ...download.warnings,
+    ...checkDuration(download, page),
+    ...checkMaxHeight(download.height, options),
+  ];
+}
 
 /** A file may be shorter by so much, seconds and share: pages round, and leave trailers in or out. */
 const leastS = 5;
 const leastShare = 0.1;
 
-/**
- * Returns the warnings of a file, and one more if it lasts much less than its page says, as previews and files
- * that were cut before they were published do. Says nothing of a live stream.
- */
-export function checkStatedDuration(
-  { duration: statedS, live_status }: Pick<PageInfo, "duration" | "live_status">,
-  { duration: fileS, warnings }: Pick<Download, "duration" | "warnings">,
+/** Says nothing of a live stream, nor twice that the duration differs. */
+function checkDuration(
+  { duration: fileS, warnings }: Download,
+  { duration: pageS, live_status }: PageInfo,
 ): FileWarning[] {
   const isLive = live_status === "is_live" || live_status === "is_upcoming";
-  const isJudged = warnings.some(({ code }) => code === "duration_differs");
-  if (statedS === null || fileS === null || isLive || isJudged) return [...warnings];
-  if (statedS - fileS <= Math.max(leastS, leastShare * statedS)) return [...warnings];
-  const message = `the file lasts ${fileS.toFixed(1)} s, its page says ${statedS.toFixed(1)} s`;
-  return [...warnings, { code: "duration_differs", message }];
+  const isKnown = warnings.some(({ code }) => code === "duration_differs");
+  if (pageS === null || fileS === null || isLive || isKnown) return [];
+  if (pageS - fileS <= Math.max(leastS, leastShare * pageS)) return [];
+  const message = `the file lasts ${fileS.toFixed(1)} s, its page says ${pageS.toFixed(1)} s`;
+  return [{ code: "duration_differs", message }];
+}
+
+/** A format of unknown height is downloaded if no other is allowed; one that is asked for by its id has any height. */
+function checkMaxHeight(
+  height: number | null,
+  { format_id, max_height }: TaskOptions,
+): FileWarning[] {
+  if (format_id !== undefined || max_height === undefined) return [];
+  if (height === null || height <= max_height) return [];
+  const message = `the video is ${height} pixels high, max_height is ${max_height}`;
+  return [{ code: "too_high", message }];
 }

@@ -9,7 +9,7 @@ import {
   isMuxable,
 } from "../model/format-ranking.ts";
 import type { Format, PageInfo } from "../model/page-info.ts";
-import type { TaskOptions } from "../model/task.ts";
+import type { Task, TaskOptions } from "../model/task.ts";
 
 /** What the engine downloads. */
 export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
@@ -17,6 +17,9 @@ export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
 /**
  * Chooses the format that a task's options ask for.
  *
+ * - `before`, what an earlier run of the task has chosen: the same format and audio if they are still listed, without DRM
+ *   and with the same protocol: by id, unless height, codecs, language or extension contradict it; else those that equal
+ *   them in all of these and have the closest bit rate, at most 10 % apart. A `format_id` is found by itself alone.
  * - `format_id`: this format, whatever `max_height` is; with its separate audio if it has none itself.
  * - `audio_only`: the best audio-only format, in the page's language if there is one; else the best format
  *   with audio, without its video.
@@ -31,15 +34,68 @@ export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
  * entries instead), `live_stream` (because the event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
  * formats have DRM).
  */
-export function chooseFormat(info: PageInfo, options: TaskOptions): FormatChoice {
-  assertMedia(info);
+export function chooseFormat(
+  info: PageInfo,
+  options: TaskOptions,
+  before: FormatChoice | null = null,
+): FormatChoice {
   const { format_id, max_height, audio_only = false } = options;
-  if (format_id !== undefined) return chooseById(info, format_id, audio_only);
-  if (audio_only) return bestAudioOnly(info);
-  const videos = info.formats.filter(hasVideo);
+  const again = before && format_id === undefined ? findAgain(before, info.formats) : undefined;
+  if (again !== undefined) return again;
+  assertMedia(info);
+  const audioOf = createAudioFinder(info);
+  if (format_id !== undefined) return chooseById(info.formats, format_id, audio_only, audioOf);
+  const videos = audio_only ? [] : info.formats.filter(hasVideo);
   if (videos.length === 0) return bestAudioOnly(info);
   const within = max_height === undefined ? videos : withinHeight(videos, max_height);
-  return bestVideo(info, withoutDrm(within));
+  return bestVideo(withoutDrm(within), audioOf);
+}
+
+/** Returns what an earlier run of the task has chosen; `null` if there is none. */
+export function earlierChoice({ info, options }: Task): FormatChoice | null {
+  try {
+    return info && chooseFormat(info, options);
+  } catch {
+    // It had chosen nothing.
+    return null;
+  }
+}
+
+/** Returns the formats of `before` among these; undefined if one of them is not there any more. */
+function findAgain(before: FormatChoice, formats: readonly Format[]): FormatChoice | undefined {
+  const format = findFormatAgain(before.format, formats);
+  const audio = before.audio && findFormatAgain(before.audio, formats);
+  return format && audio !== undefined ? { ...before, format, audio } : undefined;
+}
+
+function findFormatAgain(before: Format, formats: readonly Format[]): Format | undefined {
+  const usable = formats.filter(({ has_drm, protocol }) => {
+    return !has_drm && protocol === before.protocol;
+  });
+  const sameId = usable.find(({ format_id }) => format_id === before.format_id);
+  if (sameId !== undefined && identifying.every((name) => agrees(sameId[name], before[name]))) {
+    return sameId;
+  }
+  const [closest] = usable
+    .filter((format) => identifying.every((name) => format[name] === before[name]))
+    .filter((format) => rateRatio(format, before) <= maxRateRatio)
+    .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
+  return closest;
+}
+
+const identifying = ["height", "vcodec", "acodec", "language", "ext"] as const;
+
+/** What a manifest says is unknown (null) while that cannot be read. */
+function agrees(a: number | string | null, b: number | string | null): boolean {
+  return a === b || a === null || b === null;
+}
+
+/** Sites measure bit rates anew. */
+const maxRateRatio = 1.1;
+
+function rateRatio(a: Format, b: Format): number {
+  if (a.tbr === null || b.tbr === null) return 1;
+  return Math.max(a.tbr, b.tbr) / Math.min(a.tbr, b.tbr);
 }
 
 function assertMedia({ url, formats, live_status, entries = [], extractor }: PageInfo): void {
@@ -59,12 +115,18 @@ function assertMedia({ url, formats, live_status, entries = [], extractor }: Pag
   throw new ServiceError("no_media", `there is no format to download on ${page}${how}`);
 }
 
-function chooseById(info: PageInfo, formatId: string, audioOnly: boolean): FormatChoice {
-  const named = info.formats.filter(({ format_id }) => format_id === formatId);
-  const [format] = withoutDrm(assertAny(named, () => unknownFormatError(info.formats, formatId)));
-  if (!audioOnly) {
-    return { format, audio: createAudioFinder(info)(format), audioOnly: false };
-  }
+/** Finds the separate audio of a format. */
+type AudioFinder = ReturnType<typeof createAudioFinder>;
+
+function chooseById(
+  formats: readonly Format[],
+  formatId: string,
+  audioOnly: boolean,
+  audioOf: AudioFinder,
+): FormatChoice {
+  const named = formats.filter(({ format_id }) => format_id === formatId);
+  const [format] = withoutDrm(assertAny(named, () => unknownFormatError(formats, formatId)));
+  if (!audioOnly) return { format, audio: audioOf(format), audioOnly: false };
   if (hasAudio(format)) return { format, audio: null, audioOnly: hasVideo(format) };
   throw unavailableError(`${JSON.stringify(formatId)} has no audio`);
 }
@@ -101,11 +163,10 @@ function withoutDrm(formats: readonly Format[]): Some<Format> {
   );
 }
 
-function bestVideo(info: PageInfo, formats: Some<Format>): FormatChoice {
+function bestVideo(formats: Some<Format>, audioOf: AudioFinder): FormatChoice {
   const ranked = formats.toSorted(
     (a, b) => byQuality(a, b) || Number(hasAudio(b)) - Number(hasAudio(a)),
   );
-  const audioOf = createAudioFinder(info);
   const isPlayable = (format: Format) => {
     const audio = audioOf(format);
     return hasAudio(format) || (audio !== null && isMuxable(format, audio));

@@ -1,8 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
+import { Value } from "@sinclair/typebox/value";
 import type { Download } from "../engines/engine.ts";
 import { ServiceError } from "../model/errors.ts";
-import type { FormatChoice } from "./choose-format.ts";
-import type { ResolvedPage } from "./resolve-page.ts";
+import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
+import type { Task } from "../model/task.ts";
+import type { Resolver } from "../resolvers/resolver.ts";
+import { chooseFormat, earlierChoice, type FormatChoice } from "./choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
 export interface Target {
@@ -10,30 +13,35 @@ export interface Target {
   choice: FormatChoice;
 }
 
+/** A page with what only its download needs. */
+type ResolvedPage = Omit<PageInfo, "formats"> & { formats: DownloadFormat[] };
+
 export interface DownloadTargetDeps {
+  resolver: Resolver;
+  /** Stores what may be shown of the page, each time that it has been resolved. */
+  saveInfo(info: PageInfo, isFirst: boolean): Promise<void>;
   download(target: Target): Promise<Download>;
-  /** Resolves the page again and finds the same formats on it. */
-  refresh(before: Target): Promise<Target>;
   /** Bytes on the disk. */
   readonly bytes: number;
+  signal: AbortSignal;
 }
 
 /** A server that expires its URLs after a few bytes must not keep a run busy for ever. */
 const maxRefreshes = 20;
 
 /**
- * Downloads a target. If the server refuses or no longer knows one of its URLs, which may have expired, the
- * page is resolved again: once, and again whenever there are more bytes than at the refusal before, at most
- * 20 times.
+ * Resolves a task's page and downloads what the task asks for, if possible the format of its earlier run. If the server
+ * refuses or no longer knows one of the URLs, which may have expired, the page is resolved again: once, and again
+ * whenever there are more bytes than at the refusal before, at most 20 times.
  *
- * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before;
- * errors of `refresh`
+ * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
+ * the resolver, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; `signal.reason`
  */
 export async function downloadTarget(
-  first: Target,
+  task: Task,
   deps: DownloadTargetDeps,
 ): Promise<{ target: Target; download: Download }> {
-  let target = first;
+  let target = await resolveTarget(task, earlierChoice(task), deps, true);
   for (let refreshes = 0; ; refreshes += 1) {
     const bytesBefore = deps.bytes;
     try {
@@ -42,11 +50,54 @@ export async function downloadTarget(
       const hasProgressed = deps.bytes > bytesBefore;
       const isWorthwhile = hasProgressed || refreshes === 0;
       if (!mayHaveExpired(error) || !isWorthwhile || refreshes === maxRefreshes) throw error;
-      const fresh = await deps.refresh(target);
+      const fresh = await resolveTarget(task, target.choice, deps, false);
       if (!hasProgressed && isDeepStrictEqual(fresh.choice, target.choice)) throw error;
       target = fresh;
     }
   }
+}
+
+async function resolveTarget(
+  { url, options }: Task,
+  before: FormatChoice | null,
+  { resolver, signal, saveInfo }: DownloadTargetDeps,
+  isFirst: boolean,
+): Promise<Target> {
+  const needsHeights = options.max_height !== undefined;
+  const page: unknown = await resolver.resolve(new URL(url), {
+    signal,
+    forDownload: true,
+    needsHeights,
+  });
+  signal.throwIfAborted();
+  if (!Value.Check(PageInfo, page)) throw noFormatsError(resolver);
+  await saveInfo(publicInfo(page), isFirst);
+  return { page, choice: chooseFormat(page, options, before) };
+}
+
+function noFormatsError({ name }: Resolver): ServiceError {
+  return new ServiceError(
+    "no_media",
+    `there is no format to download: the resolver ${name} does not look for any`,
+  );
+}
+
+/** Request headers that authenticate somebody. */
+const secretHeaders: ReadonlySet<string> = new Set(["authorization", "cookie"]);
+
+/** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates somebody. */
+function publicInfo(page: ResolvedPage): PageInfo {
+  const formats = page.formats.map(({ http_headers, ...format }) => ({
+    ...format,
+    ...(http_headers && { http_headers: withoutSecrets(http_headers) }),
+  }));
+  return Value.Clean(PageInfo, { ...page, formats }) as PageInfo;
+}
+
+function withoutSecrets(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !secretHeaders.has(name.toLowerCase())),
+  );
 }
 
 /** Statuses of servers for a URL whose token has expired. */

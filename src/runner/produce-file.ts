@@ -1,21 +1,16 @@
-import type { Engine } from "../engines/engine.ts";
-import { ServiceError } from "../model/errors.ts";
+import type { Download, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
+import { ServiceError } from "../model/errors.ts";
 import { pageUrlOf } from "../model/page-info.ts";
-import type { Resolver } from "../resolvers/resolver.ts";
-import type { Task, TaskFile, TaskOptions } from "../model/task.ts";
+import type { Task, TaskFile } from "../model/task.ts";
 import { nameInPath } from "../parsers/url.ts";
-import { chooseFormat, type FormatChoice } from "./choose-format.ts";
-import { downloadTarget } from "./download-target.ts";
+import type { Resolver } from "../resolvers/resolver.ts";
+import { checkFile } from "./check-file.ts";
+import { downloadTarget, type Target } from "./download-target.ts";
 import { fileName } from "./file-name.ts";
-import { findAgain } from "./find-again.ts";
-import type { TaskLease } from "./task-lease.ts";
-import { Interruption } from "./interruption.ts";
-import { checkMaxHeight } from "./max-height.ts";
 import type { ProgressReport } from "./progress.ts";
 import type { StorageLimit } from "./storage-limit.ts";
-import { checkStatedDuration } from "./stated-duration.ts";
-import { publicInfo, type ResolvedPage, resolvePage } from "./resolve-page.ts";
+import { Interruption, type TaskLease } from "./task-lease.ts";
 
 /** What `produceFile` works with. */
 export interface ProduceFileDeps {
@@ -32,6 +27,17 @@ export interface ProduceFileDeps {
   maxLiveS: number;
 }
 
+/** What `produceFile` gets from the run. */
+export interface ProduceFileRun {
+  taskLease: TaskLease;
+  progress: ProgressReport;
+  signal: AbortSignal;
+  /** Aborted when a recording is to end. */
+  finish: AbortSignal;
+  /** What the key of the task's owner leaves at the start, bytes; undefined: any number. */
+  bytesLeft: number | undefined;
+}
+
 /**
  * Resolves the task's page, chooses a format, downloads it and saves the result. Returns its description.
  * Updates the task's `info` and `progress` on the way. A later run of the task and a page that is resolved
@@ -44,46 +50,27 @@ export interface ProduceFileDeps {
 export async function produceFile(
   task: Task,
   deps: ProduceFileDeps,
-  run: {
-    taskLease: TaskLease;
-    progress: ProgressReport;
-    signal: AbortSignal;
-    /** Aborted when a recording is to end. */
-    finish: AbortSignal;
-    /** What the key of the task's owner leaves at the start, bytes; undefined: any number. */
-    bytesLeft: number | undefined;
-  },
+  run: ProduceFileRun,
 ): Promise<TaskFile> {
-  const { engine, files, maxLiveS } = deps;
-  const { taskLease, progress, signal, finish, bytesLeft } = run;
-  const limit = fileLimit(deps, bytesLeft);
+  const { resolver, files } = deps;
+  const { taskLease, progress, signal } = run;
+  const limit = fileLimit(deps, run.bytesLeft);
   signal.throwIfAborted();
   await assertFreeSpace(deps);
-  // A dead worker's progress stays: `madeProgress` compares the bytes of this run with it.
-  const { downloaded_bytes = null, total_bytes = null, is_live } = task.progress ?? {};
-  const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };
-  const before = { ...sizes, ...(is_live !== undefined && { is_live }) };
+  const before = earlierProgress(task);
   await taskLease.updateWithRetry({ progress: { stage: "resolving", ...before } });
-  const page = await resolvePage(task, deps.resolver, signal);
-  const info = publicInfo(page);
-  await taskLease.updateWithRetry({ info, progress: { stage: "downloading", ...before } });
-  const first = { page, choice: choose(page, task.options, earlierChoice(task)) };
-  const folder = await files.openWorkFolder(task.id);
-  signal.throwIfAborted();
-  const { target, download } = await downloadTarget(first, {
-    async download(current) {
-      const limits = { maxBytes: limit.bytes, maxLiveS };
-      const job = { ...current.choice, pageUrl: pageUrlOf(current.page), folder, ...limits };
-      try {
-        return await engine.download(job, { signal, finish, onProgress: progress.report });
-      } catch (error) {
-        throw withLimit(error, limit);
-      }
-    },
-    async refresh({ choice }) {
-      const again = await resolvePage(task, deps.resolver, signal);
-      await taskLease.updateWithRetry({ info: publicInfo(again) });
-      return { page: again, choice: choose(again, task.options, choice) };
+  const { target, download } = await downloadTarget(task, {
+    resolver,
+    signal,
+    saveInfo: (info, isFirst) =>
+      taskLease.updateWithRetry({
+        info,
+        ...(isFirst && { progress: { stage: "downloading", ...before } }),
+      }),
+    download: async (current) => {
+      const folder = await files.openWorkFolder(task.id);
+      signal.throwIfAborted();
+      return downloadWithin(limit, current, folder, deps, run);
     },
     get bytes() {
       return progress.bytes ?? 0;
@@ -93,14 +80,27 @@ export async function produceFile(
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   await files.saveResult(task.id, download.path);
-  const { mime_type, size, sha256, duration, width, height } = download;
-  const warnings = [
-    ...checkStatedDuration(target.page, download),
-    ...checkMaxHeight(task.options, height),
-  ];
-  const name = fileName(target.page.title ?? nameInPath(task.url), download.ext, task.id);
+  const { mime_type, size, sha256, duration, width, height, ext } = download;
+  const warnings = checkFile(download, target.page, task.options);
+  const name = fileName(target.page.title ?? nameInPath(task.url), ext, task.id);
   const url = `/tasks/${task.id}/file`;
   return { name, mime_type, size, sha256, duration, width, height, url, warnings };
+}
+
+async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
+  const freeBytes = await files.freeBytes();
+  if (freeBytes >= minFreeBytes) return;
+  throw new ServiceError(
+    "disk_full",
+    `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`,
+  );
+}
+
+/** A dead worker's progress stays: `madeProgress` compares the bytes of this run with it. */
+function earlierProgress({ progress }: Task) {
+  const { downloaded_bytes = null, total_bytes = null, is_live } = progress ?? {};
+  const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };
+  return { ...sizes, ...(is_live !== undefined && { is_live }) };
 }
 
 /** A limit of a file: how the run fails beyond it, and where it comes from. */
@@ -123,36 +123,24 @@ function fileLimit(
   return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least));
 }
 
+async function downloadWithin(
+  limit: FileLimit,
+  { page, choice }: Target,
+  folder: string,
+  { engine, maxLiveS }: ProduceFileDeps,
+  { progress, signal, finish }: ProduceFileRun,
+): Promise<Download> {
+  const job = { ...choice, pageUrl: pageUrlOf(page), folder, maxBytes: limit.bytes, maxLiveS };
+  try {
+    return await engine.download(job, { signal, finish, onProgress: progress.report });
+  } catch (error) {
+    throw withLimit(error, limit);
+  }
+}
+
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */
 function withLimit(error: unknown, { code, source }: FileLimit): unknown {
   if (!(error instanceof ServiceError) || error.code !== "too_large") return error;
   const message = `${error.message} (${source})`;
   return new ServiceError(code, message, { cause: error, retryable: false });
-}
-
-/** Returns what an earlier run of the task downloaded; `null` if there is none. */
-function earlierChoice({ info, options }: Task): FormatChoice | null {
-  try {
-    return info && chooseFormat(info, options);
-  } catch {
-    // It had chosen nothing.
-    return null;
-  }
-}
-
-function choose(
-  page: ResolvedPage,
-  options: TaskOptions,
-  before: FormatChoice | null,
-): FormatChoice {
-  return (before && findAgain(before, page, options)) ?? chooseFormat(page, options);
-}
-
-async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
-  const freeBytes = await files.freeBytes();
-  if (freeBytes >= minFreeBytes) return;
-  throw new ServiceError(
-    "disk_full",
-    `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`,
-  );
 }

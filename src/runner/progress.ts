@@ -28,21 +28,43 @@ export interface ProgressReport {
  * earlier runs: its save has `madeProgress`. Saves follow one another; if one rejects, the next report is
  * saved instead.
  */
-export function createProgressReport(options: {
+export function createProgressReport({
+  bytesBefore,
+  save,
+  onBytes,
+}: ProgressReportOptions): ProgressReport {
+  const saver = createSaver(bytesBefore, save);
+  let bytes: number | null = null;
+  return {
+    report(progress) {
+      const { downloaded_bytes } = progress;
+      const added = bytes === null ? 0 : (downloaded_bytes ?? 0) - bytes;
+      if (added > 0) onBytes?.(added);
+      bytes = downloaded_bytes;
+      saver.offer({ ...progress });
+    },
+    get bytes() {
+      return bytes;
+    },
+    close: saver.close,
+  };
+}
+
+export interface ProgressReportOptions {
   bytesBefore: number;
   save: (progress: Progress, madeProgress: boolean) => Promise<void>;
   /** Called with the bytes that have come since the report before; those of the first one are of earlier runs. */
   onBytes?: ((bytes: number) => void) | undefined;
-}): ProgressReport {
-  const { bytesBefore, save, onBytes } = options;
+}
+
+/** Saves what it is offered, the latest each time, at the pace that `createProgressReport` promises. */
+function createSaver(bytesBefore: number, save: ProgressReportOptions["save"]) {
   const measure = createSpeedometer();
+  const pacer = createPacer();
   let latest: DownloadProgress | undefined;
   let hasProgressed = false;
   // The run has saved that the download begins.
   let savedStage: Progress["stage"] = "downloading";
-  let savedMs = performance.now();
-  // Times of the last saves. The run makes two of its own before the engine reports.
-  const saves = [savedMs, savedMs];
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
   let isClosed = false;
@@ -50,19 +72,9 @@ export function createProgressReport(options: {
   function schedule(): void {
     if (isClosed || saving !== undefined || latest === undefined) return;
     const isFirstProgress = !hasProgressed && (latest.downloaded_bytes ?? 0) > bytesBefore;
-    const isUrgent = isFirstProgress || latest.stage !== savedStage;
-    const dueMs = isUrgent ? -Infinity : savedMs + intervalMs;
-    const allowedMs = (saves.at(-maxPerSecond) ?? -Infinity) + 1_000;
-    const waitMs = Math.max(dueMs, allowedMs) - performance.now();
+    const waitMs = pacer.waitMs(isFirstProgress || latest.stage !== savedStage);
     if (waitMs > 0) {
-      timer ??= setTimeout(
-        () => {
-          timer = undefined;
-          savedMs = -Infinity;
-          schedule();
-        },
-        Math.min(waitMs, 1_000),
-      );
+      timer ??= setTimeout(wake, Math.min(waitMs, 1_000));
       return;
     }
     clearTimeout(timer);
@@ -72,10 +84,14 @@ export function createProgressReport(options: {
     saving = write(progress, isFirstProgress);
   }
 
+  function wake(): void {
+    timer = undefined;
+    pacer.endInterval();
+    schedule();
+  }
+
   async function write(progress: Progress, isFirstProgress: boolean): Promise<void> {
-    savedMs = performance.now();
-    saves.push(savedMs);
-    if (saves.length > maxPerSecond) saves.shift();
+    pacer.onSave();
     savedStage = progress.stage;
     try {
       await save(progress, isFirstProgress);
@@ -87,23 +103,40 @@ export function createProgressReport(options: {
     schedule();
   }
 
-  let bytes: number | null = null;
   return {
-    report(progress) {
-      latest = { ...progress };
-      const { downloaded_bytes } = progress;
-      const added = bytes === null ? 0 : (downloaded_bytes ?? 0) - bytes;
-      if (added > 0) onBytes?.(added);
-      bytes = downloaded_bytes;
+    offer(progress: DownloadProgress): void {
+      latest = progress;
       schedule();
     },
-    get bytes() {
-      return bytes;
-    },
-    async close() {
+    /** Waits for the save in progress; nothing is saved afterwards. */
+    async close(): Promise<void> {
       isClosed = true;
       clearTimeout(timer);
       await saving;
+    },
+  };
+}
+
+/** Says when the next save is due. */
+function createPacer() {
+  let savedMs = performance.now();
+  // Times of the last saves. The run makes two of its own before the engine reports.
+  const saves = [savedMs, savedMs];
+  return {
+    /** How long an urgent save waits, or another one; 0 or less: not at all. */
+    waitMs(isUrgent: boolean): number {
+      const dueMs = isUrgent ? -Infinity : savedMs + intervalMs;
+      const allowedMs = (saves.at(-maxPerSecond) ?? -Infinity) + 1_000;
+      return Math.max(dueMs, allowedMs) - performance.now();
+    },
+    /** Makes the next save due now, within `maxPerSecond`. */
+    endInterval(): void {
+      savedMs = -Infinity;
+    },
+    onSave(): void {
+      savedMs = performance.now();
+      saves.push(savedMs);
+      if (saves.length > maxPerSecond) saves.shift();
     },
   };
 }

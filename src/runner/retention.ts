@@ -16,7 +16,7 @@ const batchPauseMs = 50;
 const longestPauseMs = 60_000;
 
 /**
- * Deletes tasks that ended more than `retentionS` ago, with their files, until `signal` is aborted; those whose
+ * Deletes tasks that ended more than `retentionS` (0: never) ago, with their files, until `signal` is aborted; those whose
  * file is in use, once it is not. Pauses for a tenth of `retentionS`, at most a minute, between two passes.
  * Several processes may do so at the same time. Never rejects.
  *
@@ -32,6 +32,7 @@ export async function deleteExpired(options: {
   clock: Clock;
 }): Promise<void> {
   const { store, files, retentionS, signal, logger, clock } = options;
+  if (retentionS === 0) return;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
   async function pass(state: Task["state"]): Promise<void> {

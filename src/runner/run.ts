@@ -3,11 +3,10 @@ import { ServiceError } from "../model/errors.ts";
 import type { Claim } from "../stores/store.ts";
 import type { Task } from "../model/task.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
-import type { TaskLease } from "./task-lease.ts";
-import { Interruption } from "./interruption.ts";
+import { Interruption, type TaskLease } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
 import { produceFile, type ProduceFileDeps } from "./produce-file.ts";
-import { createProgressReport } from "./progress.ts";
+import { createProgressReport, type ProgressReport } from "./progress.ts";
 
 export interface RunDeps extends ProduceFileDeps, RetryRules {
   logger: Pick<BaseLogger, "info" | "warn" | "error">;
@@ -65,15 +64,12 @@ export function isSuspect({ stalledCount }: Claim): boolean {
  * Runs a claimed task and stores and logs the outcome. Never rejects; if the outcome cannot be stored, the
  * lease expires and the task is claimed again.
  */
-export async function runTask(
-  { claim, host, taskLease, controller, finish, onProgress }: TaskRun,
-  deps: RunDeps,
-): Promise<void> {
-  const { runTimeoutMs } = deps;
+export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
+  const { claim, host, taskLease, controller, onProgress } = run;
   const { task, stalledCount } = claim;
-  const { signal } = controller;
-  const { observer } = deps;
+  const { logger, observer, runTimeoutMs } = deps;
   const sinceMs = performance.now();
+  const about = { task: task.id, host, attempt: task.attempts };
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
     save: async (saved, madeProgress) => {
@@ -83,79 +79,104 @@ export async function runTask(
     onBytes: observer?.onBytes,
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
-  const about = { task: task.id, host, attempt: task.attempts };
-  const soFar = () => {
-    const ms = Math.round(performance.now() - sinceMs);
-    return { ...about, bytes: progress.bytes, ms };
-  };
-  let outcome: RunOutcome = { kind: "succeeded" };
   observer?.onStart();
+  logger.info({ ...about, stalledCount }, "run started");
+  let end: RunEnd;
   try {
-    deps.logger.info({ ...about, stalledCount }, "run started");
-    if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
-    const file = await produceFile(task, deps, {
-      taskLease,
-      progress,
-      signal,
-      finish: finish.signal,
-      bytesLeft: claim.bytesLeft,
-    });
-    await progress.close();
-    const succeeded = { state: "succeeded", file, error: null } as const;
-    await deps.storage.save(file.size, (limit) => taskLease.updateWithRetry(succeeded, limit));
-    const warnings = file.warnings?.map(({ code }) => code) ?? [];
-    const line = { ...soFar(), bytes: file.size, ...(warnings.length > 0 && { warnings }) };
-    deps.logger.info(line, "run succeeded");
+    end = await succeed(run, progress, deps);
   } catch (error) {
     await progress.close();
-    const failure: unknown = signal.aborted ? signal.reason : error;
-    outcome = await endRun(failure, claim, taskLease, deps, soFar());
-  } finally {
-    clearTimeout(timer);
-    observer?.onEnd(outcome, (performance.now() - sinceMs) / 1000);
+    const { aborted, reason } = controller.signal;
+    end = await storeFailure(aborted ? reason : error, run, deps);
+  }
+  clearTimeout(timer);
+  const { outcome, level = "info", message, fields } = end;
+  const ms = Math.round(performance.now() - sinceMs);
+  logger[level]({ ...about, bytes: progress.bytes, ms, ...fields }, message);
+  observer?.onEnd(outcome, ms / 1000);
+}
+
+/** How a run ended, and the line of the log that says so. */
+interface RunEnd {
+  outcome: RunOutcome;
+  /** Default: `info`. */
+  level?: "info" | "warn" | "error";
+  message: string;
+  fields?: object;
+}
+
+/** Produces and stores the task's file. */
+async function succeed(
+  { claim, taskLease, controller, finish }: TaskRun,
+  progress: ProgressReport,
+  deps: RunDeps,
+): Promise<RunEnd> {
+  const { task, stalledCount, bytesLeft } = claim;
+  if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
+  const file = await produceFile(task, deps, {
+    taskLease,
+    progress,
+    signal: controller.signal,
+    finish: finish.signal,
+    bytesLeft,
+  });
+  await progress.close();
+  const succeeded = { state: "succeeded", file, error: null } as const;
+  await deps.storage.save(file.size, (limit) => taskLease.updateWithRetry(succeeded, limit));
+  const warnings = file.warnings?.map(({ code }) => code) ?? [];
+  const fields = { bytes: file.size, ...(warnings.length > 0 && { warnings }) };
+  return { outcome: { kind: "succeeded" }, message: "run succeeded", fields };
+}
+
+/** Stores what the failure means for the task. Never rejects. */
+async function storeFailure(failure: unknown, run: TaskRun, deps: RunDeps): Promise<RunEnd> {
+  try {
+    if (failure instanceof Interruption) return await requeue(failure, run);
+    return await failOrRetry(failure, run, deps);
+  } catch (err) {
+    if (err instanceof Interruption) {
+      return { outcome: { kind: "taken" }, message: "run ended: lease lost" };
+    }
+    const message = "run ended, but storing its result failed";
+    return { outcome: { kind: "lost" }, level: "error", message, fields: { err } };
   }
 }
 
-/** Stores, logs and returns what the failure means for the task. */
-async function endRun(
-  failure: unknown,
-  { task }: Claim,
-  taskLease: TaskLease,
-  deps: RunDeps,
-  soFar: object,
-): Promise<RunOutcome> {
-  const { logger, now } = deps;
-  try {
-    if (!(failure instanceof Interruption)) {
-      const { change, delayMs } = decideRetry(failure, task.attempts, deps);
-      const { code, message } = change.error;
-      if (change.state === "failed" && (await taskLease.renew())) {
-        await cleanUp({ ...task, ...change }, deps);
-      }
-      const runAfter = delayMs === undefined ? undefined : new Date(now().getTime() + delayMs);
-      const retry = runAfter && { retry_at: runAfter.toISOString() };
-      await taskLease.updateWithRetry({ ...change, ...retry }, { runAfter });
-      const line = { ...soFar, code, reason: message };
-      if (runAfter !== undefined) logger.info({ ...line, delayMs }, "run failed; will retry");
-      else if (code !== "internal") logger.warn(line, "run failed");
-      else logger.error({ ...line, err: failure }, "run failed: internal error");
-      return { kind: runAfter === undefined ? "failed" : "retried", code };
-    }
-    if (failure.kind === "leaseLost") {
-      logger.info(soFar, "run ended: the task was canceled, deleted or claimed elsewhere");
-      return { kind: "taken" };
-    }
-    await taskLease.updateWithRetry({ state: "queued", attempts: task.attempts - 1 });
-    logger.info({ ...soFar, reason: failure.message }, "run interrupted; task requeued");
-    return { kind: "requeued" };
-  } catch (err) {
-    if (err instanceof Interruption) {
-      logger.info(soFar, "run ended: lease lost");
-      return { kind: "taken" };
-    }
-    logger.error({ ...soFar, err }, "run ended, but storing its result failed");
-    return { kind: "lost" };
+async function requeue(
+  { kind, message: reason }: Interruption,
+  { claim: { task }, taskLease }: TaskRun,
+): Promise<RunEnd> {
+  if (kind === "leaseLost") {
+    const message = "run ended: the task was canceled, deleted or claimed elsewhere";
+    return { outcome: { kind: "taken" }, message };
   }
+  await taskLease.updateWithRetry({ state: "queued", attempts: task.attempts - 1 });
+  const message = "run interrupted; task requeued";
+  return { outcome: { kind: "requeued" }, message, fields: { reason } };
+}
+
+async function failOrRetry(
+  failure: unknown,
+  { claim: { task }, taskLease }: TaskRun,
+  deps: RunDeps,
+): Promise<RunEnd> {
+  const { change, delayMs } = decideRetry(failure, task.attempts, deps);
+  const { code, message: reason } = change.error;
+  if (change.state === "failed" && (await taskLease.renew())) {
+    await cleanUp({ ...task, ...change }, deps);
+  }
+  const runAfter = delayMs === undefined ? undefined : new Date(deps.now().getTime() + delayMs);
+  const retry = runAfter && { retry_at: runAfter.toISOString() };
+  await taskLease.updateWithRetry({ ...change, ...retry }, { runAfter });
+  const fields = { code, reason };
+  if (runAfter !== undefined) {
+    const message = "run failed; will retry";
+    return { outcome: { kind: "retried", code }, message, fields: { ...fields, delayMs } };
+  }
+  const outcome = { kind: "failed", code } as const;
+  if (code !== "internal") return { outcome, level: "warn", message: "run failed", fields };
+  const message = "run failed: internal error";
+  return { outcome, level: "error", message, fields: { ...fields, err: failure } };
 }
 
 /**

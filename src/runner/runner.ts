@@ -1,17 +1,14 @@
 import { type ClockOptions, createClock } from "../stores/clock.ts";
 import type { TaskStore } from "../stores/store.ts";
 import type { TaskEvent } from "../feed/task-events.ts";
-import { startTaskLease } from "./task-lease.ts";
-import { Interruption } from "./interruption.ts";
-import { createFileCleanup } from "./file-cleanup.ts";
-import { createClaimLoop } from "../async/claim-loop.ts";
+import { createFileCleanup, type FileCleanup } from "./file-cleanup.ts";
+import { type ClaimLoop, createClaimLoop } from "../async/claim-loop.ts";
 import { logOutages } from "../async/outages.ts";
 import { deleteExpired } from "./retention.ts";
-import { isSuspect, type TaskRun, type RunDeps, runTask } from "./run.ts";
+import { type RunDeps, runTask } from "./run.ts";
+import { createRunningTasks, type RunningTasks } from "./running-tasks.ts";
 import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
-import { untilAborted } from "../async/deadline.ts";
-import { hostOf } from "../model/task.ts";
 
 export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, ClockOptions {
   store: TaskStore;
@@ -42,9 +39,6 @@ export interface Runner {
 /** Interval of claims without an event: a delayed retry becomes due, another worker dies. */
 const pollMs = 1_000;
 
-/** As it is written in the JSON of a task. */
-const finishRequest = `"finish_requested":true`;
-
 /**
  * Runs the tasks of the store: owners in turns, the oldest task of each first, as many at a time as
  * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when its worker died
@@ -61,103 +55,30 @@ export function createRunner(options: RunnerOptions): Runner {
   const deps: RunDeps = { ...options, storage, now: clock.now, random };
   const mutex = createKeyedMutex();
   const cleanup = createFileCleanup({ store, files, mutex, logger });
-  /** The current runs, each with a promise that resolves once it has ended. */
-  const runs = new Map<TaskRun, Promise<void>>();
-  /** Runs beside which no other may begin. */
-  const exclusive = new Set<TaskRun>();
-  const attemptClaim = logOutages(logger, {
-    failed: "claiming tasks failed; retrying every second",
-    restored: "claiming tasks works again",
-  });
   const stopping = new AbortController();
+  const runs = createRunningTasks({
+    store,
+    concurrency,
+    perHost,
+    leaseMs,
+    mutex,
+    logger,
+    signal: stopping.signal,
+    runTask: (run) => runTask(run, deps),
+    onFreeSlot: () => claims.wake(),
+  });
+  const claims = createClaimLoop({
+    hasFreeSlot: runs.hasFreeSlot,
+    claimNext: createLauncher(store, runs, leaseMs, logger),
+    signal: stopping.signal,
+  });
   let finish = async () => {};
   let isStarted = false;
   let stopped: Promise<void> | undefined;
-  const { wake, onIdle } = createClaimLoop({
-    hasFreeSlot: () => runs.size < concurrency && exclusive.size === 0,
-    claimNext: launchNext,
-    signal: stopping.signal,
-  });
-
-  /** Returns false if there is no task to run. */
-  async function launchNext(): Promise<boolean> {
-    const sinceMs = performance.now();
-    const claim = await attemptClaim(() => store.claim({ leaseMs, exceptHosts: fullHosts() }));
-    if (claim === undefined) return false;
-    const { id, url } = claim.task;
-    for (const run of runsOf(id)) run.controller.abort(new Interruption("leaseLost"));
-    const controller = new AbortController();
-    const ending = new AbortController();
-    const taskLease = startTaskLease({
-      claim,
-      store,
-      leaseMs: claim.leaseMs ?? leaseMs,
-      sinceMs,
-      run: controller,
-      finish: ending,
-    });
-    const run: TaskRun = {
-      claim,
-      host: hostOf(url),
-      taskLease,
-      controller,
-      finish: ending,
-      onProgress() {
-        if (exclusive.delete(run)) wake();
-      },
-    };
-    launch(run);
-    return true;
-  }
-
-  function fullHosts(): string[] {
-    const byHost = Object.groupBy(runs.keys(), ({ host }) => host);
-    return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= perHost);
-  }
-
-  function runsOf(id: string): TaskRun[] {
-    return [...runs.keys()].filter(({ claim }) => claim.task.id === id);
-  }
-
-  function launch(run: TaskRun): void {
-    const { id } = run.claim.task;
-    const others = isSuspect(run.claim) ? [...runs.values()] : [];
-    if (isSuspect(run.claim)) exclusive.add(run);
-    if (stopping.signal.aborted) run.controller.abort(new Interruption("shutdown"));
-    const ended = mutex
-      .runExclusive(id, async () => {
-        await untilAborted(Promise.allSettled(others), run.controller.signal).catch(() => {});
-        await runTask(run, deps);
-      })
-      .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
-      .finally(() => {
-        run.taskLease.release();
-        runs.delete(run);
-        exclusive.delete(run);
-        wake();
-      });
-    runs.set(run, ended);
-  }
-
-  function follow({ type, taskId, state, json }: TaskEvent): void {
-    if (state === "queued") wake();
-    if (state === "running") {
-      for (const run of runsOf(taskId)) {
-        // The event may be older than the run: the store knows what is asked of this one.
-        const isAsked = !run.finish.signal.aborted && json.includes(finishRequest);
-        if (isAsked) void run.taskLease.checkFinish();
-      }
-    }
-    if (type !== "deleted" && state !== "canceled") return;
-    // The event may be older than the run: only the store knows whether the lease is lost.
-    for (const { taskLease } of runsOf(taskId)) void taskLease.renew();
-    void cleanup.cleanUp(taskId);
-  }
 
   async function halt(): Promise<void> {
     stopping.abort();
-    for (const { controller } of runs.keys()) controller.abort(new Interruption("shutdown"));
-    await onIdle();
+    await claims.onIdle();
     await finish();
     await mutex.onIdle();
   }
@@ -166,20 +87,59 @@ export function createRunner(options: RunnerOptions): Runner {
     start() {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
-      const unsubscribe = store.events.subscribe(follow);
-      const poll = setInterval(wake, pollMs);
+      const unsubscribe = store.events.subscribe((event) => follow(event, claims, runs, cleanup));
+      const poll = setInterval(claims.wake, pollMs);
       const { signal } = stopping;
-      const background = [cleanup.cleanUpAll(signal), storage.hold(signal)];
-      if (retentionS > 0)
-        background.push(deleteExpired({ store, files, retentionS, signal, logger, clock }));
+      const background = [
+        cleanup.cleanUpAll(signal),
+        storage.hold(signal),
+        deleteExpired({ store, files, retentionS, signal, logger, clock }),
+      ];
       finish = async () => {
         clearInterval(poll);
         await Promise.all(background);
         await mutex.onIdle();
         unsubscribe();
       };
-      wake();
+      claims.wake();
     },
     stop: () => (stopped ??= halt()),
   };
+}
+
+/** Returns a function that claims and starts a task; it returns false if there is none to run. */
+function createLauncher(
+  store: TaskStore,
+  runs: RunningTasks,
+  leaseMs: number,
+  logger: RunnerOptions["logger"],
+) {
+  const attempt = logOutages(logger, {
+    failed: "claiming tasks failed; retrying every second",
+    restored: "claiming tasks works again",
+  });
+  return async () => {
+    const sinceMs = performance.now();
+    const exceptHosts = runs.fullHosts();
+    const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));
+    if (claim !== undefined) runs.launch(claim, sinceMs);
+    return claim !== undefined;
+  };
+}
+
+/** Asks the store, which knows what holds for a run: the event may be older than it. */
+function follow(
+  { type, taskId, state, isFinishRequested }: TaskEvent,
+  claims: ClaimLoop,
+  runs: RunningTasks,
+  cleanup: FileCleanup,
+): void {
+  if (state === "queued") claims.wake();
+  if (isFinishRequested) {
+    for (const { taskLease, finish } of runs.of(taskId))
+      if (!finish.signal.aborted) void taskLease.checkFinish();
+  }
+  if (type !== "deleted" && state !== "canceled") return;
+  for (const { taskLease } of runs.of(taskId)) void taskLease.renew();
+  void cleanup.cleanUp(taskId);
 }

@@ -32,99 +32,29 @@ const pauseMs = 10_000;
 /** Other tasks may take the space that was made for one. */
 const maxAttempts = 100;
 
-/**
- * Creates the limit; `maxBytes` 0: there is none. Leaves files that are in use, which then exceed the limit until
- * they are not, and those of damaged records. Of each file first the file is removed, then the record changed: if the
- * process is killed in between, the next removal finds the record again. Several processes may do so at the same time.
- */
-export function createStorageLimit(options: {
+interface StorageLimitOptions {
   store: TaskStore;
   files: FileStore;
   maxBytes: number;
   logger: Pick<BaseLogger, "error" | "info" | "warn">;
-}): StorageLimit {
-  const { store, files, logger } = options;
+}
+
+/**
+ * Creates the limit; `maxBytes` 0: there is none. Leaves files that are in use, which then exceed the limit until
+ * they are not, and those of damaged records. Several processes may remove files at the same time.
+ */
+export function createStorageLimit(options: StorageLimitOptions): StorageLimit {
   const maxBytes = options.maxBytes === 0 ? Infinity : options.maxBytes;
   const mutex = createKeyedMutex();
-  const attempt = logOutages(logger, {
+  const attempt = logOutages(options.logger, {
     failed: "files over MAX_STORED_BYTES cannot be removed",
     restored: "files over MAX_STORED_BYTES can be removed again",
   });
-  /** Ids of tasks whose files could not be removed. */
-  const failing = new Set<string>();
-  let isExceeded = false;
+  const removeOldest = createOldestRemover({ ...options, maxBytes });
 
   /** Returns whether there is space for `bytes` more; undefined if that is unknown. */
   function makeSpace(bytes: number, signal?: AbortSignal): Promise<boolean | undefined> {
-    return mutex.runExclusive("files", () => attempt(() => pass(bytes, signal)));
-  }
-
-  async function pass(bytes: number, signal?: AbortSignal): Promise<boolean> {
-    const removed: StoredFile[] = [];
-    const log = () => {
-      if (removed.length === 0) return;
-      const line = { files: removed.length, bytes: sumOf(removed), maxBytes };
-      logger.info(line, "removed the oldest files to stay within MAX_STORED_BYTES");
-    };
-    try {
-      for (let after: StoredFile | undefined; ;) {
-        const stored = await store.storedFiles({ limit: batchSize, after });
-        const excess = stored.bytes + bytes - maxBytes;
-        const first = takeBytes(stored.oldest, excess);
-        after = first.at(-1);
-        if (signal?.aborted === true) return false;
-        if (after === undefined) {
-          noteExcess(excess);
-          return excess <= 0;
-        }
-        await settleAll(
-          first.map(async (file) => {
-            if (await removeFile(file)) removed.push(file);
-          }),
-        );
-      }
-    } finally {
-      log();
-    }
-  }
-
-  /** Returns whether this call has removed it. */
-  async function removeFile({ id }: StoredFile): Promise<boolean> {
-    try {
-      const task = await store.get(id);
-      if (task?.state !== "succeeded" || task.file === null) return false;
-      if (!(await removeUnused(id))) return false;
-      await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
-      return true;
-    } catch (error) {
-      if (error instanceof DamagedTaskError) return false;
-      const code = error instanceof ServiceError && error.code;
-      // Somebody else has removed it meanwhile.
-      if (code === "conflict" || code === "not_found") return false;
-      throw error;
-    }
-  }
-
-  /** Logs an error once, so that it does not keep other files from being removed. */
-  async function removeUnused(id: string): Promise<boolean> {
-    try {
-      const isRemoved = await files.removeUnused(id);
-      failing.delete(id);
-      return isRemoved;
-    } catch (err) {
-      if (!failing.has(id)) logger.error({ task: id, err }, "an old file could not be removed");
-      failing.add(id);
-      return false;
-    }
-  }
-
-  function noteExcess(excess: number): void {
-    if (excess > 0 && !isExceeded)
-      logger.warn(
-        { bytes: excess, maxBytes },
-        "MAX_STORED_BYTES is exceeded: the files that are left are in use or cannot be removed",
-      );
-    isExceeded = excess > 0;
+    return mutex.runExclusive("files", () => attempt(() => removeOldest(bytes, signal)));
   }
 
   /** Returns false if there cannot be space. */
@@ -143,12 +73,10 @@ export function createStorageLimit(options: {
 
   return {
     maxBytes,
-
     async save(bytes, storeTask) {
       if (maxBytes < Infinity && (await saveWithin(bytes, storeTask))) return;
       await storeTask({});
     },
-
     async hold(signal) {
       if (maxBytes === Infinity) return;
       while (!signal.aborted) {
@@ -156,6 +84,87 @@ export function createStorageLimit(options: {
         await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
       }
     },
+  };
+}
+
+/** Returns a function that removes the oldest files until there is space for `bytes` more; false if there cannot be. */
+function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOptions) {
+  const removeFile = createFileRemover(store, files, logger);
+  let isExceeded = false;
+
+  function noteExcess(excess: number): void {
+    const message =
+      "MAX_STORED_BYTES is exceeded: the files that are left are in use or cannot be removed";
+    if (excess > 0 && !isExceeded) logger.warn({ bytes: excess, maxBytes }, message);
+    isExceeded = excess > 0;
+  }
+
+  return async (bytes: number, signal?: AbortSignal): Promise<boolean> => {
+    const removed: StoredFile[] = [];
+    try {
+      for (let after: StoredFile | undefined; ;) {
+        const stored = await store.storedFiles({ limit: batchSize, after });
+        const excess = stored.bytes + bytes - maxBytes;
+        const first = takeBytes(stored.oldest, excess);
+        after = first.at(-1);
+        if (signal?.aborted === true) return false;
+        if (after === undefined) {
+          noteExcess(excess);
+          return excess <= 0;
+        }
+        await settleAll(
+          first.map(async (file) => {
+            if (await removeFile(file)) removed.push(file);
+          }),
+        );
+      }
+    } finally {
+      const line = { files: removed.length, bytes: sumOf(removed), maxBytes };
+      const message = "removed the oldest files to stay within MAX_STORED_BYTES";
+      if (removed.length > 0) logger.info(line, message);
+    }
+  };
+}
+
+/**
+ * Returns a function that removes the file of a task and returns whether it has. First the file is removed, then the
+ * record changed: if the process is killed in between, the next removal finds the record again.
+ */
+function createFileRemover(
+  store: TaskStore,
+  files: FileStore,
+  logger: StorageLimitOptions["logger"],
+) {
+  /** Ids of tasks whose files could not be removed. */
+  const failing = new Set<string>();
+
+  /** Logs an error once, so that it does not keep other files from being removed. */
+  async function removeUnused(id: string): Promise<boolean> {
+    try {
+      const isRemoved = await files.removeUnused(id);
+      failing.delete(id);
+      return isRemoved;
+    } catch (err) {
+      if (!failing.has(id)) logger.error({ task: id, err }, "an old file could not be removed");
+      failing.add(id);
+      return false;
+    }
+  }
+
+  return async ({ id }: StoredFile): Promise<boolean> => {
+    try {
+      const task = await store.get(id);
+      if (task?.state !== "succeeded" || task.file === null) return false;
+      if (!(await removeUnused(id))) return false;
+      await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+      return true;
+    } catch (error) {
+      if (error instanceof DamagedTaskError) return false;
+      const code = error instanceof ServiceError && error.code;
+      // Somebody else has removed it meanwhile.
+      if (code === "conflict" || code === "not_found") return false;
+      throw error;
+    }
   };
 }
 

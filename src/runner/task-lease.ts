@@ -3,7 +3,6 @@ import { ServiceError } from "../model/errors.ts";
 import type { Claim, TaskStore, UpdateOptions } from "../stores/store.ts";
 import type { Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
-import { Interruption } from "./interruption.ts";
 
 /** The lease of a claimed task during its run. */
 export interface TaskLease {
@@ -27,18 +26,37 @@ export interface TaskLease {
   release(): void;
 }
 
+/**
+ * Why a run was interrupted; the reason of its abort signal.
+ * - `leaseLost`: the task was canceled, deleted or claimed again; the run changes nothing more.
+ * - `leaseExpired`: the store was unreachable for too long to know whether the lease is lost.
+ * - `shutdown`: the service is stopping.
+ *
+ * In the last two cases the task is requeued if the lease still holds it.
+ */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+  readonly kind: keyof typeof interruptions;
+
+  constructor(kind: keyof typeof interruptions) {
+    super(interruptions[kind]);
+    this.kind = kind;
+  }
+}
+
+const interruptions = {
+  leaseLost: "the task's lease was lost",
+  leaseExpired: "the lease expired while the store was unreachable",
+  shutdown: "the service is stopping",
+};
+
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
 /** Share of the lease after which the run is aborted; it has the rest to end before another worker may start. */
 const heldShare = 0.9;
 
-/**
- * Renews the lease of `claim` by a heartbeat each third of `leaseMs`. Aborts `run` with an `Interruption`:
- * `leaseLost` when the store reports it, `leaseExpired` before the lease can expire, counted from when the
- * last successful heartbeat was sent.
- */
-export function startTaskLease(options: {
+interface TaskLeaseOptions {
   claim: Claim;
   store: TaskStore;
   leaseMs: number;
@@ -47,17 +65,72 @@ export function startTaskLease(options: {
   run: AbortController;
   /** Aborted once the task has `finish_requested`. */
   finish: AbortController;
-}): TaskLease {
-  const { claim, store, leaseMs, sinceMs, run, finish } = options;
+}
+
+/**
+ * Renews the lease of `claim` by a heartbeat each third of `leaseMs`. Aborts `run` with an `Interruption`:
+ * `leaseLost` when the store reports it, `leaseExpired` before the lease can expire, counted from when the
+ * last successful heartbeat was sent.
+ */
+export function startTaskLease(options: TaskLeaseOptions): TaskLease {
+  const { claim, store, run, finish } = options;
   const { lease } = claim;
   const { id } = claim.task;
+  const heartbeats = startHeartbeats(options);
+
+  function followRequest(task: Task | undefined): void {
+    if (task?.finish_requested === true) finish.abort();
+  }
+
+  async function update(change: TaskChange, given: UpdateOptions = {}): Promise<void> {
+    try {
+      followRequest(await store.update(id, change, { ...given, lease }));
+    } catch (error) {
+      if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
+      const leaseLost = new Interruption("leaseLost");
+      run.abort(leaseLost);
+      throw leaseLost;
+    }
+  }
+
+  return {
+    update,
+    async updateWithRetry(change, given) {
+      const firstMs = performance.now();
+      for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+        try {
+          await update(change, given);
+          return;
+        } catch (error) {
+          if (!isServiceError(error, "unavailable")) throw error;
+          const isInterrupted = run.signal.reason instanceof Interruption;
+          const lastMs = isInterrupted ? firstMs + longestPauseMs : heartbeats.endsMs();
+          if (performance.now() + pauseMs >= lastMs) throw error;
+        }
+        await sleep(pauseMs);
+      }
+    },
+    async checkFinish() {
+      try {
+        followRequest(await store.get(id));
+      } catch {
+        // The store is unavailable; the next update of the progress will tell.
+      }
+    },
+    renew: heartbeats.send,
+    release: heartbeats.stop,
+  };
+}
+
+/** Sends the heartbeats and aborts `run`. */
+function startHeartbeats({ claim, store, leaseMs, sinceMs, run }: TaskLeaseOptions) {
   let endsMs = sinceMs + leaseMs * heldShare;
   let end: NodeJS.Timeout | undefined;
 
-  async function renew(): Promise<boolean> {
+  async function send(): Promise<boolean> {
     const sentMs = performance.now();
     try {
-      const isHeld = await store.heartbeat(id, lease, leaseMs);
+      const isHeld = await store.heartbeat(claim.task.id, claim.lease, leaseMs);
       if (isHeld) endsMs = Math.max(endsMs, sentMs + leaseMs * heldShare);
       else run.abort(new Interruption("leaseLost"));
       return isHeld;
@@ -73,54 +146,14 @@ export function startTaskLease(options: {
     else run.abort(new Interruption("leaseExpired"));
   }
 
-  function followRequest(task: Task | undefined): void {
-    if (task?.finish_requested === true) finish.abort();
-  }
-
-  async function checkFinish(): Promise<void> {
-    try {
-      followRequest(await store.get(id));
-    } catch {
-      // The store is unavailable; the next update of the progress will tell.
-    }
-  }
-
-  async function update(change: TaskChange, given: UpdateOptions = {}): Promise<void> {
-    try {
-      followRequest(await store.update(id, change, { ...given, lease }));
-    } catch (error) {
-      if (!isServiceError(error, "conflict") && !isServiceError(error, "not_found")) throw error;
-      const leaseLost = new Interruption("leaseLost");
-      run.abort(leaseLost);
-      throw leaseLost;
-    }
-  }
-
-  async function updateWithRetry(change: TaskChange, given?: UpdateOptions): Promise<void> {
-    const firstMs = performance.now();
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-      try {
-        await update(change, given);
-        return;
-      } catch (error) {
-        if (!isServiceError(error, "unavailable")) throw error;
-        const isInterrupted = run.signal.reason instanceof Interruption;
-        const lastMs = isInterrupted ? firstMs + longestPauseMs : endsMs;
-        if (performance.now() + pauseMs >= lastMs) throw error;
-      }
-      await sleep(pauseMs);
-    }
-  }
-
   checkExpiry();
-  const heartbeats = setInterval(() => void renew(), leaseMs / 3);
+  const interval = setInterval(() => void send(), leaseMs / 3);
   return {
-    update,
-    updateWithRetry,
-    checkFinish,
-    renew,
-    release() {
-      clearInterval(heartbeats);
+    send,
+    /** When the run is aborted, by `performance.now()`, unless a heartbeat succeeds before. */
+    endsMs: () => endsMs,
+    stop() {
+      clearInterval(interval);
       clearTimeout(end);
     },
   };

@@ -45,7 +45,8 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   function publish({ number, type, task_id: taskId, owner, json }: EventRow): void {
     newest = Number(number);
     const state = type === "task" ? stateOf(json) : undefined;
-    events.publish({ type, taskId, state, owner, json }, newest);
+    const isFinishRequested = state === "running" && json.includes(finishRequest);
+    events.publish({ type, taskId, state, isFinishRequested, owner, json }, newest);
   }
 
   past.forEach(publish);
@@ -86,6 +87,9 @@ function stateOf(json: string): State | undefined {
   const [, found] = /"state":"([a-z]+)"/.exec(json) ?? [];
   return states.find((state) => state === found);
 }
+
+/** As it is written in the JSON of a task. */
+const finishRequest = `"finish_requested":true`;
 
 const pageSize = 200;
 
