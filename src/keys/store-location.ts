@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { connectionConfig, describeDatabase } from "../stores/postgres/connection.ts";
-import { createDatabase } from "../stores/postgres/database.ts";
+import { connectionConfig, createDatabase, describeDatabase } from "../stores/postgres/database.ts";
 import { sqlitePath } from "../stores/sqlite/database.ts";
 
 /** The settings that say where a service has its store. */

@@ -32,13 +32,53 @@ export interface RequestCount {
   endsInMs: number;
 }
 
-const keyCheck = TypeCompiler.Compile(AccessKey);
-
-/** @throws ServiceError `internal` if one of the documents is not a valid key. */
-export function parseKeys(documents: readonly string[]): AccessKey[] {
-  const keys = documents.map(parseKey);
-  return keys.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+/** Where a store keeps its keys, as JSON by name. */
+export interface KeyDocuments extends Pick<KeyStore, "countRequest"> {
+  /** Returns false, with nothing changed, if there is one of this name. */
+  add(name: string, document: string): Promise<boolean>;
+  list(): Promise<string[]>;
+  /** Returns false if there is none. */
+  remove(name: string): Promise<boolean>;
 }
+
+/** Creates the keys of a store that keeps their documents. */
+export function createKeyStore(documents: KeyDocuments): KeyStore {
+  return {
+    async add(key) {
+      const { name } = key;
+      if (await documents.add(name, JSON.stringify(key))) return;
+      throw new ServiceError("conflict", `there is a key ${name} already`);
+    },
+    async list() {
+      const keys = (await documents.list()).map(parseKey);
+      return keys.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    },
+    async remove(name) {
+      if (await documents.remove(name)) return;
+      throw new ServiceError("not_found", `there is no key ${name.slice(0, 100)}`);
+    },
+    countRequest: documents.countRequest,
+  };
+}
+
+/** How long requests are counted together. */
+export const countWindowMs = 60_000;
+
+/** Counts the requests of keys in memory; for stores that one process has to itself. */
+export function createRequestCounter(steadyMs: () => number): (name: string) => RequestCount {
+  const windows = new Map<string, { count: number; endsAtMs: number }>();
+  return (name) => {
+    const nowMs = steadyMs();
+    const known = windows.get(name);
+    const isOpen = known !== undefined && known.endsAtMs > nowMs;
+    const current = isOpen ? known : { count: 0, endsAtMs: nowMs + countWindowMs };
+    current.count += 1;
+    windows.set(name, current);
+    return { count: current.count, endsInMs: current.endsAtMs - nowMs };
+  };
+}
+
+const keyCheck = TypeCompiler.Compile(AccessKey);
 
 /** Returns a function that parses the document of the key of this name, unless it is the same as last time. */
 export function createKeyParser(): (name: string, document: string) => AccessKey {
@@ -68,12 +108,4 @@ function parseJson(document: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-export function duplicateKeyError(name: string): ServiceError {
-  return new ServiceError("conflict", `there is a key ${name} already`);
-}
-
-export function keyNotFoundError(name: string): ServiceError {
-  return new ServiceError("not_found", `there is no key ${name.slice(0, 100)}`);
 }

@@ -39,19 +39,11 @@ export function measureStore(store: TaskStore, observe: StoreObserver): TaskStor
     };
   }
 
-  return {
-    ...store,
-    create: measure("create", store.create),
-    get: measure("get", store.get),
-    list: measure("list", store.list),
-    update: measure("update", store.update),
-    delete: measure("delete", store.delete),
-    claim: measure("claim", store.claim),
-    heartbeat: measure("heartbeat", store.heartbeat),
-    storedFiles: measure("storedFiles", store.storedFiles),
-    count: measure("count", store.count),
-    ping: measure("ping", store.ping),
-  };
+  const calls = storeMethods.map((method) => [
+    method,
+    measure(method, store[method] as (...args: unknown[]) => Promise<unknown>),
+  ]);
+  return { ...store, ...(Object.fromEntries(calls) as Pick<TaskStore, StoreMethod>) };
 }
 
 /** A refusal by the contract's rules is none; `retryAfterS` tells that the queue is full. */

@@ -59,10 +59,19 @@ export function ofOwner(
   return { key: owner === undefined ? key : `${owner}\n${key}`, fingerprint };
 }
 
-/** @param idempotency As `ofOwner` returns it. */
-export function idempotencyMismatchError({ key }: Idempotency): ServiceError {
+/**
+ * Returns the document that was stored earlier under the key; undefined if there was no such use of it.
+ *
+ * @param idempotency As `ofOwner` returns it.
+ * @throws ServiceError `idempotency_mismatch` if the key was used with another fingerprint.
+ */
+export function earlierDocument(
+  use: { fingerprint: string; document: string } | undefined,
+  { key, fingerprint }: Idempotency,
+): string | undefined {
+  if (use === undefined || use.fingerprint === fingerprint) return use?.document;
   const given = key.slice(key.indexOf("\n") + 1);
-  return new ServiceError(
+  throw new ServiceError(
     "idempotency_mismatch",
     `the idempotency key ${JSON.stringify(given)} was used for another request in the last 24 hours`,
   );

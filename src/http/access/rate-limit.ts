@@ -1,8 +1,7 @@
 import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
-import type { KeyStore } from "../../stores/key-store.ts";
-import { countWindowMs } from "../../stores/request-counter.ts";
+import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 
 /**
  * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its

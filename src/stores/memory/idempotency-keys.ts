@@ -1,20 +1,14 @@
-import { idempotencyMismatchError } from "../rules.ts";
+import { earlierDocument } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 
 /** Creates a memory of the uses of idempotency keys in the last 24 hours. */
 export function createIdempotencyKeys() {
   const uses = new Map<string, { fingerprint: string; document: string; endsMs: number }>();
   return {
-    /**
-     * Returns the document that was stored under the key.
-     *
-     * @throws ServiceError `idempotency_mismatch`
-     */
+    /** As `earlierDocument`. */
     recall(idempotency: Idempotency, nowMs: number): string | undefined {
       for (const [key, { endsMs }] of uses) if (endsMs <= nowMs) uses.delete(key);
-      const use = uses.get(idempotency.key);
-      if (use === undefined || use.fingerprint === idempotency.fingerprint) return use?.document;
-      throw idempotencyMismatchError(idempotency);
+      return earlierDocument(uses.get(idempotency.key), idempotency);
     },
 
     keep({ key, fingerprint }: Idempotency, document: string, nowMs: number): void {

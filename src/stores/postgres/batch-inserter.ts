@@ -1,18 +1,10 @@
-import { randomUUID } from "node:crypto";
-import { hostOf, type Task } from "../../model/task.ts";
-import { fileColumns } from "../documents.ts";
-import { assertMayQueue } from "../quotas.ts";
-import {
-  assertQueueNotFull,
-  duplicateTaskError,
-  idempotencyMismatchError,
-  ofOwner,
-} from "../rules.ts";
+import type { Task } from "../../model/task.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store.ts";
 import type { Database } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
+import { createAdmission, readExisting, resolveExisting } from "./existing-rows.ts";
 import type { JobQueue } from "./job-queue.ts";
-import { type ExistingRows, insertTasks, readExisting, type TaskInsert } from "./task-inserts.ts";
+import { insertTasks, type TaskInsert, toInsert } from "./task-inserts.ts";
 
 /** Stores a task. Resolves to its document, or to the one that was stored earlier under its key. */
 export type InsertTask = (task: Task, idempotency?: Idempotency) => Promise<string>;
@@ -37,11 +29,9 @@ interface Pending {
 
 /** Tasks that arrive during a transaction share the next one, in their order. */
 export function createBatchInserter(options: BatchInserterOptions): InsertTask {
-  const { database, jobs, maxQueued, now, onCommit } = options;
+  const settleSome = createSettler(options);
   const waiting: Pending[] = [];
   let isBusy = false;
-  /** Whether the next write would fail because of rows that exist. */
-  let mustReadExisting = false;
 
   async function run(): Promise<void> {
     if (isBusy) return;
@@ -64,58 +54,78 @@ export function createBatchInserter(options: BatchInserterOptions): InsertTask {
     }
   }
 
-  /** Settles what it can of the batch. Returns the rest, to be settled next. */
-  async function settleSome(batch: readonly Pending[]): Promise<readonly Pending[]> {
-    const { fresh, admitted } = mustReadExisting
-      ? await settleExisting(batch)
-      : { fresh: batch, admitted: batch };
-    if (admitted.length === 0) return [];
-    mustReadExisting = !(await insertAndCommit(admitted.map(({ insert }) => insert)));
-    if (mustReadExisting) return fresh;
-    for (const { insert, resolve } of admitted) resolve(insert.document);
-    return fresh.filter((pending) => !admitted.includes(pending));
-  }
-
-  /**
-   * Settles those whose id or key exists, and those for which the queue or their owner's quota is full. Returns
-   * the others, and those of them for which there is a free place.
-   */
-  async function settleExisting(batch: readonly Pending[]) {
-    const inserts = batch.map(({ insert }) => insert);
-    const existing = await readExisting(database, inserts, now());
-    const fresh = batch.filter(
-      (pending) => !isSettledBy(existing, pending) && !isRefusedBy(existing, pending, maxQueued),
-    );
-    return { fresh, admitted: admit(fresh, existing, maxQueued) };
-  }
-
-  /** Returns false, with nothing stored, if an id or a key exists or the queue or a quota is full. */
-  async function insertAndCommit(inserts: readonly TaskInsert[]): Promise<boolean> {
-    try {
-      const number = await database.transaction(async (sql) => {
-        const at = now();
-        const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
-        const inserted = await insertTasks(sql, inserts, at, keysEndAt);
-        if (inserted.hasConflict || inserted.queued > maxQueued) throw insertConflict;
-        const requests = inserts.flatMap(({ job, id, host }, index) =>
-          job === null ? [] : { job, id, host, seq: inserted.firstSeq + index },
-        );
-        await jobs.add({ query: sql.queryAndCommit }, requests);
-        return inserted.number;
-      });
-      onCommit(number, inserts.length);
-      return true;
-    } catch (error) {
-      if (error === insertConflict) return false;
-      throw error;
-    }
-  }
-
   return (task, idempotency) =>
     new Promise((resolve, reject) => {
       waiting.push({ insert: toInsert(task, idempotency), resolve, reject });
       void run();
     });
+}
+
+/** Returns a function that settles what it can of a batch, and returns the rest, to be settled next. */
+function createSettler(options: BatchInserterOptions) {
+  /** Whether the next write would fail because of rows that exist. */
+  let mustReadExisting = false;
+
+  return async (batch: readonly Pending[]): Promise<readonly Pending[]> => {
+    const { fresh, admitted } = mustReadExisting
+      ? await settleExisting(batch, options)
+      : { fresh: batch, admitted: batch };
+    if (admitted.length === 0) return [];
+    const inserts = admitted.map(({ insert }) => insert);
+    mustReadExisting = !(await insertAndCommit(inserts, options));
+    if (mustReadExisting) return fresh;
+    for (const { insert, resolve } of admitted) resolve(insert.document);
+    return fresh.filter((pending) => !admitted.includes(pending));
+  };
+}
+
+/**
+ * Settles those whose id or key exists, and those for which the queue or their owner's quota is full. Returns
+ * the others, and those of them for which there is room if all the others are stored before.
+ */
+async function settleExisting(
+  batch: readonly Pending[],
+  { database, maxQueued, now }: BatchInserterOptions,
+) {
+  const inserts = batch.map(({ insert }) => insert);
+  const existing = await readExisting(database, inserts, now());
+  const fresh = batch.filter(({ insert, resolve, reject }) => {
+    try {
+      const document = resolveExisting(existing, insert, maxQueued);
+      if (document !== undefined) resolve(document);
+      return document === undefined;
+    } catch (error) {
+      reject(error);
+      return false;
+    }
+  });
+  const admit = createAdmission(existing, maxQueued);
+  return { fresh, admitted: fresh.filter(({ insert }) => admit(insert.owner)) };
+}
+
+/** Returns false, with nothing stored, if an id or a key exists or the queue or a quota is full. */
+async function insertAndCommit(
+  inserts: readonly TaskInsert[],
+  { database, jobs, maxQueued, now, onCommit }: BatchInserterOptions,
+): Promise<boolean> {
+  try {
+    const number = await database.transaction(async (sql) => {
+      const at = now();
+      const keysEndAt = new Date(at.getTime() + idempotencyTtlMs);
+      const inserted = await insertTasks(sql, inserts, at, keysEndAt);
+      if (inserted.hasConflict || inserted.queued > maxQueued) throw insertConflict;
+      const requests = inserts.flatMap(({ job, id, host }, index) =>
+        job === null ? [] : { job, id, host, seq: inserted.firstSeq + index },
+      );
+      await jobs.add({ query: sql.queryAndCommit }, requests);
+      return inserted.number;
+    });
+    onCommit(number, inserts.length);
+    return true;
+  } catch (error) {
+    if (error === insertConflict) return false;
+    throw error;
+  }
 }
 
 /** Thrown to roll back. */
@@ -132,67 +142,4 @@ function batchLength(waiting: readonly Pending[]): number {
     return isSeen;
   });
   return end === -1 ? first.length : end;
-}
-
-/** Returns those for which there is a free place, if all others of them are stored before. */
-function admit(
-  fresh: readonly Pending[],
-  { queued, quotas }: ExistingRows,
-  maxQueued: number,
-): readonly Pending[] {
-  const free = new Map(
-    [...quotas].map(([owner, { limits, use }]) => [
-      owner,
-      (limits.max_queued ?? Infinity) - use.queued,
-    ]),
-  );
-  return fresh.slice(0, maxQueued - queued).filter(({ insert: { owner } }) => {
-    const left = free.get(owner ?? "") ?? Infinity;
-    free.set(owner ?? "", left - 1);
-    return left > 0;
-  });
-}
-
-/** Rejects if the queue or the quota of the task's owner is full. */
-function isRefusedBy(
-  { queued, quotas }: ExistingRows,
-  { insert: { owner }, reject }: Pending,
-  maxQueued: number,
-): boolean {
-  try {
-    assertQueueNotFull(queued, maxQueued);
-    const quota = quotas.get(owner ?? "");
-    if (quota !== undefined) assertMayQueue(quota.limits, quota.use);
-    return false;
-  } catch (error) {
-    reject(error);
-    return true;
-  }
-}
-
-function isSettledBy(existing: ExistingRows, { insert, resolve, reject }: Pending): boolean {
-  const { id, idempotency } = insert;
-  const use = idempotency && existing.uses.get(idempotency.key);
-  if (idempotency !== undefined && use !== undefined) {
-    if (use.fingerprint === idempotency.fingerprint) resolve(use.answer);
-    else reject(idempotencyMismatchError(idempotency));
-    return true;
-  }
-  if (!existing.ids.has(id)) return false;
-  reject(duplicateTaskError(id));
-  return true;
-}
-
-function toInsert(task: Task, idempotency: Idempotency | undefined): TaskInsert {
-  const { id, state, url, owner = null } = task;
-  return {
-    id,
-    state,
-    owner,
-    host: hostOf(url),
-    document: JSON.stringify(task),
-    ...fileColumns(task),
-    job: state === "queued" ? randomUUID() : null,
-    idempotency: ofOwner(task, idempotency),
-  };
 }

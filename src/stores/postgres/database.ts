@@ -1,21 +1,22 @@
-import {
-  Pool,
-  type ClientConfig,
-  type PoolClient,
-  type QueryConfig,
-  type QueryResultRow,
-} from "pg";
+import { Client, type ClientConfig, type CustomTypesConfig } from "pg";
+import { Pool, type PoolClient, type QueryConfig, type QueryResultRow, types } from "pg";
 import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
+
+/** The values of a statement, by their names in it (`:name`), or by their numbers (`$1`). */
+export type Values = Readonly<Record<string, unknown>> | readonly unknown[];
+
+/** Runs a statement; each connection prepares one with `values` once. A `bigint` comes as a number. */
+export type Query = <Row extends QueryResultRow>(text: string, values?: Values) => Promise<Row[]>;
 
 /** Runs statements: on the database, or in one transaction. */
 export interface Sql {
-  query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  query: Query;
 }
 
 /** An open transaction. */
 export interface Transaction extends Sql {
   /** Runs the last statement and commits, without waiting for its result in between. */
-  queryAndCommit<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  queryAndCommit: Query;
   /**
    * Runs statements that may take half an hour, where others may take some seconds. From then on the transaction may
    * also pause for so long.
@@ -41,14 +42,14 @@ const longMs = 30 * 60_000;
 
 /** Creates the pool, which connects with the first statement. `onWarning` gets errors of idle connections. */
 export function createDatabase(config: ClientConfig, onWarning: (error: Error) => void): Database {
-  const pool = new Pool({ ...config, max: connections, pipeline: true });
+  const pool = new Pool({ ...config, types: numbers, max: connections, pipeline: true });
   pool.on("error", onWarning);
   // The pool's own listener is off while a client is in use, and for a moment before: without one the
   // process ends. The next statement on a lost client fails, and the pool drops it.
   pool.on("connect", (client) => client.on("error", () => {}));
   return {
     pool,
-    async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+    async query<Row extends QueryResultRow>(text: string, values?: Values) {
       const { rows } = await pool.query<Row>(prepared(text, values));
       return rows;
     },
@@ -87,7 +88,7 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   pendingBegin.catch(() => {});
   let isCommitted = false;
 
-  async function query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+  async function query<Row extends QueryResultRow>(text: string, values?: Values) {
     const sentBegin = pendingBegin;
     pendingBegin = undefined;
     const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), sentBegin]);
@@ -103,7 +104,7 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   return {
     query,
     commit,
-    async queryAndCommit<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+    async queryAndCommit<Row extends QueryResultRow>(text: string, values?: Values) {
       // A COMMIT after a failed statement rolls the transaction back.
       const [rows] = await Promise.all([query<Row>(text, values), commit()]);
       return rows;
@@ -120,14 +121,49 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   };
 }
 
-/** Names of prepared statements, which each connection parses and plans once. */
-const names = new Map<string, string>();
+/** Object id of the type `bigint`. */
+const bigintType = 20;
 
-function prepared(text: string, values: unknown[] | undefined) {
+/** Reads `bigint`s as numbers: all of them are safe integers. */
+export const numbers: CustomTypesConfig = {
+  getTypeParser: (type: number) =>
+    type === bigintType ? Number : types.getTypeParser(type, "text"),
+};
+
+/** What was prepared, by text; a name is for one text. */
+const statements = new Map<string, { name: string; text: string; names: readonly string[] }>();
+
+function prepared(text: string, values: Values | undefined) {
   if (values === undefined) return { text };
-  const name = names.get(text) ?? `s${names.size}`;
-  names.set(text, name);
-  return { name, text, values };
+  let statement = statements.get(text);
+  if (statement === undefined) {
+    const names = isList(values) ? [] : namesIn(text);
+    statement = { name: `s${statements.size}`, text: numbered(text, names), names };
+    statements.set(text, statement);
+  }
+  const list = isList(values) ? [...values] : statement.names.map((name) => values[name]);
+  return { name: statement.name, text: statement.text, values: list };
+}
+
+function isList(values: Values): values is readonly unknown[] {
+  return Array.isArray(values);
+}
+
+/** Not a cast (`::type`). */
+const parameter = /(?<!:):([a-z]\w*)/gi;
+
+function namesIn(text: string): string[] {
+  return [...new Set(text.matchAll(parameter).map(([, name = ""]) => name))];
+}
+
+function numbered(text: string, names: readonly string[]): string {
+  if (names.length === 0) return text;
+  return text.replaceAll(parameter, (_, name: string) => `$${names.indexOf(name) + 1}`);
+}
+
+/** Postgres refuses NUL in text. The replacement makes such an id unknown, as no id has that character. */
+export function asText(id: string): string {
+  return id.replaceAll("\0", "\uFFFD");
 }
 
 /** Returns an error if the connection cannot be used again. */
@@ -138,5 +174,57 @@ async function rollBack(client: PoolClient, reason: unknown): Promise<Error | un
     return undefined;
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** Limit of a statement; a new connection has half of it. A stalled network is noticed by then. */
+const queryTimeoutMs = 8_000;
+
+/** Limit of the time between two statements of a transaction: all other writes may wait for it. */
+const idleInTransactionMs = 3_000;
+
+export type Connection = ReturnType<typeof connectionConfig>;
+
+/**
+ * Returns the settings of every connection to the database that `url` names.
+ *
+ * @throws Error that names STORE_URL if `url` does not name a database; without the URL, which may hold a
+ * password.
+ */
+export function connectionConfig(url: string) {
+  if (!namesDatabase(url)) {
+    throw new Error("STORE_URL must name a database, as in postgres://user@host/database");
+  }
+  const connection = {
+    connectionString: url,
+    application_name: "unreel",
+    connectionTimeoutMillis: queryTimeoutMs / 2,
+    query_timeout: queryTimeoutMs,
+    statement_timeout: queryTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+    keepAlive: true,
+  } satisfies ClientConfig;
+  createClient(connection);
+  return connection;
+}
+
+/** Returns database, host and port, for messages. */
+export function describeDatabase(config: ClientConfig): string {
+  const { host, port, database } = createClient(config);
+  return `${database} at ${host}:${port}`;
+}
+
+/** A `/` or `@` in the path usually belongs to a password that is not percent-encoded. */
+function namesDatabase(url: string): boolean {
+  return /^\/[^/@]+$/.test(URL.parse(url)?.pathname ?? "");
+}
+
+/** The client is not connected; it parses the URL. */
+function createClient(config: ClientConfig): Client {
+  try {
+    return new Client(config);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`STORE_URL must be the URL of a database: ${reason}`, { cause: error });
   }
 }

@@ -7,6 +7,7 @@ import {
   type TaskEvents,
 } from "../../feed/task-events.ts";
 import { type State, states } from "../../model/task.ts";
+import type { Sql } from "./database.ts";
 import { startListener } from "./listener.ts";
 
 export interface EventFeedOptions {
@@ -43,7 +44,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   let newest = counters.newest;
 
   function publish({ number, type, task_id: taskId, owner, json }: EventRow): void {
-    newest = Number(number);
+    newest = number;
     const state = type === "task" ? stateOf(json) : undefined;
     const isFinishRequested = state === "running" && json.includes(finishRequest);
     events.publish({ type, taskId, state, isFinishRequested, owner, json }, newest);
@@ -72,7 +73,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
 type Queryable = Pick<ClientBase, "query">;
 
 interface EventRow {
-  number: string;
+  number: number;
   type: TaskEvent["type"];
   task_id: string;
   owner: string | null;
@@ -94,12 +95,12 @@ const finishRequest = `"finish_requested":true`;
 const pageSize = 200;
 
 async function readCounters(client: Queryable): Promise<{ feedId: string; newest: number }> {
-  const { rows } = await client.query<{ feed_id: string; events: string }>(
-    "SELECT feed_id, events FROM unreel.counters",
+  const { rows } = await client.query<{ feedId: string; newest: number }>(
+    `SELECT feed_id AS "feedId", events AS newest FROM unreel.counters`,
   );
   const [row] = rows;
   if (row === undefined) throw new Error("unreel.counters must have one row, and has none");
-  return { feedId: row.feed_id, newest: Number(row.events) };
+  return row;
 }
 
 /** Reads no more than a feed keeps: text has at least as many octets as UTF-16 units. */
@@ -121,4 +122,23 @@ async function readAfter(client: Queryable, number: number): Promise<EventRow[]>
     [number],
   );
   return rows;
+}
+
+/** Events between two prunings. */
+const pruningInterval = 1_000;
+
+/** Whether the number of one of the newest `count` events is a multiple of 1,000. */
+export function isPruningDue(number: number, count: number): boolean {
+  return Math.floor(number / pruningInterval) > Math.floor((number - count) / pruningInterval);
+}
+
+/** Deletes the events that no feed reaches back to, and expired idempotency keys. */
+export async function prune(sql: Sql, newest: number, now: Date): Promise<void> {
+  const oldest = newest - feedBounds.maxEvents;
+  await sql.query("DELETE FROM unreel.task_events WHERE number <= :oldest", { oldest });
+  await sql.query(
+    `DELETE FROM unreel.idempotency_keys WHERE key IN
+       (SELECT key FROM unreel.idempotency_keys WHERE ends_at <= :now ORDER BY ends_at LIMIT 10000)`,
+    { now },
+  );
 }

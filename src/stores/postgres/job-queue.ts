@@ -1,6 +1,5 @@
 import { PgBoss, type ConstructorOptions, type JobInsert } from "pg-boss";
-import type { Connection } from "./connection.ts";
-import type { Sql } from "./database.ts";
+import type { Connection, Sql } from "./database.ts";
 import { jobName as queue, jobsSchema } from "./migrations.ts";
 
 /** A task to be queued. */

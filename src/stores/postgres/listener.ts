@@ -2,6 +2,7 @@ import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
+import { numbers } from "./database.ts";
 
 export interface Listener {
   /** Ends the connection at once; resolves when no callback runs any more. */
@@ -91,6 +92,7 @@ async function listen(
 function createClient(connection: ClientConfig, socket: Socket): Client {
   const client = new Client({
     ...connection,
+    types: numbers,
     stream: () => socket,
     connectionTimeoutMillis: maxSilenceMs,
     query_timeout: maxSilenceMs,

@@ -174,7 +174,9 @@ export async function migrate(database: Database): Promise<void> {
     for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
       await sql.runLong(statements);
-      await sql.query("INSERT INTO unreel.migrations (version) VALUES ($1)", [index + 1]);
+      await sql.query("INSERT INTO unreel.migrations (version) VALUES (:version)", {
+        version: index + 1,
+      });
     }
     await sql.query(setMissingTimes);
     const [counters] = await sql.query<{ isExact: boolean }>(
@@ -211,8 +213,8 @@ async function readVersion(sql: Sql): Promise<number> {
 /** `IF NOT EXISTS` needs the right to create schemas even if the schema exists. */
 async function createSchema(sql: Sql, schema: string): Promise<void> {
   const [row] = await sql.query<{ exists: boolean }>(
-    'SELECT to_regnamespace($1) IS NOT NULL AS "exists"',
-    [schema],
+    'SELECT to_regnamespace(:schema) IS NOT NULL AS "exists"',
+    { schema },
   );
   if (row?.exists === false) await sql.query(`CREATE SCHEMA ${schema}`);
 }

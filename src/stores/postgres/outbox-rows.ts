@@ -1,7 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
+import {
+  type NewMessage,
+  type Outbox,
+  type OutboxCounts,
+  type OutboxMessage,
+  serviceEndpoint,
+} from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
-import { createOutboxRemovals } from "./outbox-removals.ts";
 
 export interface OutboxRowsOptions {
   database: Database;
@@ -18,75 +23,62 @@ export interface OutboxRows extends Outbox {
   add(sql: Sql, message: NewMessage): Promise<void>;
 }
 
-/** `bigint`s come as text. */
-interface ClaimedRow extends Omit<OutboxMessage, "ageMs"> {
-  ageMs: string;
-}
-
-/** The same. */
-interface Counts {
-  messages: string;
-  oldestAgeMs: string | null;
-}
-
 /**
  * The tables `unreel.outbox_lines` and `unreel.outbox_messages`. Whoever adds messages to a line or takes them
  * from it locks its row first, so that no message is added to a line that is just being removed.
  */
 export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   const { database, nowMs, run, webhook } = options;
-
   const remove = createOutboxRemovals(database, nowMs);
 
   return {
     async add(sql, { id, taskId, owner, body }) {
       if (!webhook && owner === null) return;
-      const own = webhook ? [serviceEndpoint] : [];
-      await sql.query(addMessages, [nowMs(), own, owner, taskId, id, body]);
+      const endpoints = webhook ? [serviceEndpoint] : [];
+      await sql.query(addMessages, { nowMs: nowMs(), endpoints, owner, taskId, id, body });
     },
 
     due: () =>
       run(async () => {
-        const rows = await database.query<{ endpoint: string }>(dueEndpoints, [nowMs()]);
+        const rows = await database.query<{ endpoint: string }>(dueEndpoints, { nowMs: nowMs() });
         return rows.map(({ endpoint }) => endpoint);
       }),
 
-    claim: ({ endpoint, limit, leaseMs }) =>
-      run(async () => {
-        const values = [nowMs(), endpoint, randomUUID(), leaseMs, limit];
-        const rows = await database.query<ClaimedRow>(claimLines, values);
-        return rows.map((row) => ({ ...row, ageMs: Number(row.ageMs) }));
+    claim: (query) =>
+      run(() => {
+        const values = { ...query, nowMs: nowMs(), lease: randomUUID() };
+        return database.query<OutboxMessage>(claimLines, values);
       }),
 
     remove: (message) => run(() => remove(message)),
 
-    postpone: ({ endpoint, taskId, lease }, { delayMs, refusals }) =>
+    postpone: (message, given) =>
       run(async () => {
-        await database.query(releaseLine, [nowMs(), endpoint, taskId, lease, delayMs, refusals]);
+        await database.query(releaseLine, { ...message, ...given, nowMs: nowMs() });
       }),
 
     count: () =>
       run(async () => {
-        const [row] = await database.query<Counts>(countMessages, [nowMs()]);
-        return { messages: Number(row?.messages), oldestAgeMs: Number(row?.oldestAgeMs ?? 0) };
+        const [counts] = await database.query<OutboxCounts>(countMessages, { nowMs: nowMs() });
+        return counts ?? { messages: 0, oldestAgeMs: 0 };
       }),
   };
 }
 
-/** Of every statement $1 is the time. */
-const now = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+/** Unix milliseconds; null: the clock of the database. */
+const now = "coalesce(:nowMs::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 
 const addMessages = `
   WITH endpoints AS (
-    SELECT unnest($2::text[]) AS endpoint
-    UNION ALL SELECT name FROM unreel.keys WHERE name = $3 AND document::jsonb ? 'webhook'
+    SELECT unnest(:endpoints::text[]) AS endpoint
+    UNION ALL SELECT name FROM unreel.keys WHERE name = :owner AND document::jsonb ? 'webhook'
   ), lines AS (
     INSERT INTO unreel.outbox_lines AS line (endpoint, task, due_at)
-    SELECT endpoint, $4, ${now} FROM endpoints ORDER BY endpoint
+    SELECT endpoint, :taskId, ${now} FROM endpoints ORDER BY endpoint
     ON CONFLICT (endpoint, task) DO UPDATE SET due_at = line.due_at RETURNING line
   )
   INSERT INTO unreel.outbox_messages (line, id, body, created_at)
-  SELECT line, $5, $6, ${now} FROM lines`;
+  SELECT line, :id, :body, ${now} FROM lines`;
 
 /** Passes from one endpoint to the next through the index; those whose messages have waited longest come first. */
 const dueEndpoints = `
@@ -105,10 +97,10 @@ const dueEndpoints = `
 /** The lines of one call have the same lease: it is compared together with the task. */
 const claimLines = `
   WITH claimed AS (
-    UPDATE unreel.outbox_lines SET lease = $3, due_at = ${now} + $4
+    UPDATE unreel.outbox_lines SET lease = :lease, due_at = ${now} + :leaseMs
     WHERE line = ANY(ARRAY(
-      SELECT line FROM unreel.outbox_lines WHERE endpoint = $2 AND due_at <= ${now}
-      ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOCKED
+      SELECT line FROM unreel.outbox_lines WHERE endpoint = :endpoint AND due_at <= ${now}
+      ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED
     )) RETURNING line, endpoint, task, refusals, lease
   )
   SELECT id, endpoint, task AS "taskId", body, refusals, lease, ${now} - created_at AS "ageMs"
@@ -118,9 +110,89 @@ const claimLines = `
   ) AS first`;
 
 const countMessages = `
-  SELECT count(*) AS messages, ${now} - (
+  SELECT count(*) AS messages, coalesce(${now} - (
     SELECT created_at FROM unreel.outbox_messages ORDER BY seq LIMIT 1
-  ) AS "oldestAgeMs" FROM unreel.outbox_messages`;
+  ), 0) AS "oldestAgeMs" FROM unreel.outbox_messages`;
 
 const releaseLine = `UPDATE unreel.outbox_lines
-  SET due_at = ${now} + $5, refusals = $6, lease = NULL WHERE endpoint = $2 AND task = $3 AND lease = $4`;
+  SET due_at = ${now} + :delayMs, refusals = :refusals, lease = NULL
+  WHERE endpoint = :endpoint AND task = :taskId AND lease = :lease`;
+
+interface Removal {
+  message: OutboxMessage;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Returns a function that removes a claimed message, unless its lease is lost. Those that are given while others are
+ * being removed are removed after them, in one transaction.
+ */
+function createOutboxRemovals(
+  database: Database,
+  nowMs: () => number | null,
+): (message: OutboxMessage) => Promise<void> {
+  let waiting: Removal[] = [];
+  let isRemoving = false;
+
+  /** Never rejects. */
+  async function removeWaiting(): Promise<void> {
+    isRemoving = true;
+    while (waiting.length > 0) {
+      const removals = waiting;
+      waiting = [];
+      try {
+        await removeAll(removals.map(({ message }) => message));
+        for (const { resolve } of removals) resolve();
+      } catch (error) {
+        for (const { reject } of removals) reject(error);
+      }
+    }
+    isRemoving = false;
+  }
+
+  async function removeAll(messages: readonly OutboxMessage[]): Promise<void> {
+    const held = {
+      endpoints: messages.map(({ endpoint }) => endpoint),
+      tasks: messages.map(({ taskId }) => taskId),
+      leases: messages.map(({ lease }) => lease),
+    };
+    await database.transaction(async (sql) => {
+      const rows = await sql.query<{ line: number }>(lockLines, held);
+      if (rows.length === 0) return;
+      const lines = rows.map(({ line }) => line);
+      await sql.query(removeFirstMessages, { lines });
+      const removed = await sql.query(removeEmptyLines, { lines });
+      if (removed.length < lines.length) await sql.query(releaseLines, { nowMs: nowMs(), lines });
+    });
+  }
+
+  return (message) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ message, resolve, reject });
+      if (!isRemoving) void removeWaiting();
+    });
+}
+
+/** Locks the lines in the order in which messages are added to them, so that adding and removing cannot deadlock. */
+const lockLines = `
+  SELECT line FROM unreel.outbox_lines WHERE (endpoint, task, lease) IN (
+    SELECT * FROM unnest(:endpoints::text[], :tasks::text[], :leases::text[])
+  ) ORDER BY endpoint, task FOR UPDATE`;
+
+const removeFirstMessages = `
+  DELETE FROM unreel.outbox_messages WHERE seq IN (
+    SELECT (
+      SELECT min(seq) FROM unreel.outbox_messages AS message WHERE message.line = held.line
+    ) FROM unnest(:lines::bigint[]) AS held (line)
+  )`;
+
+/** A statement of its own: it sees the messages that were added before the lines were locked. */
+const removeEmptyLines = `
+  DELETE FROM unreel.outbox_lines AS held WHERE line = ANY(:lines::bigint[])
+  AND NOT EXISTS (SELECT 1 FROM unreel.outbox_messages AS message WHERE message.line = held.line)
+  RETURNING 1`;
+
+const releaseLines = `
+  UPDATE unreel.outbox_lines SET refusals = 0, lease = NULL, due_at = ${now}
+  WHERE line = ANY(:lines::bigint[])`;

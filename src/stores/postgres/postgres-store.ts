@@ -1,34 +1,41 @@
 import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
-import type { State } from "../../model/task.ts";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
+import type { TaskChange } from "../../feed/task-changes.ts";
+import { deletedEvent } from "../../feed/task-events.ts";
+import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
-import { createDamageReport } from "../damage-report.ts";
-import { copyTask, parseTask, toPage, updateDocument } from "../documents.ts";
-import { createBatchInserter } from "./batch-inserter.ts";
-import { claimNextAndCommit } from "./claim.ts";
-import { connectionConfig } from "./connection.ts";
-import type { Sql } from "./database.ts";
-import { isConnectionLost, toStoreError } from "./database-errors.ts";
-import { createKeyRows } from "./key-rows.ts";
-import { createOutboxRows } from "./outbox-rows.ts";
-import { probe } from "./probe.ts";
-import { isPruningDue, prune } from "./pruning.ts";
-import { openPostgresResources } from "./resources.ts";
-import { readOldestFiles, readStoredBytes } from "./stored-files.ts";
-import { countTasks } from "./task-counts.ts";
 import {
+  copyTask,
+  createDamageReport,
+  type DamageReport,
+  parseTask,
+  toPage,
+  updateDocument,
+} from "../documents.ts";
+import { assertQuota } from "../quotas.ts";
+import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
+import type { StoreOptions, TaskStore, UpdateOptions } from "../store.ts";
+import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
+import { claimNextAndCommit } from "./claim.ts";
+import type { Database, Sql, Transaction } from "./database.ts";
+import { toStoreError } from "./database-errors.ts";
+import { isPruningDue, prune } from "./feed.ts";
+import type { JobQueue } from "./job-queue.ts";
+import { createKeyRows } from "./key-rows.ts";
+import { createOutboxRows, type OutboxRows } from "./outbox-rows.ts";
+import { openPostgresResources } from "./resources.ts";
+import { probe } from "./task-inserts.ts";
+import {
+  countTasks,
   holds,
-  lockRow,
   readDocument,
+  readOldestFiles,
   readPage,
-  removeRowAndCommit,
-  saveRowAndCommit,
-  type TaskRow,
-} from "./task-rows.ts";
-import { defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
-import type { StoreOptions, TaskStore } from "../store.ts";
+  readStoredBytes,
+} from "./task-reads.ts";
+import { lockRow, type TaskRow, writeRow } from "./task-rows.ts";
 
 export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
   /** `postgres://user:password@host:5432/database`, with the parameters that libpq knows. */
@@ -53,25 +60,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { webhook = false } = options;
   const { now, steadyMs } = createClock(options);
   const steadyNow = () => new Date(steadyMs());
-  const damage = createDamageReport(logger);
-  const onWarning = createWarningLog(logger);
-  const connection = connectionConfig(url);
-  const resources = await openPostgresResources({
-    connection,
-    heartbeatS,
-    clock,
-    onWarning,
-    logger,
-  });
-  const { database, jobs, feed } = resources;
+  const resources = await openPostgresResources({ url, heartbeatS, clock, logger });
+  const { database, jobs, feed, onWarning, close } = resources;
   const mutex = createKeyedMutex();
-  const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
-  const outbox = createOutboxRows({
-    database,
-    nowMs: options.now === undefined ? () => null : steadyMs,
-    run: read,
-    webhook,
-  });
   let pinging: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -89,36 +80,49 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     }
   }
 
-  /** `newest` is the number of the last event that was committed, `count` the number of events. */
   function onCommit(newest: number, count: number): void {
     if (!isPruningDue(newest, count)) return;
     mutex.runExclusive("pruning", () => prune(database, newest, steadyNow())).catch(onWarning);
   }
 
-  /** Ends the lease of a task that changes its state, and removes its job; a queued task gets a new one. */
-  async function replaceJob(sql: Sql, row: TaskRow, state: State, runAfter: Date | undefined) {
-    if (row.job !== null) await jobs.remove(sql, row.job);
-    if (state !== "queued") return { job: null, lease: null };
-    const job = randomUUID();
-    const delayMs = runAfter && delayOf(runAfter, now());
-    await jobs.add(sql, [{ ...row, job, delayMs }]);
-    return { job, lease: null };
-  }
-
+  const nowMs = options.now === undefined ? () => null : steadyMs;
+  const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
+  const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
+  const damage = createDamageReport(logger);
+  const parts = { database, jobs, now, damage, outbox, insert, read, write, onCommit };
   return {
     events: feed.events,
-
     keys: createKeyRows(database, steadyNow, read),
-
     outbox,
+    ...createTaskReads(parts),
+    ...createTaskWrites(parts),
+    /** Calls at the same time share one probe. */
+    ping: () =>
+      (pinging ??= read(() => probe(database, jobs)).finally(() => {
+        pinging = undefined;
+      })),
+    close: () => (closing ??= mutex.onIdle().then(close)),
+  };
+}
 
-    async create(task, idempotency) {
-      const accepted = copyTask(task);
-      const { id } = accepted;
-      const key = idempotency && { ...idempotency };
-      return parseTask({ id, document: await write(id, () => insert(accepted, key)) });
-    },
+/** What the methods of the store work with. */
+interface StoreParts {
+  database: Database;
+  jobs: JobQueue;
+  now: () => Date;
+  damage: DamageReport;
+  outbox: OutboxRows;
+  insert: InsertTask;
+  read<T>(job: () => Promise<T>): Promise<T>;
+  write<T>(name: string, job: () => Promise<T>): Promise<T>;
+  /** Called with the number of the newest event that was committed, and the number of events. */
+  onCommit(newest: number, count: number): void;
+}
 
+type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
+
+function createTaskReads({ database, damage, read }: StoreParts): TaskReads {
+  return {
     get: (id) =>
       read(async () => {
         const document = await readDocument(database, id);
@@ -131,27 +135,35 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
         return toPage(found, limit, damage.parse);
       }),
 
-    async update(id, change, updateOptions = {}) {
+    storedFiles: (query) =>
+      read(async () => ({
+        bytes: await readStoredBytes(database),
+        oldest: await readOldestFiles(database, query),
+      })),
+
+    count: () => read(() => countTasks(database, damage)),
+  };
+}
+
+type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
+
+function createTaskWrites(parts: StoreParts): TaskWrites {
+  const { database, jobs, damage, insert, write, onCommit } = parts;
+  return {
+    async create(task, idempotency) {
+      const accepted = copyTask(task);
+      const { id } = accepted;
+      const key = idempotency && { ...idempotency };
+      return parseTask({ id, document: await write(id, () => insert(accepted, key)) });
+    },
+
+    async update(id, change, options = {}) {
       const changes = structuredClone(change);
-      const given = structuredClone(updateOptions);
+      const given = structuredClone(options);
       return write(id, async () => {
-        const [task, number] = await database.transaction(async (sql) => {
-          const row = await lockRow(sql, id);
-          const {
-            task: changed,
-            stored,
-            event,
-            message,
-          } = updateDocument(row, changes, given, now());
-          if (message !== undefined) await outbox.add(sql, message);
-          const held =
-            changes.state === undefined
-              ? row
-              : await replaceJob(sql, row, changes.state, given.runAfter);
-          const saved = { ...held, ...stored };
-          const { maxStoredBytes } = given;
-          return [changed, await saveRowAndCommit(sql, row, saved, event, maxStoredBytes)] as const;
-        });
+        const { task, number } = await database.transaction((sql) =>
+          updateAndCommit(parts, sql, id, changes, given),
+        );
         onCommit(number, 1);
         return task;
       });
@@ -159,19 +171,21 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     delete: (id) =>
       write(id, async () => {
-        const [removed, number] = await database.transaction(async (sql) => {
-          const row = await lockRow(sql, id);
-          if (row.job !== null) await jobs.remove(sql, row.job);
-          return [row, await removeRowAndCommit(sql, row)] as const;
+        const { row, number } = await database.transaction(async (sql) => {
+          const found = await lockRow(sql, id);
+          if (found.job !== null) await jobs.remove(sql, found.job);
+          const event = deletedEvent(id, found.owner);
+          const written = await writeRow(sql.queryAndCommit, found, undefined, event);
+          return { row: found, number: written.number };
         });
         onCommit(number, 1);
-        return damage.parse(removed);
+        return damage.parse(row);
       }),
 
     async claim({ exceptHosts = [] }) {
       const hosts = [...exceptHosts];
       return write("claims", async () => {
-        const claimed = await claimNextAndCommit({ database, jobs, now, damage }, hosts);
+        const claimed = await claimNextAndCommit(parts, hosts);
         if (claimed === undefined) return undefined;
         const { number, ...claim } = claimed;
         onCommit(number, 1);
@@ -181,40 +195,43 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
     heartbeat: (id, lease) =>
       write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
-
-    storedFiles: (query) =>
-      read(async () => ({
-        bytes: await readStoredBytes(database),
-        oldest: await readOldestFiles(database, query),
-      })),
-
-    count: () => read(() => countTasks(database, damage)),
-
-    /** Calls at the same time share one probe. */
-    ping: () =>
-      (pinging ??= read(() => probe(database, jobs)).finally(() => {
-        pinging = undefined;
-      })),
-
-    close() {
-      closing ??= mutex.onIdle().then(resources.close);
-      return closing;
-    },
   };
 }
 
-const warningIntervalMs = 60_000;
+async function updateAndCommit(
+  { jobs, now, outbox }: StoreParts,
+  sql: Transaction,
+  id: string,
+  change: TaskChange,
+  given: UpdateOptions,
+) {
+  const row = await lockRow(sql, id);
+  const { task, stored, event, message } = updateDocument(row, change, given, now());
+  if (message !== undefined) await outbox.add(sql, message);
+  const delayMs = given.runAfter && delayOf(given.runAfter, now());
+  const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
+  const update = { ...held, ...stored };
+  const { maxStoredBytes } = given;
+  const isLimited = row.limits !== null || maxStoredBytes !== undefined;
+  const run = isLimited ? sql.query : sql.queryAndCommit;
+  const { number, use } = await writeRow(run, row, update, event);
+  if (row.limits !== null) assertQuota(row.limits, use, row, update);
+  // In a statement of its own, which sees what was committed before the counters were locked.
+  if (maxStoredBytes !== undefined) assertStoredBytes(await readStoredBytes(sql), maxStoredBytes);
+  return { task, number };
+}
 
-/**
- * Logs problems of background work, which is repeated every few seconds, at most once a minute. Leaves out
- * lost connections: the event feed logs when they begin and end.
- */
-function createWarningLog(logger: PostgresStoreOptions["logger"]) {
-  let quietUntilMs = 0;
-  return (event: { message: string }) => {
-    if (event instanceof Error && isConnectionLost(event)) return;
-    if (performance.now() < quietUntilMs) return;
-    quietUntilMs = performance.now() + warningIntervalMs;
-    logger?.warn({ reason: event.message }, "database or job queue warning");
-  };
+/** Ends the lease of a task that has changed its state, and removes its job; a queued task gets a new one. */
+async function replaceJob(
+  jobs: JobQueue,
+  sql: Sql,
+  row: TaskRow,
+  { state }: Task,
+  delayMs: number | undefined,
+) {
+  if (row.job !== null) await jobs.remove(sql, row.job);
+  if (state !== "queued") return { job: null, lease: null };
+  const job = randomUUID();
+  await jobs.add(sql, [{ ...row, job, delayMs }]);
+  return { job, lease: null };
 }

@@ -1,9 +1,8 @@
-import { DatabaseError } from "pg";
-import type { ClientConfig } from "pg";
+import { type ClientConfig, DatabaseError } from "pg";
+import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
-import { describeDatabase } from "./connection.ts";
-import { createDatabase, type Database } from "./database.ts";
-import { reasonOf } from "./database-errors.ts";
+import { connectionConfig, createDatabase, type Database, describeDatabase } from "./database.ts";
+import { isConnectionLost, reasonOf } from "./database-errors.ts";
 import { type EventFeed, openEventFeed } from "./feed.ts";
 import { type JobQueue, type JobQueueOptions, openJobQueue } from "./job-queue.ts";
 import { migrate } from "./migrations.ts";
@@ -12,23 +11,30 @@ export interface PostgresResources {
   database: Database;
   jobs: JobQueue;
   feed: EventFeed;
+  /** Logs problems of background work. */
+  onWarning(event: { message: string }): void;
   /** Closes all of them. */
   close(): Promise<void>;
 }
 
-export interface PostgresResourcesOptions extends JobQueueOptions {
-  logger?: Parameters<typeof openEventFeed>[0]["logger"];
+export interface PostgresResourcesOptions extends Pick<JobQueueOptions, "heartbeatS" | "clock"> {
+  /** Of the database. */
+  url: string;
+  logger: Pick<BaseLogger, "info" | "warn" | "error"> | undefined;
 }
 
 /**
  * Connects to the database and migrates its tables.
  *
- * @throws ServiceError `unavailable` that says in one line why the database cannot be used.
+ * @throws Error that names STORE_URL if `url` does not name a database; ServiceError `unavailable` that says in one
+ * line why the database cannot be used.
  */
 export async function openPostgresResources(
   options: PostgresResourcesOptions,
 ): Promise<PostgresResources> {
-  const { connection, logger, onWarning } = options;
+  const { url, heartbeatS, clock, logger } = options;
+  const onWarning = createWarningLog(logger);
+  const connection = connectionConfig(url);
   const database = createDatabase(connection, onWarning);
   const closers = [database.close];
   const close = async () => {
@@ -36,11 +42,11 @@ export async function openPostgresResources(
   };
   try {
     await migrate(database);
-    const jobs = await openJobQueue(options);
+    const jobs = await openJobQueue({ connection, heartbeatS, clock, onWarning });
     closers.unshift(jobs.close);
     const feed = await openEventFeed({ pool: database.pool, connection, logger });
     closers.unshift(feed.close);
-    return { database, jobs, feed, close };
+    return { database, jobs, feed, onWarning, close };
   } catch (error) {
     await close();
     throw openingFailure(connection, error);
@@ -68,3 +74,19 @@ const rules: ReadonlyMap<string, string> = new Map([
   ["3D000", "there is no such database"],
   ["42501", "the user may not create schemas and tables"],
 ]);
+
+const warningIntervalMs = 60_000;
+
+/**
+ * Logs problems of background work, which is repeated every few seconds, at most once a minute. Leaves out
+ * lost connections: the event feed logs when they begin and end.
+ */
+function createWarningLog(logger: PostgresResourcesOptions["logger"]) {
+  let quietUntilMs = 0;
+  return (event: { message: string }) => {
+    if (event instanceof Error && isConnectionLost(event)) return;
+    if (performance.now() < quietUntilMs) return;
+    quietUntilMs = performance.now() + warningIntervalMs;
+    logger?.warn({ reason: event.message }, "database or job queue warning");
+  };
+}

@@ -1,16 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type NewMessage, type Outbox, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
 import type { Statements } from "./statements.ts";
-
-export interface OutboxTableOptions {
-  sql: Statements;
-  steadyMs: () => number;
-  read<T>(job: () => T): Promise<T>;
-  /** Runs a job in a transaction, of its own or with others. */
-  write<T>(job: () => { result: T }): Promise<T>;
-  /** Whether the service's own endpoint gets messages. */
-  webhook: boolean;
-}
+import type { Transactions } from "./transactions.ts";
 
 export interface OutboxTable extends Outbox {
   /** Adds a message for every endpoint that gets it; call it in the transaction of the change. */
@@ -31,30 +22,21 @@ interface CountRow {
   createdAtMs: number | null;
 }
 
-/** The tables `outbox_lines` and `outbox_messages`. */
-export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
-  const { sql, steadyMs, read, write, webhook } = options;
-
+/** The tables `outbox_lines` and `outbox_messages`; `webhook` tells whether the service's own endpoint gets messages. */
+export function createOutboxTable(
+  sql: Statements,
+  { read, write }: Transactions,
+  steadyMs: () => number,
+  webhook: boolean,
+): OutboxTable {
   function endpointsOf(owner: string | null): string[] {
     const keys = owner === null ? [] : (sql.webhookOfKey.all(owner) as { name: string }[]);
     return [...(webhook ? [serviceEndpoint] : []), ...keys.map(({ name }) => name)];
   }
 
-  /** Returns the lines that have been due for longest, one of each endpoint; passes over the others in one step. */
-  function* firstDueLines(nowMs: number): Generator<DueRow> {
-    let endpoint: string | null = "";
-    for (;;) {
-      ({ endpoint } = sql.nextEndpoint.get(endpoint) as { endpoint: string | null });
-      if (endpoint === null) return;
-      yield* sql.dueLines.all(endpoint, nowMs, 1) as unknown as DueRow[];
-    }
-  }
-
-  function claimLine({ line, endpoint, taskId, refusals }: DueRow, nowMs: number, leaseMs: number) {
-    const lease = randomUUID();
-    sql.leaseLine.run(nowMs + leaseMs, lease, line);
-    const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
-    return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdAtMs, lease };
+  /** Returns undefined if the message's lease is lost. */
+  function leasedLine({ endpoint, taskId, lease }: OutboxMessage): number | undefined {
+    return (sql.leasedLine.get(endpoint, taskId, lease) as { line: number } | undefined)?.line;
   }
 
   return {
@@ -68,7 +50,7 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
 
     due: () =>
       read(() => {
-        const lines = [...firstDueLines(steadyMs())].toSorted((a, b) => a.dueAtMs - b.dueAtMs);
+        const lines = [...firstDueLines(sql, steadyMs())].toSorted((a, b) => a.dueAtMs - b.dueAtMs);
         return lines.map(({ endpoint }) => endpoint);
       }),
 
@@ -76,25 +58,22 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
       write(() => {
         const nowMs = steadyMs();
         const due = sql.dueLines.all(endpoint, nowMs, limit) as unknown as DueRow[];
-        return { result: due.map((row) => claimLine(row, nowMs, leaseMs)) };
+        return due.map((row) => claimLine(sql, row, nowMs, leaseMs));
       }),
 
-    remove: ({ endpoint, taskId, lease }) =>
+    remove: (message) =>
       write(() => {
-        const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
-        if (line === undefined) return { result: undefined };
+        const line = leasedLine(message);
+        if (line === undefined) return;
         sql.removeFirstMessage.run(line);
-        if (sql.removeEmptyLine.run(line, line).changes === 0) {
-          sql.releaseLine.run(steadyMs(), 0, line);
-        }
-        return { result: undefined };
+        if (sql.removeEmptyLine.run(line, line).changes > 0) return;
+        sql.releaseLine.run(steadyMs(), 0, line);
       }),
 
-    postpone: ({ endpoint, taskId, lease }, { delayMs, refusals }) =>
+    postpone: (message, { delayMs, refusals }) =>
       write(() => {
-        const { line } = (sql.leasedLine.get(endpoint, taskId, lease) ?? {}) as { line?: number };
+        const line = leasedLine(message);
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
-        return { result: undefined };
       }),
 
     count: () =>
@@ -103,4 +82,26 @@ export function createOutboxTable(options: OutboxTableOptions): OutboxTable {
         return { messages, oldestAgeMs: createdAtMs === null ? 0 : steadyMs() - createdAtMs };
       }),
   };
+}
+
+/** Yields the line of each endpoint that has been due for longest; passes over the others in one step. */
+function* firstDueLines(sql: Statements, nowMs: number): Generator<DueRow> {
+  let endpoint: string | null = "";
+  for (;;) {
+    ({ endpoint } = sql.nextEndpoint.get(endpoint) as { endpoint: string | null });
+    if (endpoint === null) return;
+    yield* sql.dueLines.all(endpoint, nowMs, 1) as unknown as DueRow[];
+  }
+}
+
+function claimLine(
+  sql: Statements,
+  { line, endpoint, taskId, refusals }: DueRow,
+  nowMs: number,
+  leaseMs: number,
+): OutboxMessage {
+  const lease = randomUUID();
+  sql.leaseLine.run(nowMs + leaseMs, lease, line);
+  const { id, body, createdAtMs } = sql.firstMessage.get(line) as unknown as MessageRow;
+  return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdAtMs, lease };
 }

@@ -29,86 +29,88 @@ interface Quota {
  * `queued` alone wait for a later transaction, and the opening of the database counts queued tasks again. Call the
  * methods inside a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
-export function createOwnerTable(sql: Statements) {
+export class OwnerTable {
+  readonly #sql: Statements;
   /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
-  let pending = new Map<string, OwnerUse>();
-
+  #pending = new Map<string, OwnerUse>();
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
-  const quotas = new Map<string, Quota>();
-
+  readonly #quotas = new Map<string, Quota>();
   /** Only grows: the number of a claim that is rolled back is not used again. */
-  let { claimed } = sql.lastClaim.get() as { claimed: number };
+  #claimed: number;
 
-  function writePending(): void {
-    for (const [owner, { queued, running, bytes }] of pending)
-      sql.countOwner.run(owner, queued, running, bytes);
-    pending.clear();
+  constructor(sql: Statements) {
+    this.#sql = sql;
+    ({ claimed: this.#claimed } = sql.lastClaim.get() as { claimed: number });
   }
 
-  function readQuota(owner: string): Quota {
-    writePending();
-    const { key, ...use } = (sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
+  /** Writes the pending changes. Call it before other statements read the table. */
+  writePending(): void {
+    for (const [owner, { queued, running, bytes }] of this.#pending)
+      this.#sql.countOwner.run(owner, queued, running, bytes);
+    this.#pending.clear();
+  }
+
+  /** Call it before each commit. */
+  complete(): void {
+    const changes = this.#pending.values();
+    if (changes.some(({ running, bytes }) => running !== 0 || bytes !== 0)) this.writePending();
+  }
+
+  /**
+   * Counts the change of a task.
+   *
+   * @throws ServiceError `quota_exceeded`
+   */
+  count(owner: string | null, before: Counted, after: Counted): void {
+    const change = useChange(before, after);
+    if (change === noUse) return;
+    const name = owner ?? "";
+    this.#pending.set(name, addUse(this.#pending.get(name) ?? noUse, change));
+    if (owner === null) return;
+    const known = this.#quotas.get(owner);
+    const quota =
+      known === undefined ? this.#readQuota(owner) : { ...known, use: addUse(known.use, change) };
+    this.#quotas.set(owner, quota);
+    assertQuota(quota.limits, quota.use, before, after);
+  }
+
+  #readQuota(owner: string): Quota {
+    this.writePending();
+    const { key, ...use } = (this.#sql.useOfOwner.get(owner) ?? noKey) as unknown as UseRow;
     return { use, limits: key === null ? {} : parseKey(key).limits };
   }
 
-  return {
-    /** Writes the pending changes. Call it before other statements read the table. */
-    writePending,
+  /** Returns how many bytes the limits of the owner leave; undefined: any number. */
+  bytesLeft(owner: string | null): number | undefined {
+    if (owner === null) return undefined;
+    const { limits, use } = this.#quotas.get(owner) ?? this.#readQuota(owner);
+    return bytesLeft(limits, use);
+  }
 
-    /** Call it before each commit. */
-    complete() {
-      const changes = pending.values();
-      if (changes.some(({ running, bytes }) => running !== 0 || bytes !== 0)) writePending();
-    },
+  /** Puts the owner after the others that run as many tasks. */
+  markClaim(owner: string | null): void {
+    this.writePending();
+    this.#claimed += 1;
+    this.#sql.markClaim.run(this.#claimed, owner ?? "");
+  }
 
-    /**
-     * Counts the change of a task.
-     *
-     * @throws ServiceError `quota_exceeded`
-     */
-    count(owner: string | null, before: Counted, after: Counted): void {
-      const change = useChange(before, after);
-      if (change === noUse) return;
-      pending.set(owner ?? "", addUse(pending.get(owner ?? "") ?? noUse, change));
-      if (owner === null) return;
-      const known = quotas.get(owner);
-      const quota =
-        known === undefined ? readQuota(owner) : { ...known, use: addUse(known.use, change) };
-      quotas.set(owner, quota);
-      assertQuota(quota.limits, quota.use, before, after);
-    },
+  /** Returns how many bytes the files of all tasks have together. */
+  storedBytes(): number {
+    this.writePending();
+    return (this.#sql.storedBytes.get() as { bytes: number }).bytes;
+  }
 
-    /** Returns how many bytes the limits of the owner leave; undefined: any number. */
-    bytesLeft(owner: string | null): number | undefined {
-      if (owner === null) return undefined;
-      const { limits, use } = quotas.get(owner) ?? readQuota(owner);
-      return bytesLeft(limits, use);
-    },
+  /** Call it in the transaction in which a key changes. */
+  forgetQuotas(): void {
+    this.#quotas.clear();
+  }
 
-    /** Puts the owner behind the others that run as many tasks. */
-    markClaim(owner: string | null): void {
-      writePending();
-      claimed += 1;
-      sql.markClaim.run(claimed, owner ?? "");
-    },
-
-    /** Returns how many bytes the files of all tasks have together. */
-    storedBytes(): number {
-      writePending();
-      const { bytes } = sql.storedBytes.get() as { bytes: number };
-      return bytes;
-    },
-
-    /** Call it in the transaction in which a key changes. */
-    forgetQuotas: () => quotas.clear(),
-
-    /** Returns a function that undoes what the methods have done since. */
-    mark() {
-      const before = new Map(pending);
-      return () => {
-        pending = before;
-        quotas.clear();
-      };
-    },
-  };
+  /** Returns a function that undoes what the methods have done since. */
+  mark(): () => void {
+    const before = new Map(this.#pending);
+    return () => {
+      this.#pending = before;
+      this.#quotas.clear();
+    };
+  }
 }

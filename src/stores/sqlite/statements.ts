@@ -1,5 +1,28 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { StoredTask } from "../documents.ts";
 import { migrations } from "./migrations.ts";
+
+/** What decides whether a claim may take a task. */
+export interface ClaimState {
+  claimable: 0 | 1;
+  /** When the task becomes claimable, by the store's steady clock; null if it is so now or never. */
+  dueAtMs: number | null;
+  lease: string | null;
+}
+
+/** What an update writes of a task. */
+export interface SavedTask extends Omit<StoredTask, "id" | "owner">, ClaimState {}
+
+/** The columns that an insert and an update write; a new task has none of the others. */
+const columns = ["state", "claimable", "document", "bytes", "finished_at"];
+
+/** Returns the values of the columns; not by name, which would take node:sqlite as long as all else. */
+export function columnValues({ state, claimable, document, bytes, finishedAt }: NewTask) {
+  return [state, claimable, document, bytes, finishedAt] as const;
+}
+
+/** What an insert writes, besides what never changes. */
+export type NewTask = Omit<SavedTask, "dueAtMs" | "lease" | "stalledCount">;
 
 /** The columns of a `TaskRow`. */
 const taskRow =
@@ -9,13 +32,13 @@ const taskRow =
 export const statements = {
   lastSeq: "SELECT max(seq, ifnull((SELECT max(seq) FROM tasks), 0)) AS seq FROM last_seq",
   keepLastSeq: "UPDATE last_seq SET seq = ?",
-  insertTask: `INSERT INTO tasks (seq, id, state, owner, host, claimable, document, bytes, finished_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+  insertTask: `INSERT INTO tasks (seq, id, owner, host, ${columns.join(", ")})
+    VALUES (?, ?, ?, ?, ${columns.map(() => "?").join(", ")})
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   documentById: "SELECT document FROM tasks WHERE id = ?",
-  saveTask: `UPDATE tasks SET state = ?, claimable = ?, due_at = ?, lease = ?, deaths = ?, document = ?,
-    bytes = ?, finished_at = ? WHERE seq = ?`,
+  saveTask: `UPDATE tasks SET ${columns.map((name) => `${name} = ?`).join(", ")},
+    due_at = ?, lease = ?, deaths = ? WHERE seq = ?`,
   extendLease: "UPDATE tasks SET claimable = 0, due_at = ? WHERE seq = ?",
   deleteTask: "DELETE FROM tasks WHERE seq = ?",
 
@@ -65,7 +88,8 @@ export const statements = {
   oldestFiles: `SELECT id, seq, bytes, finished_at AS finishedAt FROM tasks
     WHERE bytes > 0 AND (finished_at, seq) > (?, ?) ORDER BY finished_at, seq LIMIT ?`,
 
-  recallKey: "SELECT fingerprint, answer FROM idempotency_keys WHERE key = ? AND ends_at > ?",
+  recallKey:
+    "SELECT fingerprint, answer AS document FROM idempotency_keys WHERE key = ? AND ends_at > ?",
   keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)
     VALUES (?, ?, ?, ?)`,
   // A few at a time: deleting the keys of a whole day would block everything else.
@@ -104,5 +128,10 @@ export type Statements = Readonly<Record<keyof typeof statements, StatementSync>
 
 export function prepareStatements(db: DatabaseSync): Statements {
   const prepared = Object.entries(statements).map(([name, sql]) => [name, db.prepare(sql)]);
-  return Object.fromEntries(prepared);
+  const all: Statements = Object.fromEntries(prepared);
+  // The objects that node:sqlite makes take a third of the time of a page.
+  for (const page of [all.page, all.pageOfState, all.pageOfOwner, all.pageOfOwnerAndState]) {
+    page.setReturnArrays(true);
+  }
+  return all;
 }

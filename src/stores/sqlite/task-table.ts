@@ -1,20 +1,19 @@
 import { states } from "../../model/task.ts";
-import { duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
+import { duplicateTaskError, earlierDocument, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
-import type { ListQuery, StoredFile, StoredFilesQuery } from "../store.ts";
-import { createOwnerTable } from "./owner-table.ts";
-import type { Statements } from "./statements.ts";
+import {
+  type Idempotency,
+  idempotencyTtlMs,
+  type ListQuery,
+  type StoredFile,
+  type StoredFilesQuery,
+  type TaskCounts,
+} from "../store.ts";
+import type { OwnerTable } from "./owner-table.ts";
+import { columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
 
-/** What decides whether a claim may take a task. */
-export interface ClaimState {
-  claimable: 0 | 1;
-  /** When the task becomes claimable, by the store's steady clock; null if it is so now or never. */
-  dueAtMs: number | null;
-  lease: string | null;
-}
-
-export interface TaskRow extends StoredTask, ClaimState {
+export interface TaskRow extends StoredTask, SavedTask {
   seq: number;
   host: string;
 }
@@ -22,193 +21,173 @@ export interface TaskRow extends StoredTask, ClaimState {
 /** What a row of `queue_heads` is for. */
 type HeadOf = Pick<TaskRow, "owner" | "host" | "state">;
 
-type NewRow = Pick<
-  TaskRow,
-  "id" | "state" | "owner" | "host" | "document" | "bytes" | "finishedAt"
->;
-
 /**
- * The tables `tasks`, `queue_heads` and `owners`, kept consistent with each other. Call the writing methods inside
+ * The tables `tasks` and `queue_heads`, kept consistent with each other and with `owners`. Call the methods inside
  * a transaction; if it is rolled back, call the function that `mark` returned at its start.
  */
-export function createTaskTable(sql: Statements) {
-  let counts = emptyCounts();
-  for (const state of states) {
-    const { tasks } = sql.countState.get(state) as { tasks: number };
-    counts[state] = tasks;
+export class TaskTable {
+  readonly #sql: Statements;
+  readonly #owners: OwnerTable;
+  #counts: TaskCounts["byState"];
+  /** The highest sequence number that a task has or has had. */
+  #lastSeq: number;
+  /** Hosts and owners whose queue has a head, as this transaction has seen; a newer task does not replace it. */
+  readonly #knownHeads = new Set<string>();
+
+  constructor(sql: Statements, owners: OwnerTable) {
+    this.#sql = sql;
+    this.#owners = owners;
+    this.#counts = readCounts(sql);
+    ({ seq: this.#lastSeq } = sql.lastSeq.get() as { seq: number });
   }
 
-  /** The highest sequence number that a task has or has had. */
-  let { seq: lastSeq } = sql.lastSeq.get() as { seq: number };
+  /** How many tasks are in each state. */
+  get counts(): Readonly<TaskCounts["byState"]> {
+    return this.#counts;
+  }
 
-  const owners = createOwnerTable(sql);
-  const pages = [sql.page, sql.pageOfState, sql.pageOfOwner, sql.pageOfOwnerAndState];
-  // The objects that node:sqlite makes take a third of the time of a page.
-  for (const page of pages) page.setReturnArrays(true);
+  /** Returns a function that resets the counts and the last sequence number to their present values. */
+  mark(): () => void {
+    const before = { counts: { ...this.#counts }, lastSeq: this.#lastSeq };
+    const resetOwners = this.#owners.mark();
+    return () => {
+      ({ counts: this.#counts, lastSeq: this.#lastSeq } = before);
+      this.#knownHeads.clear();
+      resetOwners();
+    };
+  }
 
-  /** Hosts and owners whose queue has a head, as this transaction has seen; a newer task does not replace it. */
-  const knownHeads = new Set<string>();
+  /** Call it at the end of each transaction. */
+  complete(): void {
+    this.#knownHeads.clear();
+    this.#owners.complete();
+  }
 
-  /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
-  function refreshHead({ owner, host, state }: HeadOf): void {
-    knownHeads.clear();
-    sql.dropHead.run(owner ?? "", host, state);
-    sql.nextHead.run(owner ?? "", host, state);
+  /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+  insert(row: NewTask & Pick<TaskRow, "id" | "owner" | "host">): void {
+    const seq = this.#lastSeq + 1;
+    const { id, owner, host, state } = row;
+    const { changes } = this.#sql.insertTask.run(seq, id, owner, host, ...columnValues(row));
+    if (changes === 0) throw duplicateTaskError(id);
+    this.#lastSeq = seq;
+    this.#count(owner, undefined, row);
+    const head = `${host} ${owner ?? ""}`;
+    if (row.claimable === 0 || this.#knownHeads.has(head)) return;
+    this.#sql.offerHead.run(owner ?? "", host, state, seq);
+    this.#knownHeads.add(head);
   }
 
   /** @throws ServiceError `quota_exceeded` */
-  function count(owner: string | null, before: Counted, after: Counted): void {
-    if (before !== undefined) counts[before.state] -= 1;
-    if (after !== undefined) counts[after.state] += 1;
-    owners.count(owner, before, after);
+  save(row: TaskRow, saved: SavedTask): void {
+    const { claimable, state, dueAtMs, lease, stalledCount } = saved;
+    this.#sql.saveTask.run(...columnValues(saved), dueAtMs, lease, stalledCount, row.seq);
+    this.#count(row.owner, row, saved);
+    if (claimable === row.claimable && state === row.state) return;
+    if (row.claimable === 1) this.#refreshHead(row);
+    if (claimable === 1) this.#refreshHead({ ...row, state });
   }
 
-  function find(id: string): TaskRow | undefined {
-    return sql.taskById.get(id) as TaskRow | undefined;
+  extendLease(row: TaskRow, dueAtMs: number): void {
+    this.#sql.extendLease.run(dueAtMs, row.seq);
+    if (row.claimable === 1) this.#refreshHead(row);
   }
 
-  return {
-    find,
+  remove(row: TaskRow): void {
+    this.#sql.deleteTask.run(row.seq);
+    if (row.seq === this.#lastSeq) this.#sql.keepLastSeq.run(this.#lastSeq);
+    this.#count(row.owner, row, undefined);
+    if (row.claimable === 1) this.#refreshHead(row);
+  }
 
-    queued: () => counts.queued,
+  /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
+  nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
+    const due = this.#sql.promoteDue.all(nowMs) as unknown as (HeadOf & { seq: number })[];
+    for (const { owner, host, state, seq } of due)
+      this.#sql.offerHead.run(owner ?? "", host, state, seq);
+    this.#owners.writePending();
+    return this.#sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
+  }
 
-    counts: () => ({ ...counts }),
+  /** @throws ServiceError `quota_exceeded` */
+  #count(owner: string | null, before: Counted, after: Counted): void {
+    if (before !== undefined) this.#counts[before.state] -= 1;
+    if (after !== undefined) this.#counts[after.state] += 1;
+    this.#owners.count(owner, before, after);
+  }
 
-    /** Returns a function that resets the counts and the last sequence number to their present values. */
-    mark() {
-      const before = { counts: { ...counts }, lastSeq };
-      const resetOwners = owners.mark();
-      return () => {
-        ({ counts, lastSeq } = before);
-        knownHeads.clear();
-        resetOwners();
-      };
-    },
+  /** Updates `queue_heads` after a change of the claimable tasks of this owner, host and state. */
+  #refreshHead({ owner, host, state }: HeadOf): void {
+    this.#knownHeads.clear();
+    this.#sql.dropHead.run(owner ?? "", host, state);
+    this.#sql.nextHead.run(owner ?? "", host, state);
+  }
+}
 
-    /** Call it at the end of each transaction. */
-    complete() {
-      knownHeads.clear();
-      owners.complete();
-    },
+function readCounts(sql: Statements): TaskCounts["byState"] {
+  const counts = emptyCounts();
+  for (const state of states) {
+    ({ tasks: counts[state] } = sql.countState.get(state) as { tasks: number });
+  }
+  return counts;
+}
 
-    /** Call it in the transaction in which a key changes. */
-    forgetQuotas: owners.forgetQuotas,
+export function findTask(sql: Statements, id: string): TaskRow | undefined {
+  return sql.taskById.get(id) as TaskRow | undefined;
+}
 
-    /** Oldest first; to be read before the next statement. */
-    queuedTasks: () => sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>,
+/** @throws ServiceError `not_found` */
+export function requireTask(sql: Statements, id: string): TaskRow {
+  const row = findTask(sql, id);
+  if (row === undefined) throw taskNotFoundError(id);
+  return row;
+}
 
-    /** @throws ServiceError `not_found` */
-    require(id: string): TaskRow {
-      const row = find(id);
-      if (row === undefined) throw taskNotFoundError(id);
-      return row;
-    },
+export function readDocument(sql: Statements, id: string): string | undefined {
+  const row = sql.documentById.get(id) as Pick<TaskRow, "document"> | undefined;
+  return row?.document;
+}
 
-    document(id: string): string | undefined {
-      const row = sql.documentById.get(id) as Pick<TaskRow, "document"> | undefined;
-      return row?.document;
-    },
+/** Returns at most `limit` tasks, newest first. */
+export function readPage(
+  sql: Statements,
+  { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
+): ListedTask[] {
+  const statement =
+    owner === undefined
+      ? sql[state === undefined ? "page" : "pageOfState"]
+      : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
+  const values = [owner, state].filter((value) => value !== undefined);
+  const rows = statement.all(...values, before, limit) as unknown as [number, string, string][];
+  return rows.map(([seq, id, document]) => ({ seq, id, document }));
+}
 
-    /** Newest first; with `before` only those of a lower `seq`. */
-    page({ limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery): ListedTask[] {
-      const statement =
-        owner === undefined
-          ? sql[state === undefined ? "page" : "pageOfState"]
-          : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
-      const values = [owner, state].filter((value) => value !== undefined);
-      const rows = statement.all(...values, before, limit) as unknown as [number, string, string][];
-      return rows.map(([seq, id, document]) => ({ seq, id, document }));
-    },
+/** Returns files of tasks, those first that finished first. */
+export function readOldestFiles(sql: Statements, { limit, after }: StoredFilesQuery): StoredFile[] {
+  const { finishedAt = "", seq = 0 } = after ?? {};
+  return sql.oldestFiles.all(finishedAt, seq, limit) as unknown as StoredFile[];
+}
 
-    /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
-    insert({ id, state, owner, host, document, bytes, finishedAt }: NewRow) {
-      const claimable = Number(state === "queued");
-      const seq = lastSeq + 1;
-      const { changes } = sql.insertTask.run(
-        seq,
-        id,
-        state,
-        owner,
-        host,
-        claimable,
-        document,
-        bytes,
-        finishedAt,
-      );
-      if (changes === 0) throw duplicateTaskError(id);
-      lastSeq = seq;
-      count(owner, undefined, { state, bytes });
-      const headKey = `${host} ${owner ?? ""}`;
-      if (claimable === 0 || knownHeads.has(headKey)) return;
-      sql.offerHead.run(owner ?? "", host, state, seq);
-      knownHeads.add(headKey);
-    },
+/** Oldest first; to be read before the next statement. */
+export function iterateQueued(sql: Statements): Iterable<ListedTask> {
+  return sql.queuedTasks.iterate() as Iterable<unknown> as Iterable<ListedTask>;
+}
 
-    /** @throws ServiceError `quota_exceeded` */
-    save(
-      row: TaskRow,
-      {
-        state,
-        document,
-        claimable,
-        dueAtMs,
-        lease,
-        stalledCount,
-        bytes,
-        finishedAt,
-      }: Omit<StoredTask, "id" | "owner"> & ClaimState,
-    ): void {
-      sql.saveTask.run(
-        state,
-        claimable,
-        dueAtMs,
-        lease,
-        stalledCount,
-        document,
-        bytes,
-        finishedAt,
-        row.seq,
-      );
-      count(row.owner, row, { state, bytes });
-      if (claimable === row.claimable && state === row.state) return;
-      if (row.claimable === 1) refreshHead(row);
-      if (claimable === 1) refreshHead({ ...row, state });
-    },
+/** Returns the document that was stored under the key in the last 24 hours, as `earlierDocument`; inside a transaction. */
+export function recallKey(
+  sql: Statements,
+  idempotency: Idempotency,
+  nowMs: number,
+): string | undefined {
+  sql.forgetKeys.run(nowMs);
+  const use = sql.recallKey.get(idempotency.key, nowMs);
+  return earlierDocument(use as Parameters<typeof earlierDocument>[0], idempotency);
+}
 
-    extendLease(row: TaskRow, dueAtMs: number): void {
-      sql.extendLease.run(dueAtMs, row.seq);
-      if (row.claimable === 1) refreshHead(row);
-    },
-
-    remove(row: TaskRow): void {
-      sql.deleteTask.run(row.seq);
-      if (row.seq === lastSeq) sql.keepLastSeq.run(lastSeq);
-      count(row.owner, row, undefined);
-      if (row.claimable === 1) refreshHead(row);
-    },
-
-    /** Returns how many bytes the files of all tasks have together. */
-    storedBytes: owners.storedBytes,
-
-    /** Those first that finished first. */
-    oldestFiles({ limit, after }: StoredFilesQuery): StoredFile[] {
-      const { finishedAt = "", seq = 0 } = after ?? {};
-      return sql.oldestFiles.all(finishedAt, seq, limit) as unknown as StoredFile[];
-    },
-
-    /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
-    nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
-      const due = sql.promoteDue.all(nowMs) as unknown as (HeadOf & Pick<TaskRow, "seq">)[];
-      for (const { owner, host, state, seq } of due)
-        sql.offerHead.run(owner ?? "", host, state, seq);
-      owners.writePending();
-      return sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
-    },
-
-    /** Returns how many bytes the limits of the task's owner leave; undefined: any number. */
-    bytesLeft: ({ owner }: TaskRow) => owners.bytesLeft(owner),
-
-    /** Puts the owner of the task behind the others that run as many tasks. */
-    markClaim: ({ owner }: TaskRow) => owners.markClaim(owner),
-  };
+export function keepKey(
+  sql: Statements,
+  { key, fingerprint }: Idempotency,
+  document: string,
+  nowMs: number,
+): void {
+  sql.keepKey.run(key, fingerprint, document, nowMs + idempotencyTtlMs);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { connectionConfig } from "../../../src/stores/postgres/connection.ts";
+import { connectionConfig } from "../../../src/stores/postgres/database.ts";
 import { createDatabase } from "../../../src/stores/postgres/database.ts";
 import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
 

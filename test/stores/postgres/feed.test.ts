@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connectionConfig } from "../../../src/stores/postgres/connection.ts";
+import { connectionConfig } from "../../../src/stores/postgres/database.ts";
 import { openEventFeed } from "../../../src/stores/postgres/feed.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import {

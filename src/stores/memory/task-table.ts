@@ -1,0 +1,162 @@
+import type { KeyLimits } from "../../model/access-key.ts";
+import type { ListedTask, StoredTask } from "../documents.ts";
+import {
+  addUse,
+  assertQuota,
+  bytesLeft,
+  type Counted,
+  noUse,
+  type OwnerUse,
+  useChange,
+} from "../quotas.ts";
+import { assertStoredBytes, duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
+import type { ListQuery, StoredFile, StoredFiles, StoredFilesQuery } from "../store.ts";
+
+export interface Entry extends StoredTask {
+  seq: number;
+  host: string;
+  /** When a claim may take the task, by the steady clock; Infinity: never. */
+  claimableAtMs: number;
+}
+
+/** What an owner has, and when its turn is; the owner `""` has the tasks of nobody. */
+interface Owner extends OwnerUse {
+  name: string;
+  /** Number of its last claim; 0: it had none. */
+  claimed: number;
+}
+
+/** The tasks, and what their owners have of the limits. */
+export class TaskTable {
+  /** How many tasks are in each state. */
+  readonly counts = emptyCounts();
+  /** By id, oldest first. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #owners = new Map<string, Owner>();
+  readonly #limitsOf: (owner: string) => KeyLimits;
+  #lastSeq = 0;
+  #lastClaim = 0;
+
+  constructor(limitsOf: (owner: string) => KeyLimits) {
+    this.#limitsOf = limitsOf;
+  }
+
+  find(id: string): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** @throws ServiceError `not_found` */
+  require(id: string): Entry {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) throw taskNotFoundError(id);
+    return entry;
+  }
+
+  /** @throws ServiceError `conflict` if the id is taken; `quota_exceeded`. */
+  insert(entry: Omit<Entry, "seq">): void {
+    if (this.#entries.has(entry.id)) throw duplicateTaskError(entry.id);
+    this.put({ ...entry, seq: ++this.#lastSeq });
+  }
+
+  /** @throws ServiceError `quota_exceeded`, `StorageFullError`, with nothing stored. */
+  put(entry: Entry, maxStoredBytes?: number): void {
+    this.#count(entry.owner, this.#entries.get(entry.id), entry, maxStoredBytes);
+    this.#entries.set(entry.id, entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#count(entry.owner, entry, undefined);
+    this.#entries.delete(entry.id);
+  }
+
+  #count(name: string | null, before: Counted, after: Counted, maxStoredBytes = Infinity): void {
+    const change = useChange(before, after);
+    const owner = this.#ownerOf(name);
+    const use = addUse(owner, change);
+    assertQuota(this.#limitsOf(owner.name), use, before, after);
+    const storedBytes = this.#owners.values().reduce((sum, { bytes }) => sum + bytes, 0);
+    assertStoredBytes(storedBytes + change.bytes, maxStoredBytes);
+    Object.assign(owner, use);
+    if (before !== undefined) this.counts[before.state] -= 1;
+    if (after !== undefined) this.counts[after.state] += 1;
+  }
+
+  #ownerOf(owner: string | null): Owner {
+    const name = owner ?? "";
+    const found = this.#owners.get(name) ?? { name, ...noUse, claimed: 0 };
+    this.#owners.set(name, found);
+    return found;
+  }
+
+  oldestQueued(): Entry | undefined {
+    return this.#entries.values().find(({ state }) => state === "queued");
+  }
+
+  /** Returns at most `limit` tasks, newest first. */
+  page({ limit, state, owner, before = Infinity }: ListQuery): ListedTask[] {
+    const wanted = [...this.#entries.values()].filter(
+      (entry) =>
+        entry.seq < before &&
+        (state ?? entry.state) === entry.state &&
+        (owner ?? entry.owner) === entry.owner,
+    );
+    return wanted.slice(-limit).toReversed();
+  }
+
+  /** Returns the result of `storedFiles` as its contract says. */
+  storedFiles({ limit, after }: StoredFilesQuery): StoredFiles {
+    const files = [...this.#entries.values()].filter(({ bytes }) => bytes > 0).map(toFile);
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    const later = files.filter((file) => after === undefined || byFinish(file, after) > 0);
+    return { bytes, oldest: later.toSorted(byFinish).slice(0, limit) };
+  }
+
+  /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
+  nextInTurn(nowMs: number, exceptHosts: readonly string[]): Entry | undefined {
+    const active = [...this.#owners.values()].filter(({ queued, running }) => queued + running > 0);
+    for (const { name, running } of active.toSorted(byTurn)) {
+      const { max_running: most = Infinity } = this.#limitsOf(name);
+      const next = this.#entries
+        .values()
+        .find(
+          ({ owner, state, host, claimableAtMs }) =>
+            (owner ?? "") === name &&
+            (state === "running" || running < most) &&
+            claimableAtMs <= nowMs &&
+            !exceptHosts.includes(host),
+        );
+      if (next !== undefined) return next;
+    }
+    return undefined;
+  }
+
+  /** Puts the owner after the others that run as many tasks. */
+  markClaim({ owner }: Entry): void {
+    this.#lastClaim += 1;
+    this.#ownerOf(owner).claimed = this.#lastClaim;
+  }
+
+  /** Returns how many bytes the limits of the owner leave; undefined: any number. */
+  bytesLeft({ owner }: Entry): number | undefined {
+    return bytesLeft(this.#limitsOf(owner ?? ""), this.#ownerOf(owner));
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+}
+
+/** Sorts owners as the contract of `claim` says. */
+function byTurn(one: Owner, other: Owner): number {
+  const order = one.running - other.running || one.claimed - other.claimed;
+  return order || (one.name < other.name ? -1 : 1);
+}
+
+function toFile({ id, seq, bytes, finishedAt }: Entry): StoredFile {
+  return { id, seq, bytes, finishedAt: finishedAt ?? "" };
+}
+
+function byFinish(one: StoredFile, other: StoredFile): number {
+  if (one.finishedAt === other.finishedAt) return one.seq - other.seq;
+  return one.finishedAt < other.finishedAt ? -1 : 1;
+}

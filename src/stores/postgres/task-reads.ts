@@ -1,0 +1,85 @@
+import { type State, states } from "../../model/task.ts";
+import type { DamageReport, ListedTask } from "../documents.ts";
+import { emptyCounts } from "../rules.ts";
+import type { ListQuery, StoredFile, StoredFilesQuery, TaskCounts } from "../store.ts";
+import { asText, type Sql } from "./database.ts";
+
+export async function readDocument(sql: Sql, id: string): Promise<string | undefined> {
+  const read = "SELECT document FROM unreel.tasks WHERE id = :id";
+  const [row] = await sql.query<Pick<ListedTask, "document">>(read, { id: asText(id) });
+  return row?.document;
+}
+
+/** Whether this lease holds the task. */
+export async function holds(sql: Sql, id: string, lease: string): Promise<boolean> {
+  const find = "SELECT 1 FROM unreel.tasks WHERE id = :id AND lease = :lease";
+  return (await sql.query(find, { id: asText(id), lease: asText(lease) })).length > 0;
+}
+
+/** Returns at most `limit` rows, newest first. */
+export async function readPage(
+  sql: Sql,
+  { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
+): Promise<ListedTask[]> {
+  const ofState = state === undefined ? "" : "AND state = :state";
+  const ofOwner = owner === undefined ? "" : "AND owner = :owner";
+  return sql.query(
+    `SELECT seq, id, document FROM unreel.tasks WHERE seq < :before ${ofState} ${ofOwner}
+     ORDER BY seq DESC LIMIT :limit`,
+    { limit, state, owner: owner && asText(owner), before },
+  );
+}
+
+/** Returns how many bytes the files of all tasks have together. */
+export async function readStoredBytes(sql: Sql): Promise<number> {
+  const [row] = await sql.query<{ bytes: number }>(
+    "SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM unreel.owners",
+  );
+  return row?.bytes ?? 0;
+}
+
+/** Returns files of tasks, those first that finished first. */
+export async function readOldestFiles(
+  sql: Sql,
+  { limit, after }: StoredFilesQuery,
+): Promise<StoredFile[]> {
+  return sql.query(
+    `SELECT id, seq, bytes, finished_at AS "finishedAt" FROM unreel.tasks
+     WHERE bytes > 0 AND (finished_at, seq) > (:finishedAt, :seq)
+     ORDER BY finished_at, seq LIMIT :limit`,
+    { finishedAt: "", seq: 0, ...after, limit },
+  );
+}
+
+/** Damaged records at the head of the queue that are skipped; if there are more, the oldest task's time is not found. */
+const maxDamaged = 10;
+
+/** Reads the counts and the oldest queued tasks. */
+export async function countTasks(sql: Sql, damage: DamageReport): Promise<TaskCounts> {
+  const [byState, oldest] = await Promise.all([
+    readCounts(sql),
+    sql.query<ListedTask>(
+      `SELECT seq, id, document FROM unreel.tasks WHERE state = 'queued' ORDER BY seq LIMIT ${maxDamaged + 1}`,
+    ),
+  ]);
+  const first = oldest.map(damage.parse).find((task) => task !== undefined);
+  return { byState, oldestQueuedAt: first?.created_at ?? null };
+}
+
+/** Counts the rows if a process of an earlier release has written one since they were counted. */
+async function readCounts(sql: Sql): Promise<TaskCounts["byState"]> {
+  const [counters] = await sql.query<TaskCounts["byState"] & { isExact: boolean }>(
+    `SELECT queued, running, succeeded, failed, canceled, counted_events = events AS "isExact"
+     FROM unreel.counters`,
+  );
+  const byState = emptyCounts();
+  if (counters?.isExact === true) {
+    for (const state of states) byState[state] = counters[state];
+    return byState;
+  }
+  const counted = await sql.query<{ state: State; tasks: number }>(
+    "SELECT state, count(*) AS tasks FROM unreel.tasks GROUP BY state",
+  );
+  for (const { state, tasks } of counted) byState[state] = tasks;
+  return byState;
+}

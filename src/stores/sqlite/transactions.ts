@@ -1,0 +1,95 @@
+import { realpathSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
+import type { BaseLogger } from "pino";
+import type { TaskEvent, TaskEventPublisher } from "../../feed/task-events.ts";
+import { storeClosedError } from "../rules.ts";
+import { createFileCheck, createSpaceProbe } from "./file-check.ts";
+import { createGroupCommit, type GroupCommitHooks, toStoreError } from "./group-commit.ts";
+import type { Statements } from "./statements.ts";
+import { createWalSync } from "./wal-sync.ts";
+
+/** How jobs run on the open database. All reject with `unavailable` once it is closed. */
+export interface Transactions {
+  /** Runs a job at once; it sees writes that are not on the disk yet. */
+  read<T>(job: () => T): Promise<T>;
+  /** Runs a job in a transaction, of its own or with others, as `GroupCommit.run`. */
+  write<T>(job: () => T): Promise<T>;
+  /** Does the same and publishes the change, in the order of the commits. */
+  change<T>(job: () => Changed<T>): Promise<T>;
+  /** Rejects unless a task can be stored now; calls at the same time share one probe. */
+  ping(): Promise<void>;
+  /** Lets accepted jobs finish, then closes the database. */
+  close(): Promise<void>;
+}
+
+/** What a job returns, and the change that it made. */
+export interface Changed<T> {
+  result: T;
+  event?: TaskEvent;
+}
+
+export interface TransactionsOptions extends GroupCommitHooks {
+  db: DatabaseSync;
+  path: string;
+  sql: Statements;
+  events: TaskEventPublisher;
+  logger: Pick<BaseLogger, "info" | "error"> | undefined;
+}
+
+export function createTransactions(options: TransactionsOptions): Transactions {
+  const { db, path, sql, events, logger, ...hooks } = options;
+  const realPath = realpathSync(path); // SQLite has the log next to it.
+  const wal = createWalSync(db, realPath);
+  const check = createFileCheck(db, path, logger);
+  const space = createSpaceProbe(realPath);
+  const commits = createGroupCommit(db, wal.flush, { ...hooks, check });
+  let pinging: Promise<void> | undefined;
+  let closed: Promise<void> | undefined;
+
+  function assertOpen(): void {
+    if (closed !== undefined) throw storeClosedError("sqlite");
+  }
+
+  async function write<T>(job: () => T): Promise<T> {
+    assertOpen();
+    return commits.run(job);
+  }
+
+  /** The space first: on a full disk the write of each probe would use up what is freed. */
+  async function ping(): Promise<void> {
+    assertOpen();
+    check();
+    await space.check();
+    await write(() => void sql.probe.run());
+  }
+
+  async function finish(): Promise<void> {
+    await commits.finish();
+    await space.close();
+    await wal.close();
+    db.close();
+  }
+
+  return {
+    async read(job) {
+      assertOpen();
+      try {
+        return job();
+      } catch (error) {
+        throw toStoreError(error);
+      }
+    },
+    write,
+    async change(job) {
+      assertOpen();
+      const { result, event } = await commits.run(job);
+      if (event !== undefined) events.publish(event);
+      return result;
+    },
+    ping: () =>
+      (pinging ??= ping().finally(() => {
+        pinging = undefined;
+      })),
+    close: () => (closed ??= finish()),
+  };
+}
