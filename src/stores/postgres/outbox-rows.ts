@@ -118,12 +118,6 @@ const releaseLine = `UPDATE unreel.outbox_lines
   SET due_at = ${now} + :delayMs, refusals = :refusals, lease = NULL
   WHERE endpoint = :endpoint AND task = :taskId AND lease = :lease`;
 
-interface Removal {
-  message: OutboxMessage;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
 /**
  * Returns a function that removes a claimed message, unless its lease is lost. Those that are given while others are
  * being removed are removed after them, in one transaction.
@@ -132,23 +126,16 @@ function createOutboxRemovals(
   database: Database,
   nowMs: () => number | null,
 ): (message: OutboxMessage) => Promise<void> {
-  let waiting: Removal[] = [];
-  let isRemoving = false;
+  let waiting: OutboxMessage[] = [];
+  /** The removal of those that wait. */
+  let next: Promise<void> | undefined;
+  let last: Promise<void> = Promise.resolve();
 
-  /** Never rejects. */
-  async function removeWaiting(): Promise<void> {
-    isRemoving = true;
-    while (waiting.length > 0) {
-      const removals = waiting;
-      waiting = [];
-      try {
-        await removeAll(removals.map(({ message }) => message));
-        for (const { resolve } of removals) resolve();
-      } catch (error) {
-        for (const { reject } of removals) reject(error);
-      }
-    }
-    isRemoving = false;
+  function removeWaiting(): Promise<void> {
+    const messages = waiting;
+    waiting = [];
+    next = undefined;
+    return removeAll(messages);
   }
 
   async function removeAll(messages: readonly OutboxMessage[]): Promise<void> {
@@ -167,11 +154,12 @@ function createOutboxRemovals(
     });
   }
 
-  return (message) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ message, resolve, reject });
-      if (!isRemoving) void removeWaiting();
-    });
+  return (message) => {
+    waiting.push(message);
+    next ??= last.then(removeWaiting, removeWaiting);
+    last = next;
+    return next;
+  };
 }
 
 /** Locks the lines in the order in which messages are added to them, so that adding and removing cannot deadlock. */
