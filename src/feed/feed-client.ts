@@ -113,7 +113,7 @@ export function isUnauthorized(error: unknown): boolean {
 }
 
 /**
- * Returns the delay that `Retry-After` states in milliseconds, at most a minute; 0 if it states none, or a date,
+ * Returns the delay of `Retry-After` in milliseconds, at most a minute; 0 if there is none, or it is a date,
  * which the service never sends.
  */
 export function retryAfterMs({ headers }: Response): number {

@@ -10,7 +10,7 @@ const maxPerSecond = 4;
 /** Time constant of the speed's moving average. */
 const smoothingMs = 3_000;
 
-/** Shortest time that tells a speed: what a server sends first comes in one burst. */
+/** Shortest time that gives a speed: what a server sends first comes in one burst. */
 const minMeasuredMs = 250;
 
 export interface ProgressReport {

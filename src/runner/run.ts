@@ -91,8 +91,8 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   }
   clearTimeout(timer);
   const { outcome, level = "info", message, fields } = end;
-  const ms = Math.round(performance.now() - sinceMs);
-  logger[level]({ ...about, bytes: progress.bytes, ms, ...fields }, message);
+  const ms = performance.now() - sinceMs;
+  logger[level]({ ...about, bytes: progress.bytes, ms: Math.round(ms), ...fields }, message);
   observer?.onEnd(outcome, ms / 1000);
 }
 

@@ -1,23 +1,15 @@
 import { type ClockOptions, createClock } from "../stores/clock.ts";
-import type { TaskStore } from "../stores/store.ts";
 import type { TaskEvent } from "../feed/task-events.ts";
 import { createFileCleanup, type FileCleanup } from "./file-cleanup.ts";
 import { type ClaimLoop, createClaimLoop } from "../async/claim-loop.ts";
-import { logOutages } from "../async/outages.ts";
 import { deleteExpired } from "./retention.ts";
 import { type RunDeps, runTask } from "./run.ts";
-import { createRunningTasks, type RunningTasks } from "./running-tasks.ts";
+import { createRunningTasks, type RunLimits, type RunningTasks } from "./running-tasks.ts";
 import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
-export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, ClockOptions {
-  store: TaskStore;
-  /** Tasks that run at a time; 0: none. */
-  concurrency: number;
-  /** Tasks of one host that run at a time. */
-  perHost: number;
-  /** How long a lease lasts without a heartbeat; default 30,000. */
-  leaseMs?: number;
+export interface RunnerOptions
+  extends Omit<RunDeps, "now" | "random" | "storage">, RunLimits, ClockOptions {
   /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
   /** How many bytes the files of all tasks may have together; default 0: any number. */
@@ -48,8 +40,8 @@ const pollMs = 1_000;
  * the same files.
  */
 export function createRunner(options: RunnerOptions): Runner {
-  const { store, files, logger, concurrency, perHost, retentionS = 0 } = options;
-  const { leaseMs = 30_000, random = Math.random, maxStoredBytes: maxBytes = 0 } = options;
+  const { store, files, logger, retentionS = 0 } = options;
+  const { random = Math.random, maxStoredBytes: maxBytes = 0 } = options;
   const clock = createClock(options);
   const storage = createStorageLimit({ store, files, maxBytes, logger });
   const deps: RunDeps = { ...options, storage, now: clock.now, random };
@@ -57,21 +49,13 @@ export function createRunner(options: RunnerOptions): Runner {
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   const stopping = new AbortController();
   const runs = createRunningTasks({
-    store,
-    concurrency,
-    perHost,
-    leaseMs,
+    ...options,
     mutex,
-    logger,
     signal: stopping.signal,
     runTask: (run) => runTask(run, deps),
     onFreeSlot: () => claims.wake(),
   });
-  const claims = createClaimLoop({
-    hasFreeSlot: runs.hasFreeSlot,
-    claimNext: createLauncher(store, runs, leaseMs, logger),
-    signal: stopping.signal,
-  });
+  const claims = createClaimLoop({ ...runs, signal: stopping.signal });
   let finish = async () => {};
   let isStarted = false;
   let stopped: Promise<void> | undefined;
@@ -104,26 +88,6 @@ export function createRunner(options: RunnerOptions): Runner {
       claims.wake();
     },
     stop: () => (stopped ??= halt()),
-  };
-}
-
-/** Returns a function that claims and starts a task; it returns false if there is none to run. */
-function createLauncher(
-  store: TaskStore,
-  runs: RunningTasks,
-  leaseMs: number,
-  logger: RunnerOptions["logger"],
-) {
-  const attempt = logOutages(logger, {
-    failed: "claiming tasks failed; retrying every second",
-    restored: "claiming tasks works again",
-  });
-  return async () => {
-    const sinceMs = performance.now();
-    const exceptHosts = runs.fullHosts();
-    const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));
-    if (claim !== undefined) runs.launch(claim, sinceMs);
-    return claim !== undefined;
   };
 }
 

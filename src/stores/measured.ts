@@ -46,7 +46,7 @@ export function measureStore(store: TaskStore, observe: StoreObserver): TaskStor
   return { ...store, ...(Object.fromEntries(calls) as Pick<TaskStore, StoreMethod>) };
 }
 
-/** A refusal by the contract's rules is none; `retryAfterS` tells that the queue is full. */
+/** A refusal by the contract's rules is none; `retryAfterS` means that the queue is full. */
 function isFailure(error: unknown): boolean {
   if (!(error instanceof ServiceError)) return true;
   const { code, retryAfterS } = error;

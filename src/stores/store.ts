@@ -126,6 +126,10 @@ export interface TaskStore {
   close(): Promise<void>;
 }
 
+/** The methods of a store that read tasks, and those that write them. */
+export type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
+export type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
+
 /** What the stores of one process have in common. */
 export interface StoreOptions extends ClockOptions {
   /** Tasks that may be queued; default 100,000. */

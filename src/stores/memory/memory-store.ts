@@ -10,7 +10,12 @@ import {
 import { hostOf, type State, type Task } from "../../model/task.ts";
 import { type Clock, createClock } from "../clock.ts";
 import { claimDocument, fileColumns, parseWritten, toPage, updateDocument } from "../documents.ts";
-import { createKeyParser, createKeyStore, createRequestCounter } from "../key-store.ts";
+import {
+  createKeyParser,
+  createKeyStore,
+  createRequestCounter,
+  type KeyStore,
+} from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
 import {
   assertQueueNotFull,
@@ -19,7 +24,7 @@ import {
   ofOwner,
   storeClosedError,
 } from "../rules.ts";
-import type { StoreOptions, TaskStore, UpdateOptions } from "../store.ts";
+import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
 import { createIdempotencyKeys } from "./idempotency-keys.ts";
 import { MemoryOutbox } from "./outbox.ts";
 import { TaskTable } from "./task-table.ts";
@@ -34,13 +39,12 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   const table = new TaskTable((owner) => keyOf(owner)?.limits ?? {});
   const uses = createIdempotencyKeys();
   let isClosed = false;
-  const outbox = new MemoryOutbox(() => {
-    assertOpen();
-    return clock.steadyMs();
-  });
+  const steadyMs = () => opened(clock.steadyMs());
+  const outbox = new MemoryOutbox(steadyMs);
 
-  function assertOpen(): void {
+  function opened<T>(value: T): T {
     if (isClosed) throw storeClosedError("memory");
+    return value;
   }
 
   function keyOf(name: string): AccessKey | undefined {
@@ -54,18 +58,15 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
     outbox.add(message, webhook ? [serviceEndpoint, ...own] : own);
   }
 
-  const tasks = () => {
-    assertOpen();
-    return table;
-  };
-  const parts = { tasks, uses, events, announce, maxQueued, ...clock };
+  const tasks = () => opened(table);
+  const deps = { tasks, uses, events, announce, maxQueued, now: clock.now, steadyMs };
   return {
     events,
-    keys: createMemoryKeys(accessKeys, assertOpen, clock.steadyMs),
+    keys: createMemoryKeys(() => opened(accessKeys), steadyMs),
     outbox,
-    ...createTaskReads(parts),
-    ...createTaskWrites(parts),
-    ping: async () => assertOpen(),
+    ...createTaskReads(deps),
+    ...createTaskWrites(deps),
+    ping: async () => opened(undefined),
     async close() {
       isClosed = true;
       table.clear();
@@ -75,37 +76,26 @@ export function createMemoryStore(options: StoreOptions = {}): TaskStore {
   };
 }
 
-/** @param documents Keys as JSON, by name. */
-function createMemoryKeys(
-  documents: Map<string, string>,
-  assertOpen: () => void,
-  steadyMs: () => number,
-) {
+/**
+ * @param documents Keys as JSON, by name; throws if the store is closed.
+ * @param steadyMs The same.
+ */
+function createMemoryKeys(documents: () => Map<string, string>, steadyMs: () => number): KeyStore {
   const count = createRequestCounter(steadyMs);
   return createKeyStore({
     async add(name, document) {
-      assertOpen();
-      const isFree = !documents.has(name);
-      if (isFree) documents.set(name, document);
+      const isFree = !documents().has(name);
+      if (isFree) documents().set(name, document);
       return isFree;
     },
-    async list() {
-      assertOpen();
-      return [...documents.values()];
-    },
-    async remove(name) {
-      assertOpen();
-      return documents.delete(name);
-    },
-    async countRequest(name) {
-      assertOpen();
-      return count(name);
-    },
+    list: async () => [...documents().values()],
+    remove: async (name) => documents().delete(name),
+    countRequest: async (name) => count(name),
   });
 }
 
 /** What the methods of the store work with. */
-interface StoreParts extends Clock {
+interface MemoryStoreDeps extends Clock {
   /** Throws if the store is closed. */
   tasks(): TaskTable;
   uses: ReturnType<typeof createIdempotencyKeys>;
@@ -115,9 +105,7 @@ interface StoreParts extends Clock {
   maxQueued: number;
 }
 
-type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
-
-function createTaskReads({ tasks }: StoreParts): TaskReads {
+function createTaskReads({ tasks }: MemoryStoreDeps): TaskReads {
   return {
     async get(id) {
       const entry = tasks().find(id);
@@ -137,10 +125,8 @@ function createTaskReads({ tasks }: StoreParts): TaskReads {
   };
 }
 
-type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
-
-function createTaskWrites(parts: StoreParts): TaskWrites {
-  const { tasks, uses, events, maxQueued, now, steadyMs } = parts;
+function createTaskWrites(deps: MemoryStoreDeps): TaskWrites {
+  const { tasks, uses, events, maxQueued, now, steadyMs } = deps;
   return {
     async create(task, given) {
       const table = tasks();
@@ -153,7 +139,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
       const document = JSON.stringify(task);
       const claim = {
         lease: null,
-        claimableAtMs: claimableAt(state, undefined, parts),
+        claimableAtMs: claimableAt(state, undefined, deps),
         stalledCount: 0,
       };
       const file = fileColumns(task);
@@ -163,7 +149,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
       return parseWritten({ document });
     },
 
-    update: async (id, change, given = {}) => updateTask(parts, id, change, given),
+    update: async (id, change, given = {}) => updateTask(deps, id, change, given),
 
     async delete(id) {
       const entry = tasks().require(id);
@@ -196,7 +182,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
 }
 
 function updateTask(
-  { tasks, events, announce, ...clock }: StoreParts,
+  { tasks, events, announce, ...clock }: MemoryStoreDeps,
   id: string,
   change: TaskChange,
   given: UpdateOptions,

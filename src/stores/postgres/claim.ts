@@ -98,7 +98,7 @@ async function waitForJobLock(sql: Sql, job: string): Promise<void> {
 
 /**
  * The oldest task of `turn.owner` in a state that may run now. `tasks_with_jobs` has them in this order; of each
- * row, the job tells whether it waits for a time or is held by a worker. `lock`, a locking clause or `OFFSET 0`,
+ * row, the job says whether it waits for a time or is held by a worker. `lock`, a locking clause or `OFFSET 0`,
  * keeps the planner from reading other jobs.
  */
 const oldestIn = (state: string, condition: string, lock: string) => `(

@@ -135,12 +135,7 @@ const statements = new Map<string, { name: string; text: string; names: readonly
 
 function prepared(text: string, values: Values | undefined) {
   if (values === undefined) return { text };
-  let statement = statements.get(text);
-  if (statement === undefined) {
-    const names = isList(values) ? [] : namesIn(text);
-    statement = { name: `s${statements.size}`, text: numbered(text, names), names };
-    statements.set(text, statement);
-  }
+  const statement = statements.get(text) ?? prepare(text, isList(values) ? undefined : values);
   const list = isList(values) ? [...values] : statement.names.map((name) => values[name]);
   return { name: statement.name, text: statement.text, values: list };
 }
@@ -149,16 +144,21 @@ function isList(values: Values): values is readonly unknown[] {
   return Array.isArray(values);
 }
 
-/** Not a cast (`::type`). */
+/** A name in a statement; not a cast (`::type`). */
 const parameter = /(?<!:):([a-z]\w*)/gi;
 
-function namesIn(text: string): string[] {
-  return [...new Set(text.matchAll(parameter).map(([, name = ""]) => name))];
-}
-
-function numbered(text: string, names: readonly string[]): string {
-  if (names.length === 0) return text;
-  return text.replaceAll(parameter, (_, name: string) => `$${names.indexOf(name) + 1}`);
+/** @throws Error if there is no value for a name. */
+function prepare(text: string, named: object | undefined) {
+  const found = named === undefined ? [] : text.matchAll(parameter).map(([, name = ""]) => name);
+  const names = [...new Set(found)];
+  const missing = names.find((name) => !Object.hasOwn(named ?? {}, name));
+  if (missing !== undefined) throw new Error(`there is no value for :${missing} in ${text}`);
+  const numbered = text.replaceAll(parameter, (all, name: string) => {
+    return names.includes(name) ? `$${names.indexOf(name) + 1}` : all;
+  });
+  const statement = { name: `s${statements.size}`, text: numbered, names };
+  statements.set(text, statement);
+  return statement;
 }
 
 /** Postgres refuses NUL in text. The replacement makes such an id unknown, as no id has that character. */

@@ -83,7 +83,7 @@ export function resolveExisting(
   return undefined;
 }
 
-/** Returns a function that tells whether there is room in the queue for one more task of an owner, and counts it if so. */
+/** Returns a function that says whether one more task of an owner may be queued, and then counts it. */
 export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: number) {
   let free = maxQueued - queued;
   const freeOf = new Map(

@@ -16,7 +16,7 @@ import {
 } from "../documents.ts";
 import { assertQuota } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
-import type { StoreOptions, TaskStore, UpdateOptions } from "../store.ts";
+import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
 import { createBatchInserter, type InsertTask } from "./batch-inserter.ts";
 import { claimNextAndCommit } from "./claim.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
@@ -89,13 +89,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const outbox = createOutboxRows({ database, nowMs, run: read, webhook });
   const insert = createBatchInserter({ database, jobs, maxQueued, now: steadyNow, onCommit });
   const damage = createDamageReport(logger);
-  const parts = { database, jobs, now, damage, outbox, insert, read, write, onCommit };
+  const deps = { database, jobs, now, damage, outbox, insert, read, write, onCommit };
   return {
     events: feed.events,
     keys: createKeyRows(database, steadyNow, read),
     outbox,
-    ...createTaskReads(parts),
-    ...createTaskWrites(parts),
+    ...createTaskReads(deps),
+    ...createTaskWrites(deps),
     /** Calls at the same time share one probe. */
     ping: () =>
       (pinging ??= read(() => probe(database, jobs)).finally(() => {
@@ -106,7 +106,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 /** What the methods of the store work with. */
-interface StoreParts {
+interface PostgresStoreDeps {
   database: Database;
   jobs: JobQueue;
   now: () => Date;
@@ -119,9 +119,7 @@ interface StoreParts {
   onCommit(newest: number, count: number): void;
 }
 
-type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
-
-function createTaskReads({ database, damage, read }: StoreParts): TaskReads {
+function createTaskReads({ database, damage, read }: PostgresStoreDeps): TaskReads {
   return {
     get: (id) =>
       read(async () => {
@@ -145,10 +143,8 @@ function createTaskReads({ database, damage, read }: StoreParts): TaskReads {
   };
 }
 
-type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
-
-function createTaskWrites(parts: StoreParts): TaskWrites {
-  const { database, jobs, damage, insert, write, onCommit } = parts;
+function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
+  const { database, jobs, damage, insert, write, onCommit } = deps;
   return {
     async create(task, idempotency) {
       const accepted = copyTask(task);
@@ -162,7 +158,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
       const given = structuredClone(options);
       return write(id, async () => {
         const { task, number } = await database.transaction((sql) =>
-          updateAndCommit(parts, sql, id, changes, given),
+          updateAndCommit(deps, sql, id, changes, given),
         );
         onCommit(number, 1);
         return task;
@@ -185,7 +181,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
     async claim({ exceptHosts = [] }) {
       const hosts = [...exceptHosts];
       return write("claims", async () => {
-        const claimed = await claimNextAndCommit(parts, hosts);
+        const claimed = await claimNextAndCommit(deps, hosts);
         if (claimed === undefined) return undefined;
         const { number, ...claim } = claimed;
         onCommit(number, 1);
@@ -199,7 +195,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
 }
 
 async function updateAndCommit(
-  { jobs, now, outbox }: StoreParts,
+  { jobs, now, outbox }: PostgresStoreDeps,
   sql: Transaction,
   id: string,
   change: TaskChange,

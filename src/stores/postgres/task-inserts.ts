@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { newTask } from "../../feed/task-changes.ts";
 import { hostOf, type Task } from "../../model/task.ts";
 import { fileColumns } from "../documents.ts";
 import { ofOwner } from "../rules.ts";
@@ -128,27 +129,13 @@ const statement = `
  * @throws DatabaseError, or an error of the connection, if the database cannot take a task.
  */
 export async function probe(database: Database, jobs: JobQueue): Promise<void> {
-  const task = {
-    id: randomUUID(),
-    state: "queued",
-    owner: null,
-    host: "",
-    job: randomUUID(),
-  } as const;
-  const stored = {
-    document: "{}".padEnd(500),
-    lease: null,
-    stalledCount: 0,
-    bytes: 0,
-    finishedAt: null,
-  };
-  const insert: TaskInsert = { ...task, ...stored, idempotency: undefined };
+  const at = new Date();
+  const insert = toInsert(newTask("https://example.com/".padEnd(200, "a"), {}, at), undefined);
   const rollback = new Error("the probe is rolled back");
   try {
     await database.transaction(async (sql) => {
-      const at = new Date();
-      const { firstSeq } = await insertTasks(sql, [insert], at, at);
-      await jobs.add(sql, [{ ...task, seq: firstSeq }]);
+      const { firstSeq: seq } = await insertTasks(sql, [insert], at, at);
+      await jobs.add(sql, [{ ...insert, job: randomUUID(), seq }]);
       throw rollback;
     });
   } catch (error) {

@@ -22,7 +22,11 @@ interface CountRow {
   createdAtMs: number | null;
 }
 
-/** The tables `outbox_lines` and `outbox_messages`; `webhook` tells whether the service's own endpoint gets messages. */
+/**
+ * The tables `outbox_lines` and `outbox_messages`.
+ *
+ * @param webhook Whether the service's own endpoint gets messages.
+ */
 export function createOutboxTable(
   sql: Statements,
   { read, write }: Transactions,

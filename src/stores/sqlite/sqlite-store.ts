@@ -26,7 +26,9 @@ import {
   type Claim,
   maxDelayMs,
   type StoreOptions,
+  type TaskReads,
   type TaskStore,
+  type TaskWrites,
   type UpdateOptions,
 } from "../store.ts";
 import { endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
@@ -86,20 +88,20 @@ export function openSqliteStore(options: SqliteStoreOptions): TaskStore {
     complete: () => tasks.complete(),
   });
   const outbox = createOutboxTable(sql, transactions, steadyMs, webhook);
-  const parts = { sql, tasks, owners, outbox, transactions, damage, maxQueued, ...clock };
+  const deps = { sql, tasks, owners, outbox, transactions, damage, maxQueued, ...clock };
   return {
     events,
     keys: createKeyTable(sql, transactions, steadyMs, () => owners.forgetQuotas()),
     outbox,
-    ...createTaskReads(parts),
-    ...createTaskWrites(parts),
+    ...createTaskReads(deps),
+    ...createTaskWrites(deps),
     ping: transactions.ping,
     close: transactions.close,
   };
 }
 
 /** What the methods of the store work with. */
-interface StoreParts extends Clock {
+interface SqliteStoreDeps extends Clock {
   sql: Statements;
   tasks: TaskTable;
   owners: OwnerTable;
@@ -109,9 +111,7 @@ interface StoreParts extends Clock {
   maxQueued: number;
 }
 
-type TaskReads = Pick<TaskStore, "get" | "list" | "storedFiles" | "count">;
-
-function createTaskReads({ sql, tasks, owners, transactions, damage }: StoreParts): TaskReads {
+function createTaskReads({ sql, tasks, owners, transactions, damage }: SqliteStoreDeps): TaskReads {
   const { read } = transactions;
   return {
     get: (id) =>
@@ -138,10 +138,8 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: StorePart
   };
 }
 
-type TaskWrites = Pick<TaskStore, "create" | "update" | "delete" | "claim" | "heartbeat">;
-
-function createTaskWrites(parts: StoreParts): TaskWrites {
-  const { sql, tasks, transactions, damage, maxQueued, steadyMs } = parts;
+function createTaskWrites(deps: SqliteStoreDeps): TaskWrites {
+  const { sql, tasks, transactions, damage, maxQueued, steadyMs } = deps;
   const { write, change } = transactions;
   return {
     create(given, idempotency) {
@@ -165,7 +163,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
     async update(id, taskChange, options = {}) {
       const changes = structuredClone(taskChange);
       const given = structuredClone(options);
-      return change(() => updateTask(parts, id, changes, given));
+      return change(() => updateTask(deps, id, changes, given));
     },
 
     delete: (id) =>
@@ -177,7 +175,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
 
     async claim({ leaseMs, exceptHosts = [] }) {
       const hosts = [...exceptHosts];
-      return change(() => claimTask(parts, leaseMs, hosts));
+      return change(() => claimTask(deps, leaseMs, hosts));
     },
 
     heartbeat: (id, lease, leaseMs) =>
@@ -191,7 +189,7 @@ function createTaskWrites(parts: StoreParts): TaskWrites {
 }
 
 function updateTask(
-  { sql, tasks, owners, outbox, now, steadyMs }: StoreParts,
+  { sql, tasks, owners, outbox, now, steadyMs }: SqliteStoreDeps,
   id: string,
   change: TaskChange,
   { maxStoredBytes, ...given }: UpdateOptions,
@@ -215,7 +213,7 @@ function claimStateAfter(state: State, dueAtMs: number | undefined): ClaimState 
 
 /** Takes rows that are damaged out of the queue. */
 function claimTask(
-  { tasks, owners, damage, now, steadyMs }: StoreParts,
+  { tasks, owners, damage, now, steadyMs }: SqliteStoreDeps,
   leaseMs: number,
   exceptHosts: readonly string[],
 ): Changed<Claim | undefined> {
