@@ -103,6 +103,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether it is a failure of the site that was asked (`upstream_*`), not of this service or its disk. */
+export function isUpstreamError(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.code.startsWith("upstream_");
+}
+
 /** The error of requests that arrive while the service stops, or that it ends. */
 export function shutdownError(): ServiceError {
   return new ServiceError("unavailable", "the service is shutting down");

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
 import { assemble, type FileWork, type Inspect, type Limited } from "./output/assemble.ts";
@@ -76,7 +76,8 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
       const isSizeStated = parts.isSizeStated(path);
       return await limited("read", [path], () => inspectFile(path, { isSizeStated }));
     } catch (error) {
-      isUseless = isContentError(error);
+      // An abort or a disk error says nothing about the content.
+      isUseless = isUpstreamError(error);
       throw error;
     }
   };
@@ -109,11 +110,6 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
     "disk_full",
     `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free, ${freeBytes} are free`,
   );
-}
-
-/** An abort or a disk error says nothing about the content. */
-function isContentError(error: unknown): boolean {
-  return error instanceof ServiceError && error.code.startsWith("upstream_");
 }
 
 /** Inspects and hashes the file while it is flushed to the disk. */

@@ -1,5 +1,5 @@
 import { buffer } from "node:stream/consumers";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { readDataKey } from "../../../manifests/data-key.ts";
 import type { ComputedPlace, InitSection, SegmentKey } from "../../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
@@ -143,10 +143,6 @@ function numberOf({ url, range }: InitSection, moved: number, seen: Map<string, 
 /** A live segment that has expired on the server is a gap in the recording, not its end. */
 function isGone(error: unknown): error is ServiceError {
   return error instanceof ServiceError && [404, 410].includes(error.upstreamStatus ?? 0);
-}
-
-function isUpstreamError(error: unknown): boolean {
-  return error instanceof ServiceError && error.code.startsWith("upstream_");
 }
 
 /** How long segments may take once the recording is to end. */

@@ -1,7 +1,7 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMissing } from "../../../files/disk-error.ts";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
 import { createLiveNumbering, type RecordedSegment } from "./live-numbering.ts";
 
@@ -125,8 +125,7 @@ async function reloadOrNothing(
     return await reload();
   } catch (error) {
     signal.throwIfAborted();
-    const isTransient = error instanceof ServiceError && error.code.startsWith("upstream_");
-    if (!isTransient) throw error;
+    if (!isUpstreamError(error)) throw error;
     const { upstreamStatus: status } = error;
     const failure =
       status === undefined ? "it could not be read" : `its server responds with status ${status}`;
