@@ -101,21 +101,25 @@ export type DownloadProgress = Pick<
   "stage" | "downloaded_bytes" | "total_bytes" | "is_live"
 >;
 
-export interface Download {
-  /** In `job.folder` or a folder of it. */
-  path: string;
+/** What a media file is. */
+export interface MediaInfo {
   /** Without the dot: `mp4`, `webm`, `m4a` … */
   ext: string;
   mime_type: string;
-  /** Bytes. */
-  size: number;
-  /** Hexadecimal. */
-  sha256: string;
   /** Seconds; `null` if the file does not state it. */
   duration: number | null;
   /** Pixels as displayed; `null` without video. */
   width: number | null;
   height: number | null;
+}
+
+export interface Download extends MediaInfo {
+  /** In `job.folder` or a folder of it. */
+  path: string;
+  /** Bytes. */
+  size: number;
+  /** Hexadecimal. */
+  sha256: string;
   /** What differs between what was fetched and the file; empty: nothing. */
   warnings: readonly FileWarning[];
 }

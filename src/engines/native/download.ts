@@ -2,19 +2,20 @@ import { createHash } from "node:crypto";
 import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
+import type { FileWarning } from "../../model/file-warnings.ts";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
-import type { Download, DownloadContext, DownloadJob, EngineDeps } from "../engine.ts";
-import { assemble, type FileWork, type Inspect, type Limited } from "./output/assemble.ts";
-import { createDeliveries } from "./sources/delivery.ts";
-import { createSourceFetcher } from "./sources/fetch-sources.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
 import { inspectFile } from "./inspect/inspect.ts";
+import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
+import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush, type GradualFlush } from "./output/gradual-flush.ts";
+import { openPartStore, type PartStore } from "./parts/part-store.ts";
+import { createSourceFetcher } from "./sources/fetch-sources.ts";
+import type { FetchStatsBySource } from "./sources/fetch-stats.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { openPartStore } from "./parts/part-store.ts";
-import { planDownload, statedKinds } from "./sources/plan.ts";
-import { createProgressTracker } from "./sources/progress-tracker.ts";
-import { judge, judgeDelivery } from "./output/verdict.ts";
+import { listedKinds, type Plan, planDownload } from "./sources/plan.ts";
+import { createProgressTracker, type ProgressTracker } from "./sources/progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
@@ -29,16 +30,43 @@ export async function download(
   context: WorkerDownloadContext,
 ): Promise<Download> {
   try {
-    return await downloadInto(job, context);
+    const run = await planRun(job, context);
+    try {
+      const assembled = await fetchAndAssemble(run);
+      run.progress.startProcessing();
+      const file = await finishFile(run, assembled.path);
+      return { ...file, warnings: findWarnings(run, assembled, file) };
+    } finally {
+      await endRun(run);
+    }
   } catch (error) {
     context.signal.throwIfAborted();
     throw diskError(`download into ${job.folder}`, error);
   }
 }
 
-async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
-  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress, onWork } = context;
-  const { folder, pageUrl, audioOnly, maxBytes, maxLiveS } = job;
+/** A download in progress. */
+interface DownloadRun {
+  readonly job: DownloadJob;
+  readonly context: WorkerDownloadContext;
+  /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
+  readonly ending: AbortController;
+  /** Aborted with the download or at the end of the run. */
+  readonly signal: AbortSignal;
+  readonly plan: Plan;
+  readonly partsFolder: string;
+  readonly parts: PartStore;
+  readonly progress: ProgressTracker;
+  readonly fetched: FetchStatsBySource;
+  readonly flush: GradualFlush;
+  /** The parts are complete, but no media: a later run must not use them. */
+  arePartsUseless: boolean;
+}
+
+/** Reads the manifests and opens the parts of earlier runs. */
+async function planRun(job: DownloadJob, context: WorkerDownloadContext): Promise<DownloadRun> {
+  const { client, minFreeBytes, minSpeedBps, onProgress } = context;
+  const { folder, pageUrl, maxBytes } = job;
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
@@ -55,51 +83,9 @@ async function downloadInto(job: DownloadJob, context: WorkerDownloadContext): P
     checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
   });
   const progress = createProgressTracker(plan, parts, onProgress);
-  const ahead = 2 * concurrentFragments;
-  const deliveries = createDeliveries();
+  const common = { job, context, ending, signal, plan, partsFolder, parts, progress };
   const flush = createGradualFlush();
-  const { finish: recordingEnd = new AbortController().signal } = context;
-  const common = { parts, progress, deliveries, client, finish: recordingEnd };
-  const fetcher = createSourceFetcher({ ...common, signal, maxLiveS, ahead });
-  let isUseless = false;
-  const limited: Limited = async (kind, paths, run) => {
-    const files = await Promise.all(paths.map((path) => stat(path)));
-    onWork({ kind, bytes: files.reduce((sum, { size }) => sum + size, 0) });
-    try {
-      return await run();
-    } finally {
-      onWork(null);
-    }
-  };
-  const inspect: Inspect = async (path) => {
-    try {
-      const isSizeStated = parts.isSizeStated(path);
-      return await limited("read", [path], () => inspectFile(path, { isSizeStated }));
-    } catch (error) {
-      // An abort or a disk error says nothing about the content.
-      isUseless = isUpstreamError(error);
-      throw error;
-    }
-  };
-  try {
-    const { onWritten } = flush;
-    const options = { folder, audioOnly, maxBytes, fetcher, inspect, limited, onWritten, signal };
-    const { path, written, warnings } = await assemble(plan, options);
-    progress.startProcessing();
-    const file = await finish(path, { inspect, flush, signal });
-    const known = { delivery: deliveries.of, durationS: file.duration };
-    const found =
-      written === null
-        ? judgeDelivery(known)
-        : judge({ path, ...written, ...known, stated: statedKinds(plan, audioOnly) });
-    return { ...file, warnings: [...warnings, ...found] };
-  } finally {
-    // Stops what is still fetched ahead after a failure.
-    ending.abort();
-    await parts.close();
-    // A later run would use these parts: they are complete, but no media.
-    if (isUseless) await rm(partsFolder, { recursive: true, force: true });
-  }
+  return { ...common, fetched: new Map(), flush, arePartsUseless: false };
 }
 
 async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
@@ -112,15 +98,56 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
   );
 }
 
+async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
+  const { job, context, plan, parts, progress, fetched, flush, signal } = run;
+  const { folder, audioOnly, maxBytes, maxLiveS } = job;
+  const { client, concurrentFragments, finish = new AbortController().signal } = context;
+  const limits = { maxLiveS, ahead: 2 * concurrentFragments };
+  return assemble(plan, {
+    folder,
+    audioOnly,
+    maxBytes,
+    fetcher: createSourceFetcher({ parts, progress, fetched, client, finish, signal, ...limits }),
+    inspect: (path) => inspect(run, path),
+    limited: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
+    onWritten: flush.onWritten,
+    signal,
+  });
+}
+
+async function inspect(run: DownloadRun, path: string): Promise<MediaInfo> {
+  try {
+    const isSizeStated = run.parts.isSizeStated(path);
+    return await withTimeLimit(run, "read", [path], () => inspectFile(path, { isSizeStated }));
+  } catch (error) {
+    // An abort or a disk error says nothing about the content.
+    run.arePartsUseless = isUpstreamError(error);
+    throw error;
+  }
+}
+
+/** Announces work on complete files, whose time the service limits. */
+async function withTimeLimit<T>(
+  { context: { onWork } }: DownloadRun,
+  kind: FileWork["kind"],
+  paths: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const files = await Promise.all(paths.map((path) => stat(path)));
+  onWork({ kind, bytes: files.reduce((sum, { size }) => sum + size, 0) });
+  try {
+    return await work();
+  } finally {
+    onWork(null);
+  }
+}
+
 /** Inspects and hashes the file while it is flushed to the disk. */
-async function finish(
-  path: string,
-  { inspect, flush, signal }: { inspect: Inspect; flush: GradualFlush; signal: AbortSignal },
-): Promise<Omit<Download, "warnings">> {
+async function finishFile(run: DownloadRun, path: string): Promise<Omit<Download, "warnings">> {
   const [info, sha256] = await Promise.all([
-    inspect(path),
-    hashFile(path, signal),
-    flush.finish(path),
+    inspect(run, path),
+    hashFile(path, run.signal),
+    run.flush.finish(path),
   ]);
   const { size } = await stat(path);
   return { path, size, sha256, ...info };
@@ -142,4 +169,19 @@ async function hashFile(path: string, signal: AbortSignal): Promise<string> {
     hash.update(buffer.subarray(0, bytesRead));
     spare = buffer;
   }
+}
+
+function findWarnings(
+  { plan, job, fetched }: DownloadRun,
+  { path, written, warnings }: Assembled,
+  { duration: durationS }: MediaInfo,
+): FileWarning[] {
+  const file = { path, durationS, written, listedKinds: listedKinds(plan, job.audioOnly) };
+  return [...warnings, ...findFileWarnings(fetched, file)];
+}
+
+async function endRun({ ending, parts, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {
+  ending.abort();
+  await parts.close();
+  if (arePartsUseless) await rm(partsFolder, { recursive: true, force: true });
 }

@@ -9,7 +9,7 @@ import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "./file-start.ts";
 import { isCompleteFile } from "./file-complete.ts";
 import { readByLibrary } from "./library.ts";
-import type { MediaInfo } from "./media-info.ts";
+import type { MediaInfo } from "../../engine.ts";
 import { readOgg } from "./ogg.ts";
 import { readSignature } from "./signature.ts";
 import { readWave } from "./wave.ts";

@@ -1,6 +1,6 @@
 import { type Input, type InputFormat, type InputVideoTrack } from "mediabunny";
 import { ServiceError } from "../../../model/errors.ts";
-import type { MediaInfo } from "./media-info.ts";
+import type { MediaInfo } from "../../engine.ts";
 import { openLocalInput } from "./local-input.ts";
 
 /**

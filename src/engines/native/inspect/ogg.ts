@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import type { MediaInfo } from "./media-info.ts";
+import type { MediaInfo } from "../../engine.ts";
 
 /** A page is at most 65,307 bytes long (RFC 3533 §6). */
 const tailBytes = 128 << 10;

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import type { MediaInfo } from "./media-info.ts";
+import type { MediaInfo } from "../../engine.ts";
 
 const maxChunks = 10_000;
 const unknownSize = 0xffffffff;

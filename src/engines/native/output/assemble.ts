@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
-import type { DownloadJob } from "../../engine.ts";
+import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
-import type { MediaInfo } from "../inspect/media-info.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
 import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
@@ -19,20 +18,12 @@ export interface FileWork {
   bytes: number;
 }
 
-/** Reads back what a file contains. */
-export type Inspect = (path: string) => Promise<MediaInfo>;
-
-/** Runs work on the files at `paths` under a time limit that depends on their size. */
-export type Limited = <T>(
-  kind: FileWork["kind"],
-  paths: string[],
-  run: () => Promise<T>,
-) => Promise<T>;
-
 export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder" | "maxBytes"> {
   fetcher: SourceFetcher;
-  inspect: Inspect;
-  limited: Limited;
+  /** Reads back what a file contains. */
+  inspect: (path: string) => Promise<MediaInfo>;
+  /** Does work on the files at `paths` under a time limit that depends on their size. */
+  limited: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
   onWritten: RemuxOptions["onWritten"];
   signal: AbortSignal;
 }
@@ -109,8 +100,8 @@ async function saveStream(
     let timeline: number | undefined;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
       if ("error" in next.value) {
-        const { place, durationS } = next.value;
-        checkAbsent(next.value, place.periodEndS - durationS);
+        const { computed, durationS } = next.value;
+        checkAbsent(next.value, computed.periodEndS - durationS);
         continue;
       }
       const { media, timing } = next.value;

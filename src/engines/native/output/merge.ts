@@ -1,19 +1,22 @@
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import {
   Conversion,
   type Input,
   type InputTrack,
   Mp4OutputFormat,
   Output,
+  StreamTarget,
+  type StreamTargetChunk,
+  type Target,
   WebMOutputFormat,
 } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
-import { checkMerged } from "./merge-check.ts";
-import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { describeMedia } from "../inspect/describe.ts";
-import { createFileTarget } from "./local-output.ts";
+import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
+import { writeAll } from "../parts/write-all.ts";
+import { shortestGapS } from "./track-stats.ts";
 
 export interface MergeOptions {
   main: string;
@@ -81,6 +84,17 @@ async function chooseTracks(
 
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
 
+/**
+ * Lets mediabunny write into `file`; the caller closes it. mediabunny's FilePathTarget leaves the file open
+ * after a failure, and treats a short write as a complete one.
+ */
+function createFileTarget(file: FileHandle): Target {
+  const writable = new WritableStream<StreamTargetChunk>({
+    write: ({ data, position }) => writeAll(file, [data], position),
+  });
+  return new StreamTarget(writable, { chunked: true });
+}
+
 async function write(
   files: readonly LocalInput[],
   chosen: readonly InputTrack[],
@@ -138,4 +152,47 @@ async function trimStarts(
   const delayS = files.find(({ input }) => input === audio)?.codecDelayS ?? 0;
   const start = Math.min(...starts);
   return files.map(({ input }) => (input === audio ? start : start - delayS));
+}
+
+/**
+ * Compares the tracks of a merged file with those it was merged from: by their ends, which the containers
+ * list, so that no file is read a second time.
+ */
+async function checkMerged(sources: readonly InputTrack[], target: string): Promise<FileWarning[]> {
+  using merged = openLocalInput(target);
+  const tracks = await merged.input.getTracks();
+  const found = await Promise.all(
+    sources.map(async (source): Promise<FileWarning[]> => {
+      const { type } = source;
+      const track = tracks.find((candidate) => candidate.type === type);
+      if (track === undefined) {
+        const message = `the source has ${type}, the file has none`;
+        return [{ code: "track_missing", message }];
+      }
+      const [sourceS, fileS] = [await lastedS(source), await lastedS(track)];
+      if (Math.abs(sourceS - fileS) <= shortestGapS) return [];
+      const message = `the ${type} lasts ${fileS.toFixed(1)} s, that of its source ${sourceS.toFixed(1)} s`;
+      return [{ code: "duration_differs", message }];
+    }),
+  );
+  const [sourceLead, lead] = [await leadOf(sources), await leadOf(tracks)];
+  if (Math.abs(sourceLead - lead) > longestShiftS) {
+    const message = `the tracks start ${lead.toFixed(2)} s apart, those of the source ${sourceLead.toFixed(2)} s`;
+    found.push([{ code: "times_changed", message }]);
+  }
+  return found.flat();
+}
+
+/** Audio that is off by less is hardly noticed (ITU-R BT.1359-1: 45 ms early). */
+const longestShiftS = 0.045;
+
+/** Returns by how much the video starts before the audio, seconds; 0 if there is only one of them. */
+async function leadOf(tracks: readonly InputTrack[]): Promise<number> {
+  const [video, audio] = ["video", "audio"].map((type) => tracks.find((one) => one.type === type));
+  if (video === undefined || audio === undefined) return 0;
+  return (await audio.getFirstTimestamp()) - (await video.getFirstTimestamp());
+}
+
+async function lastedS(track: InputTrack): Promise<number> {
+  return (await track.computeDuration()) - (await track.getFirstTimestamp());
 }

@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
-import { auditSink } from "./audit.ts";
-import type { Evidence, WrittenTrack } from "./verdict.ts";
+import type { SourceName } from "../sources/plan.ts";
+import { CountingSink, type TrackStats } from "./track-stats.ts";
 import { createMp4Demuxer } from "../../../remux/mp4/read/demuxer.ts";
 import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../../remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../../remux/packed-audio/demuxer.ts";
-import type { Demuxer, DemuxerOptions, SampleSink, TrackKind } from "../../../remux/samples.ts";
+import type { Demuxer, DemuxerOptions, TrackKind } from "../../../remux/samples.ts";
 import type { Container } from "../../../remux/sniff.ts";
-import { createTimelines, type Timelines } from "../../../remux/timelines.ts";
+import { createTimelines } from "../../../remux/timelines.ts";
 
 export interface RemuxOptions {
   main: SourceStream;
@@ -29,8 +29,16 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
-/** What was written. */
-export type Written = Pick<Evidence, "tracks" | "drops">;
+/** What was written into a file. */
+export interface Written {
+  tracks: readonly WrittenTrack[];
+  /** How often media of a kind were left out: damaged, or impossible to decode. */
+  drops: Readonly<Record<TrackKind, number>>;
+}
+
+export interface WrittenTrack extends TrackStats {
+  source: SourceName;
+}
 
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
   ["mp4", createMp4Demuxer],
@@ -56,7 +64,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
-    startSession(stream, kinds, writer, timelines);
+    new DemuxSession(stream, { sink: writer, timelines, kinds });
   const first = start(
     main,
     audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
@@ -74,90 +82,62 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
       await nextTurn();
-      if (openMissingAudio !== null && first.timeS > 0) {
-        if (!first.kinds.has("audio")) sessions.push(start(await openMissingAudio(), ["audio"]));
+      if (openMissingAudio !== null && first.counts.reachedS > 0) {
+        if (!first.counts.has("audio")) sessions.push(start(await openMissingAudio(), ["audio"]));
         openMissingAudio = null;
       }
     }
-    if (audioOnly && !first.kinds.has("audio")) {
+    if (audioOnly && !first.counts.has("audio")) {
       throw new ServiceError("format_unavailable", "the downloaded media has no audio");
     }
     await writer.settle();
     writer.finish();
-    const sum = (kind: TrackKind) => sessions.reduce((all, { drops }) => all + drops[kind], 0);
+    const sum = (kind: TrackKind) =>
+      sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     return { tracks, drops: { video: sum("video"), audio: sum("audio") } };
   } catch (error) {
     writer.discard();
     throw error;
   } finally {
-    for (const { close } of sessions) await close();
+    for (const session of sessions) await session.close();
   }
 }
 
-/** A stream being demuxed. */
-interface DemuxSession {
-  /** Decode time of its latest sample, seconds. */
-  readonly timeS: number;
-  readonly hasEnded: boolean;
-  /** Kinds of the tracks found so far. */
-  readonly kinds: ReadonlySet<TrackKind>;
-  step(): Promise<void>;
-  /** Returns what was written so far. */
-  tracks(): WrittenTrack[];
-  /** Places at which media were left out. */
-  readonly drops: Readonly<Record<TrackKind, number>>;
+/** A stream being demuxed, and what of it was written so far. */
+class DemuxSession {
+  readonly counts: CountingSink;
+  hasEnded = false;
+  readonly #stream: SourceStream;
+  readonly #steps: AsyncGenerator<undefined, void, undefined>;
+
+  constructor(stream: SourceStream, options: Pick<DemuxerOptions, "sink" | "timelines" | "kinds">) {
+    const counts = new CountingSink(options.sink);
+    const onDrop = (kind: TrackKind) => void (counts.drops[kind] += 1);
+    this.counts = counts;
+    this.#stream = stream;
+    this.#steps = demux(stream, { ...options, sink: counts, onDrop }, () => counts.reachedS);
+  }
+
+  async step(): Promise<void> {
+    this.hasEnded = (await this.#steps.next()).done === true;
+  }
+
+  tracks(): WrittenTrack[] {
+    return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name }));
+  }
+
   /** Stops reading and closes the stream. */
-  close(): Promise<void>;
+  async close(): Promise<void> {
+    await this.#steps.return();
+    await this.#stream.chunks.return?.();
+  }
 }
 
 function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefined {
-  return sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.timeS - b.timeS)[0];
-}
-
-function startSession(
-  stream: SourceStream,
-  wanted: readonly TrackKind[],
-  writer: SampleSink,
-  timelines: Timelines,
-): DemuxSession {
-  const audit = auditSink(writer);
-  const kinds = new Set<TrackKind>();
-  const timescales = new Map<number, number>();
-  let timeS = 0;
-  let hasEnded = false;
-  const sink: SampleSink = {
-    setFormat(format, track) {
-      const number = audit.setFormat(format, track);
-      kinds.add(format.kind);
-      timescales.set(number, format.timescale);
-      return number;
-    },
-    write(track, sample) {
-      timeS = Math.max(timeS, sample.dts / (timescales.get(track) ?? 1));
-      audit.write(track, sample);
-    },
-  };
-  const options = { sink, timelines, kinds: wanted, onDrop: audit.onDrop };
-  const steps = demux(stream, options, () => timeS);
-  return {
-    get timeS() {
-      return timeS;
-    },
-    get hasEnded() {
-      return hasEnded;
-    },
-    kinds,
-    async step() {
-      hasEnded = (await steps.next()).done === true;
-    },
-    drops: audit.drops,
-    tracks: () => audit.tracks().map((track) => ({ ...track, source: stream.name })),
-    async close() {
-      await steps.return();
-      await stream.chunks.return?.();
-    },
-  };
+  return sessions
+    .filter(({ hasEnded }) => !hasEnded)
+    .toSorted((a, b) => a.counts.reachedS - b.counts.reachedS)[0];
 }
 
 /** Reads one chunk, of a file a bounded part, at each step. */

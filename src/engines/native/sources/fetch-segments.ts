@@ -1,19 +1,15 @@
-import { buffer } from "node:stream/consumers";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import { readDataKey } from "../../../manifests/data-key.ts";
 import type { ComputedPlace, InitSection, SegmentKey } from "../../../manifests/segments.ts";
-import type { HeadersFor, HttpClient } from "../../../net/client.ts";
-import { urlForMessage } from "../../../net/http-url.ts";
+import type { HttpClient } from "../../../net/client.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
-import type { AesKey } from "./decrypt.ts";
-import type { Deliveries } from "./delivery.ts";
+import { type AesKey, createKeyReader } from "./encryption.ts";
+import type { FetchStats } from "./fetch-stats.ts";
 import { followLive, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../inspect/file-start.ts";
 import { mapConcurrent } from "./map-concurrent.ts";
 import type { FetchedPart, Part } from "../parts/part-store.ts";
-import { createRetryPolicy } from "../parts/retry-policy.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */
@@ -25,7 +21,7 @@ export interface FetchedSegment extends FetchedPart {
 
 /** A segment that does not exist, which is right if the media before it reach the end of their Period. */
 export interface AbsentSegment {
-  place: ComputedPlace;
+  computed: ComputedPlace;
   /** Seconds that it would have. */
   durationS: number;
   error: ServiceError;
@@ -37,7 +33,7 @@ export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "si
   /** Segments fetched ahead of the one that is read. */
   ahead: number;
   /** Counts the segments, and those without media. */
-  deliveries: Deliveries;
+  stats: FetchStats;
   /** Called when an init section (0 s) or a segment has been fetched. */
   onSegment: (durationS: number, bytes: number) => void;
 }
@@ -47,7 +43,7 @@ export async function* fetchSegments(
   { name, headers, list, reload, liveJournalPath }: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment | AbsentSegment> {
-  const { fetchPart, ahead, deliveries, finish, onSegment } = options;
+  const { fetchPart, ahead, stats, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
   const segments = isLive
     ? followLive({
@@ -55,22 +51,22 @@ export async function* fetchSegments(
         first: list,
         reload,
         journalPath: liveJournalPath,
-        onHole: (hole) => deliveries.addHole(name, hole),
-        onLost: (reason) => deliveries.setLost(name, reason),
+        onUnlisted: (unlisted) => stats.addUnlisted(unlisted),
+        onLost: (reason) => (stats.lost = reason),
       })
     : list.segments;
-  // Of a live stream, holes in the numbers tell.
+  // Of a live stream, the numbers of the segments show which are missing.
   for (const durationS of isLive ? [] : (list.gapsS ?? [])) {
-    deliveries.addSegment(name, durationS);
-    deliveries.addMissing(name);
+    stats.addSegment(durationS);
+    stats.missing += 1;
   }
-  const readKey = createKeyReader(options, headers);
+  const readKey = createKeyReader(options.client, { headers, signal: options.signal });
   const beforeEnd = createEndLimit(finish, options.signal);
   const fetchOne = async (
     request: SegmentRequest,
   ): Promise<FetchedSegment | AbsentSegment | null> => {
-    const { part, durationS, timing, isInit, computed: place, isOptional } = request;
-    if (!isInit && !isOptional) deliveries.addSegment(name, durationS);
+    const { part, durationS, timing, isInit, computed, isOptional } = request;
+    if (!isInit && !isOptional) stats.addSegment(durationS);
     try {
       const fetching = Promise.all([fetchPart(part), readKey(request.key)]);
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
@@ -81,12 +77,12 @@ export async function* fetchSegments(
     } catch (error) {
       if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
         return null;
-      if (place !== undefined && isGone(error)) {
-        deliveries.addAbsent(name);
-        return { place, durationS, error };
+      if (computed !== undefined && isGone(error)) {
+        stats.absent += 1;
+        return { computed, durationS, error };
       }
       if (!isLive || !(isGone(error) || (finish.aborted && isUpstreamError(error)))) throw error;
-      deliveries.addMissing(name);
+      stats.missing += 1;
       return null;
     }
   };
@@ -160,46 +156,4 @@ function createEndLimit(finish: AbortSignal, signal: AbortSignal) {
   if (finish.aborted) onFinish();
   else finish.addEventListener("abort", onFinish, { once: true, signal });
   return <T>(result: Promise<T>): Promise<T> => Promise.race([result, late]);
-}
-
-/** Fetches each key once; what is fetched is never written to the disk. */
-function createKeyReader(
-  { client, signal }: Pick<FetchSegmentsOptions, "client" | "signal">,
-  headers: HeadersFor,
-) {
-  const keys = new Map<string, Promise<Buffer>>();
-  const keyAt = async (url: string): Promise<Buffer> =>
-    readDataKey(url) ?? fetchKey(new URL(url), client, { headers, signal });
-  return async (segmentKey: SegmentKey | null): Promise<AesKey | null> => {
-    if (segmentKey === null) return null;
-    const { url, iv } = segmentKey;
-    const key = keys.get(url) ?? keyAt(url);
-    keys.set(url, key);
-    return { key: await key, iv: Buffer.from(iv, "hex") };
-  };
-}
-
-const keyBackoffMs = 500;
-const keyBytes = 16;
-
-/** Retries as often as a part is retried. */
-async function fetchKey(
-  url: URL,
-  client: HttpClient,
-  options: { headers: HeadersFor; signal: AbortSignal },
-): Promise<Buffer> {
-  const { signal } = options;
-  const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
-  for (;;) {
-    try {
-      const response = await client.get(url, { ...options, maxBytes: 1024 });
-      const key = await buffer(response.body);
-      if (key.length === keyBytes) return key;
-      const rule = `must have ${keyBytes} bytes, it has ${key.length}`;
-      throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
-    } catch (error) {
-      signal.throwIfAborted();
-      await retryPolicy.backOff(error, 0);
-    }
-  }
 }

@@ -1,11 +1,17 @@
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { FetchedPart, Part, PartStore } from "../parts/part-store.ts";
+import { FetchStats, type FetchStatsBySource } from "./fetch-stats.ts";
 import type { FileSource, Source } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { openFileStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
 
-export interface SourceFetcherDeps extends Omit<FetchSegmentsOptions, "fetchPart" | "onSegment"> {
+export interface SourceFetcherDeps extends Omit<
+  FetchSegmentsOptions,
+  "fetchPart" | "onSegment" | "stats"
+> {
   parts: PartStore;
+  /** Gets the stats of each source whose segments are fetched. */
+  fetched: FetchStatsBySource;
   progress: ProgressTracker;
 }
 
@@ -41,13 +47,16 @@ export function createSourceFetcher(deps: SourceFetcherDeps): SourceFetcher {
     async openStream(source) {
       const { name } = source;
       if (source.kind === "file") return openFileStream(name, (await fetchFile(source)).path);
+      const stats = new FetchStats();
+      deps.fetched.set(name, stats);
       const segments = fetchSegments(source, {
         ...deps,
+        stats,
         fetchPart: (part) => fetchPart(source, part),
         onSegment: (durationS, bytes) => progress.addSegment(name, durationS, bytes),
       });
       const isLive = source.liveJournalPath !== null;
-      return openSegmentStream(name, segments, isLive, () => deps.deliveries.addMissing(name));
+      return openSegmentStream(name, segments, isLive, () => (stats.missing += 1));
     },
   };
 }

@@ -16,13 +16,13 @@ export interface LiveOptions {
   /** Aborted when the recording is to end. */
   finish: AbortSignal;
   /** Called when segments are missing before the next one that is yielded. */
-  onHole: (hole: LiveHole) => void;
+  onUnlisted: (segments: UnlistedSegments) => void;
   /** Called when the recording ends although the stream has not said that it has; `reason`: of the list. */
   onLost: (reason: string) => void;
 }
 
 /** Segments that no list showed when it was read. */
-export interface LiveHole {
+export interface UnlistedSegments {
   /** What was recorded before, seconds. */
   atS: number;
   /** `null`: the stream was numbered anew, and how many are missing is not known. */
@@ -39,7 +39,7 @@ const maxIdleReloads = 10;
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
 export async function* followLive(options: LiveOptions): AsyncGenerator<RecordedSegment> {
-  const { first, journalPath, maxLiveS, finish, onHole, onLost } = options;
+  const { first, journalPath, maxLiveS, finish, onUnlisted, onLost } = options;
   if (maxLiveS === 0) {
     throw new ServiceError(
       "live_stream",
@@ -54,7 +54,7 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
     const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
-    if (free > 0) onHole({ atS: recordedS, segments: isMoved ? null : free });
+    if (free > 0) onUnlisted({ atS: recordedS, segments: isMoved ? null : free });
     numbering.note(segment);
     last = segment;
     // A stream that states no durations must end too.

@@ -68,14 +68,14 @@ export async function planDownload(
 }
 
 /** Returns the kinds of tracks that the result must have by its format. */
-export function statedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
+export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKind[] {
   const { vcodec, acodec } = main.format;
   const hasVideo = !audioOnly && vcodec !== null && vcodec !== "none";
   const hasAudio = audio !== null || (acodec !== null && acodec !== "none");
   return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
 }
 
-/** Returns seconds as the manifest states them; `null` for a file, a live stream and an unknown duration. */
+/** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
 export function sourceDuration(source: Source): number | null {
   if (source.kind === "file" || source.liveJournalPath !== null) return null;
   return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
-import { decrypt } from "./decrypt.ts";
+import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import { readFileStart } from "../inspect/file-start.ts";
 import type { SourceName } from "./plan.ts";
@@ -25,8 +25,8 @@ export interface MediaChunk {
 }
 
 /** @throws ServiceError of the request unless the media before it, which reach `reachedS`, are complete. */
-export function checkAbsent({ place, error }: AbsentSegment, reachedS: number): void {
-  const { periodEndS, segmentS } = place;
+export function checkAbsent({ computed, error }: AbsentSegment, reachedS: number): void {
+  const { periodEndS, segmentS } = computed;
   if (reachedS <= 0 || reachedS + segmentS <= periodEndS) throw error;
 }
 

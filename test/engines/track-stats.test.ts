@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { auditSink, type TrackFacts } from "../../src/engines/native/output/audit.ts";
+import { CountingSink, type TrackStats } from "../../src/engines/native/output/track-stats.ts";
 import type { SampleSink, TrackKind } from "../../src/remux/samples.ts";
 
 const ignore: SampleSink = { setFormat: (_format, track) => track ?? 0, write: () => {} };
@@ -11,9 +11,9 @@ interface Times {
   isHidden?: boolean;
 }
 
-/** Returns the facts of a track with these times, in ticks of 1/100 s. */
-function audit(samples: readonly Times[], kind: TrackKind = "video"): TrackFacts | undefined {
-  const sink = auditSink(ignore);
+/** Returns the stats of a track with these times, in ticks of 1/100 s. */
+function statsOf(samples: readonly Times[], kind: TrackKind = "video"): TrackStats | undefined {
+  const sink = new CountingSink(ignore);
   const shape = { sampleEntry: new Uint8Array(), width: 0, height: 0, language: null };
   const track = sink.setFormat({ kind, timescale: 100, ...shape });
   for (const { dts, pts = dts, duration = 0, ...more } of samples) {
@@ -27,24 +27,24 @@ const every = (ticks: number, count: number, from = 0): Times[] =>
 
 describe("a gap in a track", () => {
   it("is a time of over a second without samples, after what the sample before lasts", () => {
-    const facts = audit([...every(4, 50), ...every(4, 50, 350)]);
-    expect(facts?.gaps).toEqual({ count: 1, totalS: 1.5, first: [{ fromS: 2, toS: 3.5 }] });
-    expect(audit([...every(4, 50), ...every(4, 50, 300)])?.gaps.count).toBe(0);
+    const stats = statsOf([...every(4, 50), ...every(4, 50, 350)]);
+    expect(stats?.gaps).toEqual({ count: 1, totalS: 1.5, first: [{ fromS: 2, toS: 3.5 }] });
+    expect(statsOf([...every(4, 50), ...every(4, 50, 300)])?.gaps.count).toBe(0);
   });
 
   it("is not between the pictures of a slide show", () => {
-    expect(audit(every(500, 10))?.gaps.count).toBe(0);
+    expect(statsOf(every(500, 10))?.gaps.count).toBe(0);
     const stated = [
       { dts: 0, duration: 4 },
       { dts: 4, duration: 900 },
       { dts: 904, duration: 4 },
     ];
-    expect(audit(stated)?.gaps.count).toBe(0);
+    expect(statsOf(stated)?.gaps.count).toBe(0);
   });
 
   it("is counted, and the first ones are kept", () => {
     const parts = Array.from({ length: 5 }, (_, i) => every(4, 10, 1_000 * i));
-    const gaps = audit(parts.flat())?.gaps;
+    const gaps = statsOf(parts.flat())?.gaps;
     expect(gaps).toMatchObject({ count: 4, totalS: 4 * 9.6 });
     expect(gaps?.first).toHaveLength(3);
   });
@@ -53,28 +53,34 @@ describe("a gap in a track", () => {
 describe("a time that another sample has", () => {
   it("is counted, also if pictures are reordered", () => {
     const reordered = [0, 12, 4, 8, 24, 16, 20].map((pts, i) => ({ dts: 4 * i, pts }));
-    expect(audit(reordered)).toMatchObject({ samples: 7, moved: 0, shared: 0 });
-    expect(audit([...reordered, { dts: 28, pts: 20 }])).toMatchObject({ moved: 0, shared: 1 });
+    expect(statsOf(reordered)).toMatchObject({ samples: 7, outOfOrder: 0, sameTime: 0 });
+    expect(statsOf([...reordered, { dts: 28, pts: 20 }])).toMatchObject({
+      outOfOrder: 0,
+      sameTime: 1,
+    });
   });
 
   it("is one of a sample that does not come after the one before", () => {
-    expect(audit([...every(4, 10), ...every(4, 10)])).toMatchObject({ samples: 20, moved: 10 });
+    expect(statsOf([...every(4, 10), ...every(4, 10)])).toMatchObject({
+      samples: 20,
+      outOfOrder: 10,
+    });
   });
 
   it("is not one of a hidden sample", () => {
     const hidden = every(4, 10, 20).map((times) => ({ ...times, isHidden: true }));
-    const facts = audit([...every(4, 10), ...hidden, ...every(4, 10, 40)]);
-    expect(facts).toMatchObject({ samples: 30, moved: 0, shared: 0, startS: 0, endS: 0.8 });
-    const late = audit([...every(4, 10), ...hidden, ...every(4, 10, 240)]);
+    const stats = statsOf([...every(4, 10), ...hidden, ...every(4, 10, 40)]);
+    expect(stats).toMatchObject({ samples: 30, outOfOrder: 0, sameTime: 0, startS: 0, endS: 0.8 });
+    const late = statsOf([...every(4, 10), ...hidden, ...every(4, 10, 240)]);
     expect(late?.gaps).toEqual({ count: 1, totalS: 2, first: [{ fromS: 0.4, toS: 2.4 }] });
   });
 
   it("is allowed where audio overlaps by less than two samples", () => {
     const joined = [...every(10, 10), ...every(10, 10, 75)];
-    expect(audit(joined, "audio")).toMatchObject({ moved: 0 });
-    expect(audit(joined, "video")).toMatchObject({ moved: 2 });
-    expect(audit([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ moved: 1 });
+    expect(statsOf(joined, "audio")).toMatchObject({ outOfOrder: 0 });
+    expect(statsOf(joined, "video")).toMatchObject({ outOfOrder: 2 });
+    expect(statsOf([...every(10, 10), { dts: 70 }], "audio")).toMatchObject({ outOfOrder: 1 });
     const short = [...every(10, 10), { dts: 100, duration: 3 }];
-    expect(audit([...short, ...every(10, 10, 85)], "audio")).toMatchObject({ moved: 0 });
+    expect(statsOf([...short, ...every(10, 10, 85)], "audio")).toMatchObject({ outOfOrder: 0 });
   });
 });

@@ -1,10 +1,58 @@
 import { createDecipheriv } from "node:crypto";
+import { buffer } from "node:stream/consumers";
+import { readDataKey } from "../../../manifests/data-key.ts";
+import type { SegmentKey } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import type { HeadersFor, HttpClient } from "../../../net/client.ts";
+import { urlForMessage } from "../../../net/http-url.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
+import { createRetryPolicy } from "../parts/retry-policy.ts";
 
 export interface AesKey {
   key: Buffer;
   iv: Buffer;
+}
+
+/** Returns a function that fetches each key once. What is fetched is never written to the disk. */
+export function createKeyReader(
+  client: HttpClient,
+  options: { headers: HeadersFor; signal: AbortSignal },
+): (key: SegmentKey | null) => Promise<AesKey | null> {
+  const keys = new Map<string, Promise<Buffer>>();
+  const keyAt = async (url: string): Promise<Buffer> =>
+    readDataKey(url) ?? fetchKey(new URL(url), client, options);
+  return async (segmentKey) => {
+    if (segmentKey === null) return null;
+    const { url, iv } = segmentKey;
+    const key = keys.get(url) ?? keyAt(url);
+    keys.set(url, key);
+    return { key: await key, iv: Buffer.from(iv, "hex") };
+  };
+}
+
+const keyBackoffMs = 500;
+const keyBytes = 16;
+
+/** Retries as often as a part is retried. */
+async function fetchKey(
+  url: URL,
+  client: HttpClient,
+  options: { headers: HeadersFor; signal: AbortSignal },
+): Promise<Buffer> {
+  const { signal } = options;
+  const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
+  for (;;) {
+    try {
+      const response = await client.get(url, { ...options, maxBytes: 1024 });
+      const key = await buffer(response.body);
+      if (key.length === keyBytes) return key;
+      const rule = `must have ${keyBytes} bytes, it has ${key.length}`;
+      throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
+    } catch (error) {
+      signal.throwIfAborted();
+      await retryPolicy.backOff(error, 0);
+    }
+  }
 }
 
 /**

@@ -1,0 +1,203 @@
+import { ServiceError } from "../../../model/errors.ts";
+import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.ts";
+import { countSamples } from "../../../remux/mp4/read/sample-counts.ts";
+import type { TrackKind } from "../../../remux/samples.ts";
+import type { FetchStats, FetchStatsBySource } from "../sources/fetch-stats.ts";
+import type { SourceName } from "../sources/plan.ts";
+import type { Written, WrittenTrack } from "./remux.ts";
+import { shortestGapS } from "./track-stats.ts";
+
+/** What is known of a downloaded file. */
+export interface FileStats {
+  path: string;
+  /** As it was read back, seconds; `null`: the file does not state it. */
+  durationS: number | null;
+  /** `null`: the file is as published, or a WebM. */
+  written: Written | null;
+  /** Kinds of tracks that the format lists. */
+  listedKinds: readonly TrackKind[];
+}
+
+/**
+ * Compares what was listed and fetched with the file. Returns what differs, as far as it is known: at most one
+ * warning of each code.
+ *
+ * @throws ServiceError `internal` if the index of the file lists other samples than were written.
+ */
+export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
+  const { written, listedKinds, path, durationS } = file;
+  if (written === null) {
+    return toWarnings([
+      ["frames_missing", missingSegments(fetched)],
+      ["gap", unlistedSegments(fetched)],
+      ["duration_differs", durationS === null ? [] : differentDurations(fetched, durationS)],
+      ["stream_lost", lostStreams(fetched)],
+    ]);
+  }
+  const { tracks } = written;
+  assertSampleCounts(path, tracks);
+  return toWarnings([
+    ["frames_missing", [...missingSegments(fetched), ...damage(written)]],
+    ["gap", [...unlistedSegments(fetched), ...trackGaps(tracks, fetched)]],
+    ["duration_differs", differentTrackDurations(fetched, tracks, durationS)],
+    ["times_changed", tracks.flatMap(changedTimes)],
+    ["track_missing", missingTracks(tracks, listedKinds)],
+    ["stream_lost", lostStreams(fetched)],
+  ]);
+}
+
+function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {
+  return findings
+    .filter(([, found]) => found.length > 0)
+    .map(([code, found]) => ({ code, message: found.join("; ") }));
+}
+
+function assertSampleCounts(path: string, tracks: readonly WrittenTrack[]): void {
+  const listed = countSamples(path).toSorted((a, b) => a - b);
+  const written = tracks.map(({ samples }) => samples).toSorted((a, b) => a - b);
+  if (listed.join() === written.join()) return;
+  const message = `the file that was written states ${listed.join(" and ")} samples instead of ${written.join(" and ")}`;
+  throw new ServiceError("internal", message, { retryable: false });
+}
+
+/** `what` names the source in a message. */
+function ofSources(
+  fetched: FetchStatsBySource,
+  find: (stats: FetchStats, what: string, name: SourceName) => string[],
+): string[] {
+  return [...fetched].flatMap(([name, stats]) =>
+    find(stats, name === "main" ? "" : " of the separate audio", name),
+  );
+}
+
+function missingSegments(fetched: FetchStatsBySource): string[] {
+  return ofSources(fetched, ({ missing, segments }, what) =>
+    missing === 0 ? [] : [`${missing} of ${segments} segments${what} had no media`],
+  );
+}
+
+function damage({ drops }: Written): string[] {
+  return (["video", "audio"] as const)
+    .filter((kind) => drops[kind] > 0)
+    .map((kind) => `${kind} is damaged at ${places(drops[kind])}, and left out there`);
+}
+
+function unlistedSegments(fetched: FetchStatsBySource): string[] {
+  return ofSources(fetched, ({ unlisted }, what) => {
+    const shown = unlisted.first.map(({ atS, segments }) =>
+      segments === null
+        ? `the playlist${what} was numbered anew after ${seconds(atS)}, and media before that may be missing`
+        : `${segments} segments${what} after ${seconds(atS)} were not in the playlist`,
+    );
+    const rest = unlisted.count - shown.length;
+    return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
+  });
+}
+
+function lostStreams(fetched: FetchStatsBySource): string[] {
+  return ofSources(fetched, ({ lost: reason }, what) =>
+    reason === null
+      ? []
+      : [
+          `the recording ended before the playlist${what} said that the stream had ended: ${reason}`,
+        ],
+  );
+}
+
+function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource): string[] {
+  const startS = originOf(tracks);
+  const endS = Math.max(...tracks.map((track) => track.endS));
+  return tracks.flatMap((track) => {
+    const { kind, gaps } = track;
+    const shown = gaps.first.map(({ fromS, toS }) => span(fromS - startS, toS - startS));
+    const rest = gaps.count - shown.length;
+    const more = rest > 0 ? `, and ${rest} more; ${seconds(gaps.totalS)} together` : "";
+    const within = gaps.count > 0 ? [`no ${kind} from ${shown.join(", ")}${more}`] : [];
+    const late = track.startS - startS;
+    const early = endS - track.endS;
+    // The last segments of two sources of a live stream are not listed at the same time.
+    const tolerance = Math.max(shortestGapS, fetched.get(track.source)?.longestS ?? 0);
+    if (late > shortestGapS) within.unshift(`no ${kind} from ${span(0, late)}`);
+    if (early > tolerance)
+      within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
+    return within;
+  });
+}
+
+function differentDurations(fetched: FetchStatsBySource, durationS: number): string[] {
+  return ofSources(fetched, (stats, what) =>
+    differentSource(stats, { playedS: durationS, endS: durationS }, what),
+  );
+}
+
+function differentTrackDurations(
+  fetched: FetchStatsBySource,
+  tracks: readonly WrittenTrack[],
+  durationS: number | null,
+): string[] {
+  const found = ofSources(fetched, (stats, what, name) => {
+    const own = tracks.filter((track) => track.source === name);
+    if (own.length === 0) return [];
+    // One of its tracks may have nothing at an end: that is a gap.
+    const startS = Math.max(Math.min(...own.map((track) => track.startS)), originOf(tracks));
+    const endS = Math.max(...own.map((track) => track.endS));
+    const gapsS = Math.min(...own.map(({ gaps }) => gaps.totalS));
+    const playedS = endS - startS - (stats.unlisted.count > 0 ? gapsS : 0);
+    return differentSource(stats, { playedS, endS }, what);
+  });
+  const endS = Math.max(...tracks.map((track) => track.endS));
+  const writtenS = endS - originOf(tracks);
+  const differs = durationS !== null && Math.abs(durationS - writtenS) > shortestGapS;
+  const file = `the file states ${seconds(durationS ?? 0)}, and has samples for ${seconds(writtenS)}`;
+  return differs && tracks.length > 0 ? [...found, file] : found;
+}
+
+/** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
+const roundingS = 0.1;
+
+function differentSource(
+  { listedS, longestS, isRounded, segments, absent }: FetchStats,
+  { playedS, endS }: { playedS: number; endS: number },
+  what: string,
+): string[] {
+  if (listedS === null || segments === 0) return [];
+  const tolerance = Math.max(longestS, shortestGapS) + (isRounded ? segments / 2 : 0);
+  // The media may start late, but the segments before the one that is absent are all there are.
+  const isShort = absent > 0 && listedS - Math.max(playedS, endS) > roundingS;
+  if (!isShort && Math.abs(playedS - listedS) <= tolerance) return [];
+  const why = isShort ? `, and the last segment does not exist` : "";
+  return [
+    `the media${what} last ${seconds(playedS)}, their manifest says ${seconds(listedS)}${why}`,
+  ];
+}
+
+function changedTimes({ kind, samples, outOfOrder, sameTime }: WrittenTrack): string[] {
+  const counts = [
+    outOfOrder > 0 &&
+      `${outOfOrder} of ${samples} ${kind} samples do not come after the one before`,
+    sameTime > 0 && `${sameTime} of ${samples} ${kind} samples have the time of another one`,
+  ];
+  return counts.filter((text) => text !== false);
+}
+
+function missingTracks(
+  tracks: readonly WrittenTrack[],
+  listedKinds: readonly TrackKind[],
+): string[] {
+  return listedKinds
+    .filter((kind) => !tracks.some((track) => track.kind === kind))
+    .map((kind) => `the format has ${kind}, the file has none`);
+}
+
+/** Time 0 of the file; the writer takes audio up to a second before time 0 for priming. */
+function originOf(tracks: readonly WrittenTrack[]): number {
+  return Math.min(
+    ...tracks.map(({ kind, startS }) =>
+      kind === "audio" && startS >= -1 ? Math.max(0, startS) : startS,
+    ),
+  );
+}
+
+const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);
+const seconds = (value: number): string => `${value.toFixed(1)} s`;
+const span = (fromS: number, toS: number): string => `${fromS.toFixed(1)} to ${seconds(toS)}`;
