@@ -4,13 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import {
-  type FetchedPart,
-  type FetchOptions,
   openPartStore,
-  type Part,
   type PartStore,
   type PartStoreOptions,
 } from "../../src/engines/native/parts/part-store.ts";
+import type {
+  FetchedPart,
+  FetchOptions,
+  Part,
+} from "../../src/engines/native/parts/stored-part.ts";
 import { createHttpClient, type HttpClientOptions } from "../../src/net/http/http-client.ts";
 import { type MediaServer, startMediaServer } from "../media/server.ts";
 

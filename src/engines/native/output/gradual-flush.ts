@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { syncFile } from "../parts/sync-file.ts";
+import { syncFile } from "../parts/disk-writes.ts";
 
 /** Flushes a file to the disk while it is written, so that little is left to flush at its end. */
 export interface GradualFlush {

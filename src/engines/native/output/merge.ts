@@ -15,7 +15,7 @@ import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
-import { writeAll } from "../parts/write-all.ts";
+import { writeAll } from "../parts/disk-writes.ts";
 import { shortestGapS } from "./track-stats.ts";
 
 export interface MergeOptions {

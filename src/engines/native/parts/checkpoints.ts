@@ -1,76 +1,73 @@
 import { diskError } from "../../../files/disk-error.ts";
-import type { StoredPart } from "./stored-part.ts";
+import { syncFile } from "./disk-writes.ts";
 import type { Journal } from "./journal.ts";
-import { syncFile } from "./sync-file.ts";
-
-/** Flushes written bytes to the disk periodically, concurrently with the transfer. */
-export interface Checkpoints {
-  /** Counts bytes written to a part's file. */
-  add(part: StoredPart, bytes: number): void;
-  /** @throws ServiceError `disk_full`, `unavailable`: the first error of a flush, if any */
-  throwFailure(): void;
-  /** Starts no more flushes; the current one writes no more journal records. */
-  stop(): void;
-}
+import type { StoredPart } from "./stored-part.ts";
 
 /** Of all parts together. A shorter interval would slow down a fast transfer and the flush of its result. */
 const bytesBetween = 16 * 1024 * 1024;
 const intervalMs = 5_000;
 
-export function createCheckpoints(journal: Journal): Checkpoints {
-  let dirty = new Set<StoredPart>();
-  let bytesSince = 0;
-  let lastMs = performance.now();
-  let isRunning = false;
-  let isStopped = false;
-  let failure: unknown;
+/** Flushes written bytes to the disk periodically, concurrently with the transfer. */
+export class Checkpoints {
+  readonly #journal: Journal;
+  #dirty = new Set<StoredPart>();
+  #bytesSince = 0;
+  #lastMs = performance.now();
+  #isRunning = false;
+  #isStopped = false;
+  #failure: unknown;
 
-  async function flush(part: StoredPart): Promise<void> {
-    const { size, generation, path } = part;
+  constructor(journal: Journal) {
+    this.#journal = journal;
+  }
+
+  /** Counts bytes written to a part's file. */
+  add(part: StoredPart, bytes: number): void {
+    this.#dirty.add(part);
+    this.#bytesSince += bytes;
+    if (!this.#isRunning && !this.#isStopped && this.#isDue()) void this.#run();
+  }
+
+  /** @throws ServiceError `disk_full`, `unavailable`: the first error of a flush, if any */
+  throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Starts no more flushes; the current one writes no more journal records. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  #isDue(): boolean {
+    return this.#bytesSince >= bytesBetween && performance.now() - this.#lastMs >= intervalMs;
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    const parts = this.#dirty;
+    this.#dirty = new Set();
+    this.#bytesSince = 0;
+    try {
+      for (const part of parts) if (!this.#isStopped) await this.#flush(part);
+      if (!this.#isStopped) await this.#journal.sync();
+    } catch (error) {
+      this.#failure ??= error;
+    }
+    this.#isRunning = false;
+    this.#lastMs = performance.now();
+  }
+
+  async #flush(part: StoredPart): Promise<void> {
+    const { size, generation, path, name } = part;
     try {
       await syncFile(path);
     } catch (error) {
       // The system may have dropped the bytes that it could not write.
-      if (!isStopped) await journal.add({ type: "lost", part: part.name });
+      if (!this.#isStopped) await this.#journal.add({ type: "lost", part: name });
       throw diskError(`flush ${path}`, error);
     }
-    if (isStopped || part.generation !== generation) return;
+    if (this.#isStopped || part.generation !== generation) return;
     part.synced = size;
-    await journal.add({ type: "synced", part: part.name, bytes: size });
+    await this.#journal.add({ type: "synced", part: name, bytes: size });
   }
-
-  async function run(): Promise<void> {
-    isRunning = true;
-    const parts = dirty;
-    dirty = new Set();
-    bytesSince = 0;
-    try {
-      for (const part of parts) if (!isStopped) await flush(part);
-      if (!isStopped) await journal.sync();
-    } catch (error) {
-      failure ??= error;
-    }
-    isRunning = false;
-    lastMs = performance.now();
-  }
-
-  function isDue(): boolean {
-    return bytesSince >= bytesBetween && performance.now() - lastMs >= intervalMs;
-  }
-
-  return {
-    add(part, bytes) {
-      dirty.add(part);
-      bytesSince += bytes;
-      if (!isRunning && !isStopped && isDue()) void run();
-    },
-
-    throwFailure() {
-      if (failure !== undefined) throw failure;
-    },
-
-    stop() {
-      isStopped = true;
-    },
-  };
 }

@@ -1,10 +1,9 @@
 import { ServiceError } from "../../../model/errors.ts";
-import { parseContentRange } from "../../../net/byte-range.ts";
+import { type ByteRange, parseContentRange } from "../../../net/byte-range.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
-import { sizeOf } from "./stored-part.ts";
-import type { Part } from "./part.ts";
 import { representationOf } from "./representation.ts";
+import type { Part } from "./stored-part.ts";
 
 /** Which bytes of a response belong to a part. */
 export interface Extent {
@@ -39,6 +38,22 @@ export function extentOf(response: HttpResponse, part: Part): Extent {
     );
   }
   return { size, skip: 0, length: sent.end - sent.start + 1 };
+}
+
+/** Manifests are off by one, or count what only the packager's file had. */
+const maxExcessBytes = 16;
+
+/**
+ * Returns the bytes that `range` (`null`: all) has in a resource of `total` bytes; `null` if unknown,
+ * `undefined` if the resource is shorter. A range may end up to 16 bytes past the end of the resource.
+ */
+export function sizeOf(range: ByteRange | null, total: number | null): number | null | undefined {
+  const { offset, length } = range ?? { offset: 0 };
+  if (total === null) return length ?? null;
+  const left = total - offset;
+  if (left < (length === undefined ? 0 : Math.min(1, length))) return undefined;
+  if (length === undefined) return left;
+  return length - left > maxExcessBytes ? undefined : Math.min(length, left);
 }
 
 /** Cuts the chunks of a response to its extent. `isPartial`: the response is a 206. */

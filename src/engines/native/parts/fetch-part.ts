@@ -1,12 +1,19 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
-import { partError } from "./extent.ts";
-import type { FetchedPart, FetchOptions, Part } from "./part.ts";
-import { createReceiver, type ReceiverDeps } from "./receiver.ts";
+import { partError, sizeOf } from "./extent.ts";
+import { receive, type ReceiverDeps } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
-import { createRetryPolicy } from "./retry-policy.ts";
-import { endPart, invalidate, reopenPart, sizeOf, type StoredPart } from "./stored-part.ts";
+import { RetryPolicy } from "./retry-policy.ts";
+import {
+  endPart,
+  type FetchedPart,
+  type FetchOptions,
+  invalidate,
+  type Part,
+  reopenPart,
+  type StoredPart,
+} from "./stored-part.ts";
 
 /** Shared by the parts of one folder. */
 export interface FetchPartDeps extends ReceiverDeps {
@@ -24,8 +31,8 @@ export async function fetchPart(
 ): Promise<FetchedPart> {
   const { signal } = options;
   const { client, journal, checkpoints, quota } = deps;
-  const retryPolicy = createRetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
-  const receive = createReceiver(stored, part, options, deps);
+  const retryPolicy = new RetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
+  const transfer = { ...deps, stored, part, options };
   const begun = stored.generation;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) invalidate(stored);
@@ -44,7 +51,7 @@ export async function fetchPart(
     const isResume = canResume(stored, isNextChunk);
     try {
       const response = await client.get(part.url, requestFor(stored, part, options, isResume));
-      await receive(response, isResume);
+      await receive(response, isResume, transfer);
     } catch (error) {
       signal.throwIfAborted();
       if (isResume && isResumeRefusal(error)) {

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { type JournalRecord, type JournalState, parseJournal } from "./journal-records.ts";
-import { syncFile } from "./sync-file.ts";
-import { writeAll } from "./write-all.ts";
+import { syncFile, writeAll } from "./disk-writes.ts";
 
 /** Records which representation the bytes of each file in a folder belong to. */
 export interface Journal {

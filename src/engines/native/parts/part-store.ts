@@ -2,15 +2,18 @@ import { join } from "node:path";
 import { ServiceError } from "../../../model/errors.ts";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { HttpClient } from "../../../net/client.ts";
-import { createCheckpoints } from "./checkpoints.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { fetchPart } from "./fetch-part.ts";
-import { createStoredPart, type StoredPart } from "./stored-part.ts";
 import { openJournal } from "./journal.ts";
-import type { FetchedPart, FetchOptions, Part } from "./part.ts";
-import { restoreParts } from "./restore.ts";
-import { createQuota } from "./quota.ts";
-
-export type { FetchedPart, FetchOptions, Part } from "./part.ts";
+import { Quota } from "./quota.ts";
+import {
+  createStoredPart,
+  type FetchedPart,
+  type FetchOptions,
+  type Part,
+  restoreParts,
+  type StoredPart,
+} from "./stored-part.ts";
 
 /** Stores downloaded parts as files in a folder that outlives the process. */
 export interface PartStore {
@@ -68,10 +71,10 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
     await journal.close();
     throw error;
   });
-  const checkpoints = createCheckpoints(journal);
+  const checkpoints = new Checkpoints(journal);
   const mutex = createKeyedMutex();
-  const storedBytes = stored.values().reduce((sum, { size }) => sum + size, 0);
-  const quota = createQuota(options.maxBytes, options.checkFreeSpace, storedBytes);
+  const quota = new Quota(options.maxBytes, options.checkFreeSpace);
+  for (const { size } of stored.values()) quota.add(size);
   const deps = { client, backoffMs, minSpeedBps, journal, checkpoints, quota };
   let closing: Promise<void> | undefined;
 

@@ -1,21 +1,7 @@
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
-import { writeAll } from "./write-all.ts";
-
-/** Writes a stream to a file while it arrives. */
-export interface PartWriter {
-  /** Bytes accepted and not yet in the file. */
-  readonly pending: number;
-  /**
-   * Accepts a chunk, which must not be changed afterwards; waits only if 1 MiB or 1,024 chunks are pending.
-   *
-   * @throws ServiceError `disk_full`, `unavailable`: of this or an earlier write
-   */
-  write(chunk: Uint8Array): Promise<void>;
-  /** Closes the file after all writes, also if one failed. @throws ServiceError as `write` */
-  close(): Promise<void>;
-}
+import { writeAll } from "./disk-writes.ts";
 
 export interface PartWriterHooks {
   /** Called after each write with the number of bytes added to the file. */
@@ -24,74 +10,97 @@ export interface PartWriterHooks {
   onDone(chunk: Uint8Array): void;
 }
 
+/** Opens a file for writing from byte `start`; 0 empties it. @throws ServiceError `disk_full`, `unavailable` */
+export async function openPartWriter(
+  path: string,
+  start: number,
+  hooks: PartWriterHooks,
+): Promise<PartWriter> {
+  try {
+    const file = await open(path, start === 0 ? noFollow.overwrite : noFollow.update);
+    return new PartWriter(path, file, start, hooks);
+  } catch (error) {
+    throw diskError(`open ${path}`, error);
+  }
+}
+
 const maxPendingBytes = 1024 * 1024;
 /** Bounds the memory of many tiny chunks. */
 const maxPendingChunks = 1024;
 
 /**
- * Opens a file for writing from byte `start`; 0 empties it. Performs one write at a time, of all chunks that
- * arrived during the last one.
+ * Writes a stream to a file while it arrives: one write at a time, of all chunks that arrived during the last
+ * one.
  */
-export async function openPartWriter(
-  path: string,
-  start: number,
-  { onWritten, onDone }: PartWriterHooks,
-): Promise<PartWriter> {
-  const flags = start === 0 ? noFollow.overwrite : noFollow.update;
-  const file = await open(path, flags).catch((error: unknown) => {
-    throw diskError(`open ${path}`, error);
-  });
-  let position = start;
-  let pending: Uint8Array[] = [];
-  let pendingBytes = 0;
-  let writingBytes = 0;
-  let writing: Promise<void> | undefined;
-  let failure: unknown;
+export class PartWriter {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  readonly #hooks: PartWriterHooks;
+  #position: number;
+  #chunks: Uint8Array[] = [];
+  #chunkBytes = 0;
+  #writingBytes = 0;
+  #writing: Promise<void> | undefined;
+  #failure: unknown;
+
+  constructor(path: string, file: FileHandle, start: number, hooks: PartWriterHooks) {
+    this.#path = path;
+    this.#file = file;
+    this.#position = start;
+    this.#hooks = hooks;
+  }
+
+  /** Bytes accepted and not yet in the file. */
+  get pending(): number {
+    return this.#chunkBytes + this.#writingBytes;
+  }
+
+  /**
+   * Accepts a chunk, which must not be changed afterwards; waits only if 1 MiB or 1,024 chunks are pending.
+   *
+   * @throws ServiceError `disk_full`, `unavailable`: of this or an earlier write
+   */
+  async write(chunk: Uint8Array): Promise<void> {
+    this.#throwFailure();
+    this.#chunks.push(chunk);
+    this.#chunkBytes += chunk.length;
+    this.#writing ??= this.#writeNext();
+    const isFull = this.#chunkBytes >= maxPendingBytes || this.#chunks.length >= maxPendingChunks;
+    if (isFull) await this.#writing;
+    this.#throwFailure();
+  }
+
+  /** Closes the file after all writes, also if one failed. @throws ServiceError as `write` */
+  async close(): Promise<void> {
+    // First the write in progress, then that of everything pending.
+    await this.#writing;
+    await this.#writing;
+    await this.#file.close().catch((error: unknown) => {
+      this.#failure ??= error;
+    });
+    this.#throwFailure();
+  }
 
   /** Never rejects. */
-  async function writeNext(): Promise<void> {
-    const chunks = pending;
-    writingBytes = pendingBytes;
-    pending = [];
-    pendingBytes = 0;
+  async #writeNext(): Promise<void> {
+    const chunks = this.#chunks;
+    this.#writingBytes = this.#chunkBytes;
+    this.#chunks = [];
+    this.#chunkBytes = 0;
     try {
-      await writeAll(file, chunks, position);
-      position += writingBytes;
-      onWritten(writingBytes);
-      chunks.forEach(onDone);
-      writingBytes = 0;
+      await writeAll(this.#file, chunks, this.#position);
+      this.#position += this.#writingBytes;
+      this.#hooks.onWritten(this.#writingBytes);
+      chunks.forEach(this.#hooks.onDone);
+      this.#writingBytes = 0;
     } catch (error) {
-      failure = error;
+      this.#failure = error;
     }
-    writing = pending.length > 0 && failure === undefined ? writeNext() : undefined;
+    const isNext = this.#chunks.length > 0 && this.#failure === undefined;
+    this.#writing = isNext ? this.#writeNext() : undefined;
   }
 
-  function throwFailure(): void {
-    if (failure !== undefined) throw diskError(`write ${path}`, failure);
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw diskError(`write ${this.#path}`, this.#failure);
   }
-
-  return {
-    get pending() {
-      return pendingBytes + writingBytes;
-    },
-
-    async write(chunk) {
-      throwFailure();
-      pending.push(chunk);
-      pendingBytes += chunk.length;
-      writing ??= writeNext();
-      if (pendingBytes >= maxPendingBytes || pending.length >= maxPendingChunks) await writing;
-      throwFailure();
-    },
-
-    async close() {
-      // First the write in progress, then that of everything pending.
-      await writing;
-      await writing;
-      await file.close().catch((error: unknown) => {
-        failure ??= error;
-      });
-      throwFailure();
-    },
-  };
 }

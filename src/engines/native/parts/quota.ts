@@ -1,55 +1,53 @@
 import { ServiceError } from "../../../model/errors.ts";
 
+/** Between two checks of the free space. */
+const bytesBetween = 16 * 1024 * 1024;
+
 /** Limits the bytes of all parts together and checks the free disk space. */
-export interface Quota {
+export class Quota {
+  readonly #maxBytes: number;
+  readonly #checkFreeSpace: (bytes: number) => Promise<void>;
+  #bytes = 0;
+  #unchecked = 0;
+
+  constructor(maxBytes: number, checkFreeSpace: (bytes: number) => Promise<void>) {
+    this.#maxBytes = maxBytes;
+    this.#checkFreeSpace = checkFreeSpace;
+  }
+
   /** Bytes in the files of all parts. */
-  readonly bytes: number;
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Counts bytes added to a file; negative: removed. */
-  add(bytes: number): void;
+  add(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
   /**
    * Checks that this many more bytes are allowed and have free disk space.
    *
    * @throws ServiceError `too_large`; what `checkFreeSpace` throws
    */
-  reserve(bytes: number): Promise<void>;
-  /** Checks bytes about to be written after `pending` ones, the free space every 16 MiB. @throws as `reserve` */
-  checkWrite(bytes: number, pending: number): Promise<void>;
-}
-
-/** Between two checks of the free space. */
-const bytesBetween = 16 * 1024 * 1024;
-
-export function createQuota(
-  maxBytes: number,
-  checkFreeSpace: (bytes: number) => Promise<void>,
-  storedBytes: number,
-): Quota {
-  let bytes = storedBytes;
-  let unchecked = 0;
-
-  function checkLimit(more: number): void {
-    if (bytes + more <= maxBytes) return;
-    const rule = `the download has at least ${bytes + more} bytes, the limit is ${maxBytes}`;
-    throw new ServiceError("too_large", rule);
+  async reserve(bytes: number): Promise<void> {
+    this.#checkLimit(bytes);
+    if (bytes > 0) await this.#checkFreeSpace(bytes);
   }
 
-  return {
-    get bytes() {
-      return bytes;
-    },
-    add(more) {
-      bytes += more;
-    },
-    async reserve(more) {
-      checkLimit(more);
-      if (more > 0) await checkFreeSpace(more);
-    },
-    async checkWrite(more, pending) {
-      checkLimit(pending + more);
-      unchecked += more;
-      if (unchecked < bytesBetween) return;
-      unchecked = 0;
-      await checkFreeSpace(bytesBetween);
-    },
-  };
+  /** Checks bytes about to be written after `pending` ones, the free space every 16 MiB. @throws as `reserve` */
+  async checkWrite(bytes: number, pending: number): Promise<void> {
+    this.#checkLimit(pending + bytes);
+    this.#unchecked += bytes;
+    if (this.#unchecked < bytesBetween) return;
+    this.#unchecked = 0;
+    await this.#checkFreeSpace(bytesBetween);
+  }
+
+  #checkLimit(more: number): void {
+    const bytes = this.#bytes + more;
+    if (bytes <= this.#maxBytes) return;
+    const rule = `the download has at least ${bytes} bytes, the limit is ${this.#maxBytes}`;
+    throw new ServiceError("too_large", rule);
+  }
 }

@@ -2,55 +2,53 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ServiceError } from "../../../model/errors.ts";
 import { isLookupFailure } from "../../../net/addresses/address-guard.ts";
 
-/** Retries of one fetch within a run. */
-export interface RetryPolicy {
+const maxFailures = 3;
+const maxWaitS = 30;
+
+/**
+ * Retries of one fetch within a run. The first wait is `backoffMs`; it doubles with each failure in a row.
+ * Progress means new bytes since the previous failure, at `minSpeedBps` or more on average.
+ */
+export class RetryPolicy {
+  readonly #backoffMs: number;
+  readonly #signal: AbortSignal;
+  readonly #minSpeedBps: number;
+  #maxSize = 0;
+  #failures = 0;
+  #startedAt = performance.now();
+
+  constructor(backoffMs: number, signal: AbortSignal, minSpeedBps = 0) {
+    this.#backoffMs = backoffMs;
+    this.#signal = signal;
+    this.#minSpeedBps = minSpeedBps;
+  }
+
   /**
    * Waits after a failure; `size`: bytes fetched so far.
    *
    * @throws `error` itself if it is not retryable, if a host name could not be resolved, if the server asks for a wait
    * of more than 30 s, and at the 4th failure in a row without progress; `signal.reason`
    */
-  backOff(error: unknown, size: number): Promise<void>;
-  /** Counts a failure like `backOff`, without a wait. */
-  recordFailure(error: unknown, size: number): void;
-}
-
-const maxFailures = 3;
-const maxWaitS = 30;
-
-/**
- * The first wait is `backoffMs`; it doubles with each failure in a row. Progress means new bytes since the
- * previous failure, at `minSpeedBps` or more on average.
- */
-export function createRetryPolicy(
-  backoffMs: number,
-  signal: AbortSignal,
-  minSpeedBps = 0,
-): RetryPolicy {
-  let maxSize = 0;
-  let failures = 0;
-  let startedAt = performance.now();
-
-  function recordFailure(error: unknown, size: number): void {
-    const seconds = (performance.now() - startedAt) / 1000;
-    if (size > maxSize && size - maxSize >= minSpeedBps * seconds) failures = 0;
-    maxSize = Math.max(maxSize, size);
-    startedAt = performance.now();
-    failures += 1;
-    if (failures > maxFailures) throw error;
+  async backOff(error: unknown, size: number): Promise<void> {
+    if (!isRetryable(error)) throw error;
+    const { retryAfterS = 0 } = error;
+    this.recordFailure(error, size);
+    const waitMs = Math.max(this.#backoffMs * 2 ** (this.#failures - 1), retryAfterS * 1000);
+    const signal = this.#signal;
+    await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    this.#startedAt = performance.now();
   }
 
-  return {
-    recordFailure,
-    async backOff(error, size) {
-      if (!isRetryable(error)) throw error;
-      const { retryAfterS = 0 } = error;
-      recordFailure(error, size);
-      const waitMs = Math.max(backoffMs * 2 ** (failures - 1), retryAfterS * 1000);
-      await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-      startedAt = performance.now();
-    },
-  };
+  /** Counts a failure like `backOff`, without a wait. */
+  recordFailure(error: unknown, size: number): void {
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    const added = size - this.#maxSize;
+    if (added > 0 && added >= this.#minSpeedBps * seconds) this.#failures = 0;
+    this.#maxSize = Math.max(this.#maxSize, size);
+    this.#startedAt = performance.now();
+    this.#failures += 1;
+    if (this.#failures > maxFailures) throw error;
+  }
 }
 
 const retryableCodes: ReadonlySet<string> = new Set([

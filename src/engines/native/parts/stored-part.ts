@@ -1,9 +1,38 @@
-import { open } from "node:fs/promises";
+import { lstat, open, rm, truncate } from "node:fs/promises";
+import { join } from "node:path";
+import { diskError, isMissing } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
+import type { HeadersFor } from "../../../net/client.ts";
 import type { Journal } from "./journal.ts";
-import type { Part } from "./part.ts";
+import type { PartState } from "./journal-records.ts";
 import { type Representation, withoutQuery } from "./representation.ts";
+
+/** A resource, or a range of one, that is downloaded into one file. */
+export interface Part {
+  /** File name: 1 to 64 lower-case letters, digits and hyphens. */
+  name: string;
+  url: URL;
+  range: ByteRange | null;
+  /** Most bytes that one request asks for; default all. */
+  chunkBytes?: number | undefined;
+}
+
+export interface FetchOptions {
+  signal: AbortSignal;
+  /** Further header fields of each request. */
+  headers?: HeadersFor;
+  /** Called for each response whose bytes are used, with the size of the complete part; `null`: unknown. */
+  onTotal?: (bytes: number | null) => void;
+  /** Called after each write; `PartStore.bytes` is then up to date. Must not throw. */
+  onBytes?: () => void;
+}
+
+export interface FetchedPart {
+  path: string;
+  /** Bytes. */
+  size: number;
+}
 
 /** The state of a part in its folder. */
 export interface StoredPart {
@@ -42,20 +71,41 @@ export function createStoredPart(name: string, path: string): StoredPart {
   };
 }
 
-/** Manifests are off by one, or count what only the packager's file had. */
-const maxExcessBytes = 16;
+/** Returns the parts of earlier runs by name; cuts their files to the bytes that can be trusted. */
+export async function restoreParts(
+  folder: string,
+  journal: Journal,
+): Promise<Map<string, StoredPart>> {
+  const { state, boot } = journal;
+  const isSameBoot = state.boot === boot;
+  const parts = new Map<string, StoredPart>();
+  for (const [name, recorded] of state.parts) {
+    const part = createStoredPart(name, join(folder, name));
+    await restore(part, recorded, isSameBoot);
+    parts.set(name, part);
+  }
+  if (!isSameBoot) await journal.add({ type: "boot", boot });
+  return parts;
+}
 
-/**
- * Returns the bytes that `range` (`null`: all) has in a resource of `total` bytes; `null` if unknown,
- * `undefined` if the resource is shorter. A range may end up to 16 bytes past the end of the resource.
- */
-export function sizeOf(range: ByteRange | null, total: number | null): number | null | undefined {
-  const { offset, length } = range ?? { offset: 0 };
-  if (total === null) return length ?? null;
-  const left = total - offset;
-  if (left < (length === undefined ? 0 : Math.min(1, length))) return undefined;
-  if (length === undefined) return left;
-  return length - left > maxExcessBytes ? undefined : Math.min(length, left);
+async function restore(part: StoredPart, recorded: PartState, isSameBoot: boolean): Promise<void> {
+  const { path } = part;
+  try {
+    const found = await lstat(path);
+    // Not a part: somebody has put a link in its place, which is not followed.
+    if (!found.isFile()) return await rm(path, { recursive: true });
+    const { size } = found;
+    const trusted = isSameBoot ? size : Math.min(size, recorded.synced);
+    if (trusted < size) await truncate(path, trusted);
+    part.from = recorded.from;
+    part.range = recorded.range;
+    part.representation = recorded.of;
+    part.size = trusted;
+    part.synced = Math.min(recorded.synced, trusted);
+    part.isComplete = trusted === recorded.size;
+  } catch (error) {
+    if (!isMissing(error)) throw diskError(`open ${path}`, error);
+  }
 }
 
 /** Marks the part for a restart; keeps its bytes until the next response. */

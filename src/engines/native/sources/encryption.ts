@@ -6,7 +6,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { createRetryPolicy } from "../parts/retry-policy.ts";
+import { RetryPolicy } from "../parts/retry-policy.ts";
 
 export interface AesKey {
   key: Buffer;
@@ -40,7 +40,7 @@ async function fetchKey(
   options: { headers: HeadersFor; signal: AbortSignal },
 ): Promise<Buffer> {
   const { signal } = options;
-  const retryPolicy = createRetryPolicy(keyBackoffMs, signal);
+  const retryPolicy = new RetryPolicy(keyBackoffMs, signal);
   for (;;) {
     try {
       const response = await client.get(url, { ...options, maxBytes: 1024 });

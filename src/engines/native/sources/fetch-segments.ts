@@ -9,7 +9,7 @@ import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../inspect/file-start.ts";
 import { mapConcurrent } from "./map-concurrent.ts";
-import type { FetchedPart, Part } from "../parts/part-store.ts";
+import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */

@@ -1,5 +1,6 @@
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
-import type { FetchedPart, Part, PartStore } from "../parts/part-store.ts";
+import type { PartStore } from "../parts/part-store.ts";
+import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { FetchStats, type FetchStatsBySource } from "./fetch-stats.ts";
 import type { FileSource, Source } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";

@@ -1,4 +1,5 @@
-import type { FileHandle } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
+import { noFollow } from "../../../files/no-follow.ts";
 
 /** Writes all chunks at `position`; a single system call may write less. */
 export async function writeAll(
@@ -22,4 +23,10 @@ function without(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {
     left -= cut;
     return cut === chunk.length ? [] : [chunk.subarray(cut)];
   });
+}
+
+/** Flushes a file to the disk (fdatasync), whichever process wrote it. */
+export async function syncFile(path: string): Promise<void> {
+  await using file = await open(path, noFollow.update);
+  await file.datasync();
 }
