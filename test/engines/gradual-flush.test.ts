@@ -16,10 +16,17 @@ it("fails at the end if a flush failed while the file was written", async () => 
   await expect(flush.finish(path)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-it("begins when 64 MiB have been written", async () => {
-  const path = folder.path("short");
+it("begins after each 64 MiB that were written", async () => {
+  // A flush of the first file fails.
+  const [missing, written] = [folder.path("missing"), folder.path("written")];
+  writeFileSync(written, "complete");
   const flush = createGradualFlush();
-  flush.onWritten(path, 63 * MiB);
-  writeFileSync(path, "complete");
-  await flush.finish(path);
+  flush.onWritten(missing, 63 * MiB);
+  await expect(flush.finish(written)).resolves.toBeUndefined();
+  flush.onWritten(written, 64 * MiB);
+  await expect(flush.finish(written)).resolves.toBeUndefined();
+  flush.onWritten(missing, 127 * MiB);
+  await expect(flush.finish(written)).resolves.toBeUndefined();
+  flush.onWritten(missing, 128 * MiB);
+  await expect(flush.finish(written)).rejects.toMatchObject({ code: "ENOENT" });
 });
