@@ -11,24 +11,6 @@ import type {
 import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 
-/** A process that runs one download at a time. */
-export interface WorkerProcess {
-  /**
-   * Runs a download. If it is aborted, the process has 700 ms to stop.
-   *
-   * @throws ServiceError of the download; `internal` if the process crashed; `upstream_invalid` if it exceeded
-   * a time limit; `unavailable` if it could not be started or was told to end by somebody else. The process
-   * has ended, or has stopped the download.
-   */
-  download(job: DownloadJob, context: DownloadContext): Promise<Download>;
-  /** Kills the process; resolves once it has ended. */
-  end(): Promise<void>;
-  /** Resolves once the process has ended. */
-  readonly ended: Promise<void>;
-  /** It has ended or is ending: it cannot run another download. */
-  readonly isEnding: boolean;
-}
-
 const abortGraceMs = 700;
 
 /** As much of the worker's error output as is kept: V8's reason is at its start. */
@@ -42,93 +24,108 @@ export interface WorkerProcessOptions {
   observer: EngineObserver | undefined;
 }
 
-/** Starts a process without this process's environment, which may contain secrets. */
-export function startWorkerProcess({
-  data,
-  limits,
-  usage,
-  observer,
-}: WorkerProcessOptions): WorkerProcess {
-  const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
-  const child = fork(program, [JSON.stringify(data)], {
-    // As in src/start.js: more threads for file I/O.
-    env: { ...data.environment, UV_THREADPOOL_SIZE: "16" },
-    execArgv: [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`],
-    serialization: "advanced",
-    stdio: ["ignore", "ignore", "pipe", "ipc"],
-  });
-  // A process that could not be started has no id.
-  const { pid = 0 } = child;
-  let errorOutput = "";
-  let failure: Error | undefined;
-  const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    errorOutput = (errorOutput + text).slice(0, maxErrorLength);
-  });
-  child.on("error", (error) => {
-    failure = error;
-    if (child.pid === undefined) onEnded();
-  });
-  child.once("close", () => onEnded());
+/** A process that runs one download at a time, without this process's environment, which may contain secrets. */
+export class WorkerProcess {
+  /** Resolves once the process has ended. */
+  readonly ended: Promise<void>;
+  readonly #options: WorkerProcessOptions;
+  readonly #child: ChildProcess;
+  #errorOutput = "";
+  #failure: Error | undefined;
 
-  function end(): Promise<void> {
-    child.kill("SIGKILL");
-    return ended;
+  /** Starts the process. */
+  constructor(options: WorkerProcessOptions) {
+    const { data, limits } = options;
+    const program = fileURLToPath(new URL("./start-worker.js", import.meta.url));
+    const child = fork(program, [JSON.stringify(data)], {
+      // As in src/start.js: more threads for file I/O.
+      env: { ...data.environment, UV_THREADPOOL_SIZE: "16" },
+      execArgv: [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`],
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    const { promise: ended, resolve: onEnded } = Promise.withResolvers<void>();
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#errorOutput = (this.#errorOutput + text).slice(0, maxErrorLength);
+    });
+    child.on("error", (error) => {
+      this.#failure = error;
+      if (child.pid === undefined) onEnded();
+    });
+    child.once("close", () => onEnded());
+    this.ended = ended;
+    this.#options = options;
+    this.#child = child;
   }
 
-  return {
-    ended,
-    end,
-    get isEnding() {
-      return child.killed || !child.connected;
-    },
-    async download(job, { signal, finish, onProgress }) {
-      const { promise, resolve } = Promise.withResolvers<WorkerResult>();
-      let exceeded: ServiceError | undefined;
-      let grace: NodeJS.Timeout | undefined;
-      errorOutput = "";
-      const watch = watchLimits(pid, limits, usage, (error) => {
-        exceeded = error;
-        void end();
-      });
-      const onMessage = (message: WorkerMessage) => {
-        watch.onMessage();
-        if (message.type === "progress") onProgress(message.progress);
-        else if (message.type === "work") watch.onWork(message.work);
-        else if (message.type === "blocked") observer?.onBlocked(message.reason);
-        else if (message.type !== "alive") resolve(message);
-      };
-      const onAbort = () => {
-        send(child, { type: "abort" });
-        grace = setTimeout(() => void end(), abortGraceMs);
-      };
-      const onFinish = () => send(child, { type: "finish" });
-      child.on("message", onMessage);
-      signal.addEventListener("abort", onAbort, { once: true });
-      send(child, { type: "download", job });
-      finish?.addEventListener("abort", onFinish, { once: true });
-      if (finish?.aborted === true) onFinish();
-      try {
-        const result = await Promise.race([promise, ended]);
-        if (result?.type === "done") return result.download;
-        if (result?.type === "failed") throw deserializeError(result.failure);
-        if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
-        throw exceeded ?? crashError(child, failure, errorOutput, limits);
-      } finally {
-        watch.stop();
-        clearTimeout(grace);
-        signal.removeEventListener("abort", onAbort);
-        finish?.removeEventListener("abort", onFinish);
-        child.off("message", onMessage);
-      }
-    },
-  };
+  /** It has ended or is ending: it cannot run another download. */
+  get isEnding(): boolean {
+    return this.#child.killed || !this.#child.connected;
+  }
+
+  /** Kills the process; resolves once it has ended. */
+  end(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    return this.ended;
+  }
+
+  /**
+   * Runs a download. If it is aborted, the process has 700 ms to stop.
+   *
+   * @throws ServiceError of the download; `internal` if the process crashed; `upstream_invalid` if it exceeded
+   * a time limit; `unavailable` if it could not be started or somebody else has ended it. The process
+   * has ended, or has stopped the download.
+   */
+  async download(job: DownloadJob, context: DownloadContext): Promise<Download> {
+    const { signal, finish, onProgress } = context;
+    const { limits, usage, observer } = this.#options;
+    const child = this.#child;
+    const { promise, resolve } = Promise.withResolvers<WorkerResult>();
+    let exceeded: ServiceError | undefined;
+    let grace: NodeJS.Timeout | undefined;
+    this.#errorOutput = "";
+    // A process that could not be started has no id.
+    const watch = watchLimits(child.pid ?? 0, limits, usage, (error) => {
+      exceeded = error;
+      void this.end();
+    });
+    const onMessage = (message: WorkerMessage) => {
+      watch.onMessage();
+      if (message.type === "progress") onProgress(message.progress);
+      else if (message.type === "work") watch.onWork(message.work);
+      else if (message.type === "blocked") observer?.onBlocked(message.reason);
+      else if (message.type !== "alive") resolve(message);
+    };
+    const onAbort = () => {
+      send(child, { type: "abort" });
+      grace = setTimeout(() => void this.end(), abortGraceMs);
+    };
+    const onFinish = () => send(child, { type: "finish" });
+    child.on("message", onMessage);
+    signal.addEventListener("abort", onAbort, { once: true });
+    send(child, { type: "download", job });
+    finish?.addEventListener("abort", onFinish, { once: true });
+    if (finish?.aborted === true) onFinish();
+    try {
+      const result = await Promise.race([promise, this.ended]);
+      if (result?.type === "done") return result.download;
+      if (result?.type === "failed") throw deserializeError(result.failure);
+      if (!signal.aborted) observer?.onDeath(exceeded === undefined ? "crash" : "limit");
+      throw exceeded ?? crashError(child, this.#failure, this.#errorOutput, limits);
+    } finally {
+      watch.stop();
+      clearTimeout(grace);
+      signal.removeEventListener("abort", onAbort);
+      finish?.removeEventListener("abort", onFinish);
+      child.off("message", onMessage);
+    }
+  }
 }
 
 type WorkerResult = Extract<WorkerMessage, { type: "done" | "failed" }>;
 
 function send(child: ChildProcess, request: WorkerRequest): void {
-  // Fails only if the process has ended, which `ended` tells.
+  // Fails only if the process has ended; `ended` then resolves.
   child.send(request, () => {});
 }
 
