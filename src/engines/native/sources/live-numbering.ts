@@ -6,151 +6,162 @@ export interface RecordedSegment extends Segment {
   moved?: { sequence: number; timeline: number };
 }
 
-/**
- * Tells which segments of a live playlist are new, as each is read. Its server must count on (RFC 8216 §6.2.2),
- * but may number anew when it restarts, and a cache may return an older list.
- */
-export interface LiveNumbering {
-  /** Takes note of a segment that was recorded. */
-  note(segment: RecordedSegment): void;
-  /**
-   * Returns the segments of a list that come after the last one noted, in order. One number is left free if the
-   * list is numbered anew and nothing shows whether segments are missing before it.
-   */
-  newIn(list: SegmentList): RecordedSegment[];
-}
-
-/** How far back segments are recognised. */
-const maxKnown = 20_000;
 /** Lists in a row that go back until they are no old ones of a cache. */
 const maxBack = 3;
 
-export function createLiveNumbering(): LiveNumbering {
-  /** By their numbers in the recording, and the numbers by id. */
-  const known = new Map<number, Segment>();
-  const numbers = new Map<string, number>();
-  let last: RecordedSegment | null = null;
-  let moved = { sequence: 0, timeline: 0 };
-  /** First number that was stated with `moved`. */
-  let firstMoved = 0;
-  /** A segment was listed twice under one URL; then another URL is another segment. */
-  let areUrlsStable = false;
-  /** Two segments had one URL. */
-  let areUrlsReused = false;
+/**
+ * Finds the segments of a live playlist that are new, each time it is read. Its server must count on (RFC 8216
+ * §6.2.2), but may number anew when it restarts, and a cache may return an older list.
+ */
+export class LiveNumbering {
+  readonly #known = new KnownSegments();
+  #last: RecordedSegment | null = null;
+  #moved = { sequence: 0, timeline: 0 };
+  /** First number of the recording that was listed with `#moved`. */
+  #firstMoved = 0;
   /** Lists in a row that go back: the first one, and the segments of all by the number that they state. */
-  let back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
+  #back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
 
-  const numberOf = ({ sequence }: Segment): number => sequence + moved.sequence;
-
-  /** Compares a list with the known segments of its numbers. */
-  function compare(segments: readonly Segment[]): { hasSame: boolean; hasOther: boolean } {
-    const toleranceMs = 1000 * segments.reduce((sum, { durationS }) => sum + durationS, 0);
-    const found = { hasSame: false, hasOther: false };
-    for (const segment of segments) {
-      const before = known.get(numberOf(segment));
-      if (before === undefined) continue;
-      const isSameUrl = idOf(segment) === idOf(before);
-      const apartMs = Math.abs((segment.dateMs ?? Number.NaN) - (before.dateMs ?? Number.NaN));
-      if (apartMs > toleranceMs) found.hasOther = true;
-      else if (isSameUrl || apartMs <= toleranceMs) found.hasSame = true;
-      else if (areUrlsStable && !areUrlsReused) found.hasOther = true;
-      areUrlsStable ||= isSameUrl && !(apartMs > toleranceMs);
-    }
-    return found;
+  /** Adds a segment that was recorded. */
+  add(segment: RecordedSegment): void {
+    this.#known.add(segment, this.#firstMoved);
+    this.#last = segment;
+    if (segment.moved === undefined || segment.moved.sequence === this.#moved.sequence) return;
+    this.#moved = segment.moved;
+    this.#firstMoved = segment.sequence;
   }
 
-  /** Continues with `segments`, of which the first one is to get the number `sequence`. */
-  function move(segments: readonly Segment[], sequence: number, timeline: number): void {
-    const [first] = segments;
-    if (first === undefined) return;
-    moved = { sequence: sequence - first.sequence, timeline: timeline - first.timeline };
-    firstMoved = sequence;
+  /**
+   * Returns the segments of a list that come after the last one added, in order. One number is left free if the
+   * list is numbered anew and nothing shows whether segments are missing before it.
+   */
+  newIn(list: SegmentList): RecordedSegment[] {
+    if (list.segments.length === 0) return [];
+    const found = this.#last === null ? list.segments : this.#findNew(list, this.#last);
+    const moved = this.#moved;
+    const isMoved = moved.sequence !== 0 || moved.timeline !== 0;
+    return found.map((segment) => ({
+      ...segment,
+      sequence: this.#numberOf(segment),
+      timeline: segment.timeline + moved.timeline,
+      ...(isMoved && { moved }),
+    }));
+  }
+
+  #numberOf({ sequence }: Segment): number {
+    return sequence + this.#moved.sequence;
+  }
+
+  #findNew(list: SegmentList, after: RecordedSegment): Segment[] {
+    const { segments } = list;
+    const [first, end] = [segments[0]!, segments.at(-1)!];
+    const { hasSame, hasOther } = this.#known.compare(segments, this.#moved.sequence);
+    const isAhead = this.#numberOf(first) > after.sequence + 1;
+    const isKnown = (segment: Segment) =>
+      (this.#known.has(segment) && !this.#known.areUrlsReused) || isNext(segment, after);
+    const isMoved = isAhead && segments.some(isKnown);
+    const isBack = this.#numberOf(end) < after.sequence || (hasOther && !hasSame);
+    if (!isBack && !isMoved) {
+      this.#back = null;
+      return segments.filter((segment) => this.#numberOf(segment) > after.sequence);
+    }
+    const next = this.#findNext(segments, after) ?? this.#findRestart(list, after);
+    if (next.length > 0) this.#back = null;
+    return next;
   }
 
   /** Returns the segments after the last one known, if their URLs or dates show them. */
-  function findNext(segments: readonly Segment[], after: RecordedSegment): Segment[] | null {
+  #findNext(segments: readonly Segment[], after: RecordedSegment): Segment[] | null {
     const at = segments.findLastIndex((segment) => idOf(segment) === idOf(after));
-    const isSame = at >= 0 && !areUrlsReused && !isLater(segments[at]!, after);
+    const isSame = at >= 0 && !this.#known.areUrlsReused && !isLater(segments[at]!, after);
     if (isSame) {
-      move(segments.slice(at), after.sequence, after.timeline);
+      this.#move(segments.slice(at), after.sequence, after.timeline);
       return segments.slice(at + 1);
     }
     if (after.dateMs === undefined || segments.some(({ dateMs }) => dateMs === undefined))
       return null;
     const next = segments.filter((segment) => isLater(segment, after));
     const free = next.slice(0, 1).every((segment) => isNext(segment, after)) ? 0 : 1;
-    move(next, after.sequence + 1 + free, after.timeline + 1);
+    this.#move(next, after.sequence + 1 + free, after.timeline + 1);
     return next;
   }
 
   /** Returns the segments of several lists that go back, once they are no old ones. */
-  function findRestart(list: SegmentList, after: RecordedSegment): Segment[] {
-    back ??= { first: list, count: 0, segments: new Map() };
+  #findRestart(list: SegmentList, after: RecordedSegment): Segment[] {
+    const back = (this.#back ??= { first: list, count: 0, segments: new Map() });
     back.count += 1;
     for (const segment of list.segments) back.segments.set(segment.sequence, segment);
-    const { hasSame, hasOther } = compare(list.segments);
+    const { hasSame, hasOther } = this.#known.compare(list.segments, this.#moved.sequence);
     const end = list.segments.at(-1)!;
     const hasGrown = end.sequence > (back.first.segments.at(-1)?.sequence ?? 0);
     // An old list of the same numbers is not so old that it shares nothing with the latest one.
-    const isFar = !hasSame || numberOf(end) < after.sequence - list.segments.length;
+    const isFar = !hasSame || this.#numberOf(end) < after.sequence - list.segments.length;
     const isLasting = back.count >= maxBack && (hasGrown ? isFar : hasOther && !hasSame);
     if (list.hasEnded ? hasSame : !isLasting) return [];
-    const isUnknown = (segment: Segment) => hasSame || !numbers.has(idOf(segment));
     const segments = [...back.segments.values()]
-      .filter(isUnknown)
+      .filter((segment) => hasSame || !this.#known.has(segment))
       .toSorted((a, b) => a.sequence - b.sequence);
-    move(segments, after.sequence + 2, after.timeline + 1);
+    this.#move(segments, after.sequence + 2, after.timeline + 1);
     return segments;
   }
 
-  function findNew(list: SegmentList, after: RecordedSegment): Segment[] {
-    const { segments } = list;
-    const [first, end] = [segments[0]!, segments.at(-1)!];
-    const { hasSame, hasOther } = compare(segments);
-    const isAhead = numberOf(first) > after.sequence + 1;
-    const isKnown = (segment: Segment) =>
-      (numbers.has(idOf(segment)) && !areUrlsReused) || isNext(segment, after);
-    const isMoved = isAhead && segments.some(isKnown);
-    const isBack = numberOf(end) < after.sequence || (hasOther && !hasSame);
-    if (!isBack && !isMoved) {
-      back = null;
-      return segments.filter((segment) => numberOf(segment) > after.sequence);
+  /** Continues with `segments`, of which the first one is to get the number `sequence`. */
+  #move([first]: readonly Segment[], sequence: number, timeline: number): void {
+    if (first === undefined) return;
+    this.#moved = { sequence: sequence - first.sequence, timeline: timeline - first.timeline };
+    this.#firstMoved = sequence;
+  }
+}
+
+/** How far back segments are recognised. */
+const maxKnown = 20_000;
+
+/** The latest segments of a recording. */
+class KnownSegments {
+  /** By their numbers in the recording, and the numbers by id. */
+  readonly #segments = new Map<number, Segment>();
+  readonly #numbers = new Map<string, number>();
+  /** Two segments had one URL. */
+  areUrlsReused = false;
+  /** A segment was listed twice under one URL; then another URL is another segment. */
+  #areUrlsStable = false;
+
+  /** `firstMoved`: the numbers before it are of an earlier numbering, which may have had the same URLs. */
+  add(segment: RecordedSegment, firstMoved: number): void {
+    const { sequence } = segment;
+    const id = idOf(segment);
+    const before = this.#numbers.get(id);
+    this.areUrlsReused ||= before !== undefined && before >= firstMoved && before !== sequence;
+    this.#segments.set(sequence, segment);
+    this.#numbers.set(id, sequence);
+    const oldest = this.#segments.get(sequence - maxKnown);
+    if (oldest === undefined) return;
+    this.#segments.delete(sequence - maxKnown);
+    if (this.#numbers.get(idOf(oldest)) === sequence - maxKnown) {
+      this.#numbers.delete(idOf(oldest));
     }
-    const next = findNext(segments, after) ?? findRestart(list, after);
-    if (next.length > 0) back = null;
-    return next;
   }
 
-  return {
-    note(segment) {
-      const { sequence } = segment;
-      const id = idOf(segment);
-      const before = numbers.get(id);
-      areUrlsReused ||= before !== undefined && before >= firstMoved && before !== sequence;
-      known.set(sequence, segment);
-      numbers.set(id, sequence);
-      last = segment;
-      if (segment.moved !== undefined && segment.moved.sequence !== moved.sequence) {
-        ({ moved } = segment);
-        firstMoved = sequence;
-      }
-      const oldest = known.get(sequence - maxKnown);
-      if (oldest === undefined) return;
-      known.delete(sequence - maxKnown);
-      if (numbers.get(idOf(oldest)) === sequence - maxKnown) numbers.delete(idOf(oldest));
-    },
-    newIn(list) {
-      if (list.segments.length === 0) return [];
-      const found = last === null ? list.segments : findNew(list, last);
-      const isMoved = moved.sequence !== 0 || moved.timeline !== 0;
-      return found.map((segment) => ({
-        ...segment,
-        sequence: numberOf(segment),
-        timeline: segment.timeline + moved.timeline,
-        ...(isMoved && { moved }),
-      }));
-    },
-  };
+  has(segment: Segment): boolean {
+    return this.#numbers.has(idOf(segment));
+  }
+
+  /** Compares a list with the known segments of its numbers, to which `moved` is added. */
+  compare(segments: readonly Segment[], moved: number): { hasSame: boolean; hasOther: boolean } {
+    const toleranceMs = 1000 * segments.reduce((sum, { durationS }) => sum + durationS, 0);
+    const found = { hasSame: false, hasOther: false };
+    for (const segment of segments) {
+      const before = this.#segments.get(segment.sequence + moved);
+      if (before === undefined) continue;
+      const isSameUrl = idOf(segment) === idOf(before);
+      const apartMs = Math.abs((segment.dateMs ?? Number.NaN) - (before.dateMs ?? Number.NaN));
+      if (apartMs > toleranceMs) found.hasOther = true;
+      else if (isSameUrl || apartMs <= toleranceMs) found.hasSame = true;
+      else if (this.#areUrlsStable && !this.areUrlsReused) found.hasOther = true;
+      this.#areUrlsStable ||= isSameUrl && !(apartMs > toleranceMs);
+    }
+    return found;
+  }
 }
 
 /** Returns what identifies a segment whatever tokens the query of its URL has. */

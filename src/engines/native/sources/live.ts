@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
-import { createLiveNumbering, type RecordedSegment } from "./live-numbering.ts";
+import { LiveNumbering, type RecordedSegment } from "./live-numbering.ts";
 
 export interface LiveOptions {
   first: SegmentList;
@@ -46,7 +46,7 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
       "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded",
     );
   }
-  const numbering = createLiveNumbering();
+  const numbering = new LiveNumbering();
   let last: RecordedSegment | null = null;
   let recordedS = 0;
   const isFinished = () => finish.aborted && last !== null;
@@ -55,7 +55,7 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
     const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
     if (free > 0) onUnlisted({ atS: recordedS, segments: isMoved ? null : free });
-    numbering.note(segment);
+    numbering.add(segment);
     last = segment;
     // A stream that states no durations must end too.
     recordedS += segment.durationS || list.refreshS;
