@@ -1,18 +1,12 @@
-import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../../model/errors.ts";
 import { bestAudio, byQuality, hasVideo } from "../../../model/format-ranking.ts";
-import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
-import { findFormat } from "../../../manifests/format-ids.ts";
-import { readHls } from "../../../manifests/hls/hls.ts";
-import { isMultivariant } from "../../../manifests/hls/lines.ts";
-import { readHlsSegments } from "../../../manifests/hls/segments.ts";
+import { resolveSegmentUrl } from "../../../manifests/segment-url.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";
-import type { DownloadFormat, Format } from "../../../model/page-info.ts";
-import { segmentsOf } from "./fragments.ts";
-import { sniffProtocol } from "./sniff-protocol.ts";
+import type { DownloadFormat, Format, Fragment } from "../../../model/page-info.ts";
+import { ManifestReader } from "./manifest-reader.ts";
 
 /** A format that can be fetched. */
 export interface LocatedFormat {
@@ -46,18 +40,12 @@ export type FormatLocator = (
   headers?: HeadersFor,
 ) => Promise<LocatedFormat>;
 
-const maxManifestBytes = 4 * 1024 * 1024;
-
 export function createFormatLocator(
   client: HttpClient,
   { pageUrl, signal }: { pageUrl: string; signal: AbortSignal },
 ): FormatLocator {
-  const mpds = new Map<string, OpenMpd>();
-
-  async function locate(
-    format: DownloadFormat,
-    headers = createSiteHeaders(format, pageUrl),
-  ): Promise<LocatedFormat> {
+  const manifests = new ManifestReader(client, signal);
+  const locate: FormatLocator = async (format, headers = createSiteHeaders(format, pageUrl)) => {
     const located = { format, audio: null, headers };
     const url = new URL(format.url);
     if (format.fragments !== undefined) {
@@ -65,61 +53,47 @@ export function createFormatLocator(
       return { ...located, media: { kind: "segments", list, reload: async () => list } };
     }
     if (format.protocol === "https") {
-      const protocol = await sniffProtocol(url, format, { client, headers, signal });
+      const protocol = await manifests.sniffProtocol(url, format, headers);
       if (protocol === null) return { ...located, media: { kind: "file", url } };
       return locate({ ...format, protocol, manifest_url: format.url }, headers);
     }
-    const { formats, segments } = await openManifest(format, url, headers);
+    const { formats, segments } = await manifests.open(format, headers);
     if (formats !== null) {
       const { best, audio } = chooseFrom(formats, format);
       return { ...(await locate(best, headers)), audio };
     }
-    const reload = async () => (await openManifest(format, url, headers)).segments();
+    const reload = async () => (await manifests.open(format, headers)).segments();
     return { ...located, media: { kind: "segments", list: segments(), reload } };
-  }
-
-  async function openManifest(
-    format: Format,
-    url: URL,
-    headers: HeadersFor,
-  ): Promise<OpenManifest> {
-    const isUnread = format.url === format.manifest_url;
-    if (format.protocol === "m3u8") {
-      const { text, finalUrl } = await fetchManifest(url, headers);
-      const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
-      return { formats, segments: () => readHlsSegments(text, finalUrl) };
-    }
-    const { listing, segments } = await openMpdAt(url, headers);
-    const isListed = findFormat(listing.formats, format.format_id) !== undefined;
-    const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
-    return { formats, segments: () => segments(format.format_id) };
-  }
-
-  /** Fetches and parses an MPD once for all of its formats. */
-  async function openMpdAt(url: URL, headers: HeadersFor): Promise<OpenMpd> {
-    const known = mpds.get(url.href);
-    if (known !== undefined) return known;
-    const { text, finalUrl } = await fetchManifest(url, headers);
-    const mpd = openMpd(text, finalUrl);
-    mpds.set(url.href, mpd).set(finalUrl.href, mpd);
-    return mpd;
-  }
-
-  async function fetchManifest(
-    url: URL,
-    headers: HeadersFor,
-  ): Promise<{ text: string; finalUrl: URL }> {
-    const response = await client.get(url, { signal, headers, maxBytes: maxManifestBytes });
-    return { text: await readText(response.body), finalUrl: response.url };
-  }
-
+  };
   return locate;
 }
 
-interface OpenManifest {
-  /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
-  formats: readonly Format[] | null;
-  segments(): SegmentList;
+/** As many as a manifest of the largest size lists. */
+const maxFragments = 200_000;
+
+/**
+ * Returns the segment list of a format that is stated by its fragments. The initialisation segment needs no
+ * mark: the bytes are read in this order.
+ *
+ * @param base What relative URLs relate to, and messages name
+ * @throws ServiceError of `resolveSegmentUrl`; `format_unavailable` for no fragment or more than 200,000
+ */
+function segmentsOf(fragments: readonly Fragment[], base: URL): SegmentList {
+  if (fragments.length === 0 || fragments.length > maxFragments) {
+    const rule = `must have 1 to ${maxFragments} fragments, it has ${fragments.length}`;
+    throw new ServiceError("format_unavailable", `the format ${rule}`);
+  }
+  const segments = fragments.map(({ url, duration }, sequence) => ({
+    url: resolveSegmentUrl(url, base, base).href,
+    range: null,
+    init: null,
+    key: null,
+    durationS: duration ?? 0,
+    sequence,
+    timeline: 0,
+    offsetS: 0,
+  }));
+  return { segments, hasEnded: true, refreshS: 0 };
 }
 
 /** Chooses from the formats that the manifest of `parent` lists. */
