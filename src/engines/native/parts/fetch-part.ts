@@ -5,15 +5,7 @@ import { partError, sizeOf } from "./extent.ts";
 import { receive, type ReceiverDeps } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
 import { RetryPolicy } from "./retry-policy.ts";
-import {
-  endPart,
-  type FetchedPart,
-  type FetchOptions,
-  invalidate,
-  type Part,
-  reopenPart,
-  type StoredPart,
-} from "./stored-part.ts";
+import type { FetchedPart, FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
 /** Shared by the parts of one folder. */
 export interface FetchPartDeps extends ReceiverDeps {
@@ -30,20 +22,20 @@ export async function fetchPart(
   deps: FetchPartDeps,
 ): Promise<FetchedPart> {
   const { signal } = options;
-  const { client, journal, checkpoints, quota } = deps;
+  const { client, checkpoints, quota } = deps;
   const retryPolicy = new RetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
   const transfer = { ...deps, stored, part, options };
   const begun = stored.generation;
   await quota.reserve(0);
-  if (!isSameRange(stored.range, part.range)) invalidate(stored);
+  if (!isSameRange(stored.range, part.range)) stored.invalidate();
   if (stored.size > 0 && stored.from !== withoutQuery(part.url)) {
-    quota.add(-(await reopenPart(stored)));
+    quota.add(-(await stored.reopen()));
   }
   while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
     if (hasAllBytes(stored)) {
-      await endPart(stored, journal);
+      await stored.end();
       break;
     }
     const sizeBefore = stored.size;
@@ -56,7 +48,7 @@ export async function fetchPart(
       signal.throwIfAborted();
       if (isResume && isResumeRefusal(error)) {
         retryPolicy.recordFailure(error, stored.size);
-        invalidate(stored);
+        stored.invalidate();
       } else await retryPolicy.backOff(error, stored.size);
       continue;
     }

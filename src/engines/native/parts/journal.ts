@@ -6,25 +6,6 @@ import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { type JournalRecord, type JournalState, parseJournal } from "./journal-records.ts";
 import { syncFile, writeAll } from "./disk-writes.ts";
 
-/** Records which representation the bytes of each file in a folder belong to. */
-export interface Journal {
-  /** As recorded by earlier runs. */
-  readonly state: JournalState;
-  /** Id of this boot of the machine. Bytes written since then are still there, flushed or not. */
-  readonly boot: string;
-  /**
-   * Appends a record; once it resolves, the record survives the end of the process. After a failure the
-   * next record overwrites it.
-   *
-   * @throws ServiceError `disk_full`, `unavailable`
-   */
-  add(record: JournalRecord): Promise<void>;
-  /** Flushes all records, which then survive a power loss. @throws ServiceError as `add` */
-  sync(): Promise<void>;
-  /** Closes the file after pending records; safe to call twice. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens the journal of `folder` (NDJSON) and cuts off a torn end. Empties the folder first if it has no
  * journal or one of another identity.
@@ -43,7 +24,7 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
     const file = await open(path, isKnown ? noFollow.update : noFollow.overwrite);
     try {
       await file.truncate(state.length);
-      const journal = createJournal(file, path, state, boot);
+      const journal = new Journal(file, path, state, boot);
       if (!isKnown) await journal.add({ type: "open", version: 1, identity, boot });
       return journal;
     } catch (error) {
@@ -55,50 +36,69 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
   }
 }
 
-function createJournal(file: FileHandle, path: string, state: JournalState, boot: string): Journal {
-  let end = state.length;
-  let lines = "";
-  let next: Promise<void> | undefined;
-  let last = Promise.resolve();
+/** Records which representation the bytes of each file in a folder belong to. */
+export class Journal {
+  /** As recorded by earlier runs. */
+  readonly state: JournalState;
+  /** Id of this boot of the machine. Bytes written since then are still there, flushed or not. */
+  readonly boot: string;
+  readonly #file: FileHandle;
+  readonly #path: string;
+  #end: number;
+  #lines = "";
+  #next: Promise<void> | undefined;
+  #last = Promise.resolve();
+
+  constructor(file: FileHandle, path: string, state: JournalState, boot: string) {
+    this.#file = file;
+    this.#path = path;
+    this.state = state;
+    this.boot = boot;
+    this.#end = state.length;
+  }
+
+  /**
+   * Appends a record; once it resolves, the record survives the end of the process. After a failure the
+   * next record overwrites it.
+   *
+   * @throws ServiceError `disk_full`, `unavailable`
+   */
+  async add(record: JournalRecord): Promise<void> {
+    this.#lines += `${JSON.stringify(record)}\n`;
+    const write = () => this.#write();
+    this.#next ??= this.#last.then(write, write);
+    this.#last = this.#next;
+    await withDiskError(this.#last);
+  }
+
+  /** Flushes all records, which then survive a power loss. @throws ServiceError as `add` */
+  async sync(): Promise<void> {
+    // A file handle of its own: close() of this one would wait for the flush.
+    await withDiskError(this.#last.then(() => syncFile(this.#path)));
+  }
+
+  /** Closes the file after pending records; safe to call twice. */
+  async close(): Promise<void> {
+    await this.#last.catch(() => {});
+    await this.#file.close();
+  }
 
   /** Writes all pending records at once. */
-  async function write(): Promise<void> {
-    const bytes = Buffer.from(lines);
-    lines = "";
-    next = undefined;
-    await writeAll(file, [bytes], end);
-    end += bytes.length;
+  async #write(): Promise<void> {
+    const bytes = Buffer.from(this.#lines);
+    this.#lines = "";
+    this.#next = undefined;
+    await writeAll(this.#file, [bytes], this.#end);
+    this.#end += bytes.length;
   }
+}
 
-  async function withDiskError<T>(call: () => Promise<T>): Promise<T> {
-    try {
-      return await call();
-    } catch (error) {
-      throw diskError("write the journal of the parts", error);
-    }
+async function withDiskError(writing: Promise<void>): Promise<void> {
+  try {
+    await writing;
+  } catch (error) {
+    throw diskError("write the journal of the parts", error);
   }
-
-  return {
-    state,
-    boot,
-    add(record) {
-      lines += `${JSON.stringify(record)}\n`;
-      next ??= last.then(write, write);
-      last = next;
-      return withDiskError(() => last);
-    },
-    async sync() {
-      await withDiskError(async () => {
-        await last;
-        // Its own file handle: close() of this one would wait for the flush.
-        await syncFile(path);
-      });
-    },
-    async close() {
-      await last.catch(() => {});
-      await file.close();
-    },
-  };
 }
 
 /** Without a boot id of the system, each run counts as a new boot. */

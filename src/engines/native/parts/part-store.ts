@@ -1,19 +1,11 @@
-import { join } from "node:path";
 import { ServiceError } from "../../../model/errors.ts";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { fetchPart } from "./fetch-part.ts";
-import { openJournal } from "./journal.ts";
+import { type Journal, openJournal } from "./journal.ts";
 import { Quota } from "./quota.ts";
-import {
-  createStoredPart,
-  type FetchedPart,
-  type FetchOptions,
-  type Part,
-  restoreParts,
-  type StoredPart,
-} from "./stored-part.ts";
+import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
 /** Stores downloaded parts as files in a folder that outlives the process. */
 export interface PartStore {
@@ -75,12 +67,12 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
   const mutex = createKeyedMutex();
   const quota = new Quota(options.maxBytes, options.checkFreeSpace);
   for (const { size } of stored.values()) quota.add(size);
-  const deps = { client, backoffMs, minSpeedBps, journal, checkpoints, quota };
+  const deps = { client, backoffMs, minSpeedBps, checkpoints, quota };
   let closing: Promise<void> | undefined;
 
   function partNamed(name: string): StoredPart {
     if (!/^[a-z\d-]{1,64}$/.test(name)) throw new TypeError(`invalid part name: ${name}`);
-    const part = stored.get(name) ?? createStoredPart(name, join(folder, name));
+    const part = stored.get(name) ?? new StoredPart(name, folder, journal);
     stored.set(name, part);
     return part;
   }
@@ -109,4 +101,18 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
 
     close: () => (closing ??= close()),
   };
+}
+
+/** Returns the parts of earlier runs by name. */
+async function restoreParts(folder: string, journal: Journal): Promise<Map<string, StoredPart>> {
+  const { state, boot } = journal;
+  const isSameBoot = state.boot === boot;
+  const parts = new Map<string, StoredPart>();
+  for (const [name, recorded] of state.parts) {
+    const part = new StoredPart(name, folder, journal);
+    await part.restore(recorded, isSameBoot);
+    parts.set(name, part);
+  }
+  if (!isSameBoot) await journal.add({ type: "boot", boot });
+  return parts;
 }

@@ -1,27 +1,18 @@
 import type { HttpResponse } from "../../../net/client.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { createCutter, type Extent, extentOf, partError, partTruncatedError } from "./extent.ts";
-import type { Journal } from "./journal.ts";
 import { openPartWriter, type PartWriter } from "./part-writer.ts";
 import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
-import {
-  beginPart,
-  endPart,
-  type FetchOptions,
-  movePart,
-  type Part,
-  type StoredPart,
-} from "./stored-part.ts";
+import type { FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
 /** Shared by the parts of one folder. */
 export interface ReceiverDeps {
-  journal: Journal;
   checkpoints: Checkpoints;
   quota: Quota;
 }
 
-/** A part, what is stored of it, and who is told of its bytes. */
+/** A part, what is stored of it, and what counts its bytes. */
 export interface PartTransfer extends ReceiverDeps {
   stored: StoredPart;
   part: Part;
@@ -37,7 +28,7 @@ export async function receive(
   isResume: boolean,
   transfer: PartTransfer,
 ): Promise<void> {
-  const { stored, part, options, quota, journal } = transfer;
+  const { stored, part, options, quota } = transfer;
   try {
     const extent = extentOf(response, part);
     const writer = await openWriter(response, isResume, transfer);
@@ -48,7 +39,7 @@ export async function receive(
     } finally {
       await writer.close();
     }
-    if (extent.size === null || stored.size === extent.size) await endPart(stored, journal);
+    if (extent.size === null || stored.size === extent.size) await stored.end();
     else if (response.status !== 206) throw partError(part, "the resource ends too early");
   } catch (error) {
     await response.body[Symbol.asyncIterator]().return?.();
@@ -60,7 +51,7 @@ export async function receive(
 async function openWriter(
   response: HttpResponse,
   isResume: boolean,
-  { stored, part, options, quota, checkpoints, journal }: PartTransfer,
+  { stored, part, options, quota, checkpoints }: PartTransfer,
 ): Promise<PartWriter> {
   const representation = representationOf(response);
   const hooks = {
@@ -82,7 +73,7 @@ async function openWriter(
   }
   const writer = await openPartWriter(stored.path, 0, hooks);
   quota.add(-stored.size);
-  await beginPart(stored, part, representation, journal).catch(async (error: unknown) => {
+  await stored.begin(part, representation).catch(async (error: unknown) => {
     await writer.close();
     throw error;
   });
@@ -93,7 +84,7 @@ async function write(
   response: HttpResponse,
   extent: Extent,
   writer: PartWriter,
-  { stored, part, quota, journal }: PartTransfer,
+  { stored, part, quota }: PartTransfer,
 ): Promise<void> {
   const from = withoutQuery(part.url);
   const isPartial = response.status === 206;
@@ -101,7 +92,7 @@ async function write(
   for await (const chunk of response.body) {
     const bytes = cutter.cut(chunk);
     if (stored.from !== from && isWholeTail(bytes, stored, part)) {
-      await movePart(stored, from, representationOf(response), journal);
+      await stored.move(from, representationOf(response));
     }
     await quota.checkWrite(bytes.length, writer.pending);
     await writer.write(bytes);

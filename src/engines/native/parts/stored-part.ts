@@ -34,139 +34,107 @@ export interface FetchedPart {
   size: number;
 }
 
-/** The state of a part in its folder. */
-export interface StoredPart {
-  readonly name: string;
-  readonly path: string;
-  /** URL that its bytes were requested at, without query. */
-  from: string;
-  range: ByteRange | null;
-  /** That of its bytes; `null`: the next response restarts the part. */
-  representation: Representation | null;
-  /** Bytes in the file. */
-  size: number;
-  /** What the file has after them: the next response must begin with it. */
-  tail: Uint8Array;
-  /** Bytes flushed to the disk. */
-  synced: number;
-  isComplete: boolean;
-  /** Number of restarts. */
-  generation: number;
-}
-
 const noBytes = new Uint8Array();
-
-export function createStoredPart(name: string, path: string): StoredPart {
-  return {
-    name,
-    path,
-    from: "",
-    range: null,
-    representation: null,
-    size: 0,
-    tail: noBytes,
-    synced: 0,
-    isComplete: false,
-    generation: 0,
-  };
-}
-
-/** Returns the parts of earlier runs by name; cuts their files to the bytes that can be trusted. */
-export async function restoreParts(
-  folder: string,
-  journal: Journal,
-): Promise<Map<string, StoredPart>> {
-  const { state, boot } = journal;
-  const isSameBoot = state.boot === boot;
-  const parts = new Map<string, StoredPart>();
-  for (const [name, recorded] of state.parts) {
-    const part = createStoredPart(name, join(folder, name));
-    await restore(part, recorded, isSameBoot);
-    parts.set(name, part);
-  }
-  if (!isSameBoot) await journal.add({ type: "boot", boot });
-  return parts;
-}
-
-async function restore(part: StoredPart, recorded: PartState, isSameBoot: boolean): Promise<void> {
-  const { path } = part;
-  try {
-    const found = await lstat(path);
-    // Not a part: somebody has put a link in its place, which is not followed.
-    if (!found.isFile()) return await rm(path, { recursive: true });
-    const { size } = found;
-    const trusted = isSameBoot ? size : Math.min(size, recorded.synced);
-    if (trusted < size) await truncate(path, trusted);
-    part.from = recorded.from;
-    part.range = recorded.range;
-    part.representation = recorded.of;
-    part.size = trusted;
-    part.synced = Math.min(recorded.synced, trusted);
-    part.isComplete = trusted === recorded.size;
-  } catch (error) {
-    if (!isMissing(error)) throw diskError(`open ${path}`, error);
-  }
-}
-
-/** Marks the part for a restart; keeps its bytes until the next response. */
-export function invalidate(stored: StoredPart): void {
-  stored.representation = null;
-  stored.isComplete = false;
-}
-
-/** Restarts a part whose file was emptied. The file must not be written before this resolves. */
-export async function beginPart(
-  stored: StoredPart,
-  { url, range }: Part,
-  representation: Representation,
-  journal: Journal,
-): Promise<void> {
-  const wasSynced = stored.synced > 0;
-  const from = withoutQuery(url);
-  Object.assign(stored, { from, range, representation, size: 0, synced: 0, isComplete: false });
-  stored.tail = noBytes;
-  stored.generation += 1;
-  await journal.add({ type: "begin", part: stored.name, from, range, of: representation });
-  // Otherwise the `synced` record of the old bytes could make new ones trusted.
-  if (wasSynced) await journal.sync();
-}
 
 /** Bytes that a response from another URL must repeat. */
 const tailBytes = 4096;
 
-/**
- * Takes back the last bytes of a part that is now at another URL: the next response must begin with them.
- * Returns how many they are. They stay in the file.
- */
-export async function reopenPart(stored: StoredPart): Promise<number> {
-  const length = Math.min(stored.size, tailBytes);
-  await using file = await open(stored.path, noFollow.read);
-  const { buffer, bytesRead } = await file.read(
-    Buffer.alloc(length),
-    0,
-    length,
-    stored.size - length,
-  );
-  stored.tail = buffer.subarray(0, bytesRead);
-  stored.size -= length;
-  stored.synced = Math.min(stored.synced, stored.size);
-  stored.isComplete = false;
-  return length;
-}
+/** The state of a part in its folder. */
+export class StoredPart {
+  readonly name: string;
+  readonly path: string;
+  /** URL that its bytes were requested at, without query. */
+  from = "";
+  range: ByteRange | null = null;
+  /** That of its bytes; `null`: the next response restarts the part. */
+  representation: Representation | null = null;
+  /** Bytes in the file. */
+  size = 0;
+  /** What the file has after them: the next response must begin with it. */
+  tail: Uint8Array = noBytes;
+  /** Bytes flushed to the disk. */
+  synced = 0;
+  isComplete = false;
+  /** Number of restarts. */
+  generation = 0;
+  readonly #journal: Journal;
 
-/** Records that the bytes of the part have been found at the URL `from`. */
-export async function movePart(
-  stored: StoredPart,
-  from: string,
-  representation: Representation,
-  journal: Journal,
-): Promise<void> {
-  Object.assign(stored, { from, representation });
-  await journal.add({ type: "moved", part: stored.name, from, of: representation });
-}
+  constructor(name: string, folder: string, journal: Journal) {
+    this.name = name;
+    this.path = join(folder, name);
+    this.#journal = journal;
+  }
 
-/** Records that the part is complete. */
-export async function endPart(stored: StoredPart, journal: Journal): Promise<void> {
-  await journal.add({ type: "end", part: stored.name, size: stored.size });
-  stored.isComplete = true;
+  /** Takes over what an earlier run has recorded; cuts the file to the bytes that can be trusted. */
+  async restore(recorded: PartState, isSameBoot: boolean): Promise<void> {
+    const { path } = this;
+    try {
+      const found = await lstat(path);
+      // Not a part: somebody has replaced it by a link, which is not followed.
+      if (!found.isFile()) return await rm(path, { recursive: true });
+      const { size } = found;
+      const trusted = isSameBoot ? size : Math.min(size, recorded.synced);
+      if (trusted < size) await truncate(path, trusted);
+      this.from = recorded.from;
+      this.range = recorded.range;
+      this.representation = recorded.of;
+      this.size = trusted;
+      this.synced = Math.min(recorded.synced, trusted);
+      this.isComplete = trusted === recorded.size;
+    } catch (error) {
+      if (!isMissing(error)) throw diskError(`open ${path}`, error);
+    }
+  }
+
+  /** Marks the part for a restart; keeps its bytes until the next response. */
+  invalidate(): void {
+    this.representation = null;
+    this.isComplete = false;
+  }
+
+  /** Restarts a part whose file was emptied. The file must not be written before this resolves. */
+  async begin({ url, range }: Part, representation: Representation): Promise<void> {
+    const wasSynced = this.synced > 0;
+    this.from = withoutQuery(url);
+    this.range = range;
+    this.representation = representation;
+    this.size = 0;
+    this.synced = 0;
+    this.isComplete = false;
+    this.tail = noBytes;
+    this.generation += 1;
+    const { name: part, from } = this;
+    await this.#journal.add({ type: "begin", part, from, range, of: representation });
+    // Otherwise the `synced` record of the old bytes could make new ones trusted.
+    if (wasSynced) await this.#journal.sync();
+  }
+
+  /**
+   * Takes back the last bytes of a part that is now at another URL: the next response must begin with them.
+   * Returns how many they are. They stay in the file.
+   */
+  async reopen(): Promise<number> {
+    const length = Math.min(this.size, tailBytes);
+    await using file = await open(this.path, noFollow.read);
+    const bytes = Buffer.alloc(length);
+    const { bytesRead } = await file.read(bytes, 0, length, this.size - length);
+    this.tail = bytes.subarray(0, bytesRead);
+    this.size -= length;
+    this.synced = Math.min(this.synced, this.size);
+    this.isComplete = false;
+    return length;
+  }
+
+  /** Records that the bytes of the part have been found at the URL `from`. */
+  async move(from: string, representation: Representation): Promise<void> {
+    this.from = from;
+    this.representation = representation;
+    await this.#journal.add({ type: "moved", part: this.name, from, of: representation });
+  }
+
+  /** Records that the part is complete. */
+  async end(): Promise<void> {
+    await this.#journal.add({ type: "end", part: this.name, size: this.size });
+    this.isComplete = true;
+  }
 }
