@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DownloadProgress } from "../../src/engines/engine.ts";
 import type { Plan, Source, SourceName } from "../../src/engines/native/sources/plan.ts";
-import { createProgressTracker } from "../../src/engines/native/sources/progress-tracker.ts";
+import { ProgressTracker } from "../../src/engines/native/sources/progress-tracker.ts";
 import { formatOf } from "../formats.ts";
 
 const segment = {
@@ -43,7 +43,7 @@ function track(main: Source, audio: Source | null = null) {
   };
   const stored = { bytes: 0 };
   const reports: DownloadProgress[] = [];
-  const tracker = createProgressTracker(plan, stored, (progress) => reports.push(progress));
+  const tracker = new ProgressTracker(plan, stored, (progress) => reports.push(progress));
   return { tracker, stored, last: () => reports.at(-1) };
 }
 

@@ -11,11 +11,10 @@ import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush, type GradualFlush } from "./output/gradual-flush.ts";
 import { openPartStore, type PartStore } from "./parts/part-store.ts";
-import { createSourceFetcher } from "./sources/fetch-sources.ts";
-import type { FetchStatsBySource } from "./sources/fetch-stats.ts";
+import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
 import { listedKinds, type Plan, planDownload } from "./sources/plan.ts";
-import { createProgressTracker, type ProgressTracker } from "./sources/progress-tracker.ts";
+import { ProgressTracker } from "./sources/progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
   Pick<EngineDeps, "concurrentFragments" | "minFreeBytes" | "minSpeedBps"> & {
@@ -57,7 +56,7 @@ interface DownloadRun {
   readonly partsFolder: string;
   readonly parts: PartStore;
   readonly progress: ProgressTracker;
-  readonly fetched: FetchStatsBySource;
+  readonly fetcher: SourceFetcher;
   readonly flush: GradualFlush;
   /** The parts are complete, but no media: a later run must not use them. */
   arePartsUseless: boolean;
@@ -65,8 +64,9 @@ interface DownloadRun {
 
 /** Reads the manifests and opens the parts of earlier runs. */
 async function planRun(job: DownloadJob, context: WorkerDownloadContext): Promise<DownloadRun> {
-  const { client, minFreeBytes, minSpeedBps, onProgress } = context;
-  const { folder, pageUrl, maxBytes } = job;
+  const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress } = context;
+  const { finish = new AbortController().signal } = context;
+  const { folder, pageUrl, maxBytes, maxLiveS } = job;
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
@@ -82,10 +82,13 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext): Promis
     minSpeedBps,
     checkFreeSpace: (bytes) => checkFreeSpace(partsFolder, copies * bytes, minFreeBytes),
   });
-  const progress = createProgressTracker(plan, parts, onProgress);
-  const common = { job, context, ending, signal, plan, partsFolder, parts, progress };
+  const progress = new ProgressTracker(plan, parts, onProgress);
+  const ahead = 2 * concurrentFragments;
+  const deps = { parts, progress, client, finish, signal, maxLiveS, ahead };
+  const fetcher = new SourceFetcher(deps);
   const flush = createGradualFlush();
-  return { ...common, fetched: new Map(), flush, arePartsUseless: false };
+  const common = { job, context, ending, signal, plan, partsFolder, parts, progress };
+  return { ...common, fetcher, flush, arePartsUseless: false };
 }
 
 async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
@@ -99,15 +102,10 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
 }
 
 async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
-  const { job, context, plan, parts, progress, fetched, flush, signal } = run;
-  const { folder, audioOnly, maxBytes, maxLiveS } = job;
-  const { client, concurrentFragments, finish = new AbortController().signal } = context;
-  const limits = { maxLiveS, ahead: 2 * concurrentFragments };
+  const { job, plan, fetcher, flush, signal } = run;
   return assemble(plan, {
-    folder,
-    audioOnly,
-    maxBytes,
-    fetcher: createSourceFetcher({ parts, progress, fetched, client, finish, signal, ...limits }),
+    ...job,
+    fetcher,
     inspect: (path) => inspect(run, path),
     limited: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
     onWritten: flush.onWritten,
@@ -172,12 +170,12 @@ async function hashFile(path: string, signal: AbortSignal): Promise<string> {
 }
 
 function findWarnings(
-  { plan, job, fetched }: DownloadRun,
+  { plan, job, fetcher }: DownloadRun,
   { path, written, warnings }: Assembled,
   { duration: durationS }: MediaInfo,
 ): FileWarning[] {
   const file = { path, durationS, written, listedKinds: listedKinds(plan, job.audioOnly) };
-  return [...warnings, ...findFileWarnings(fetched, file)];
+  return [...warnings, ...findFileWarnings(fetcher.stats, file)];
 }
 
 async function endRun({ ending, parts, partsFolder, arePartsUseless }: DownloadRun): Promise<void> {

@@ -1,18 +1,17 @@
+import { statSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { isCompleteMp4 } from "../../../remux/mp4/read/complete.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
+import { readOgg, readWave } from "./audio-containers.ts";
 import { readFileStart } from "./file-start.ts";
-import { isCompleteFile } from "./file-complete.ts";
-import { readByLibrary } from "./library.ts";
+import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
-import { readOgg } from "./ogg.ts";
-import { readSignature } from "./signature.ts";
-import { readWave } from "./wave.ts";
 
 export interface InspectOptions {
   /** The server stated its size: a last frame that is cut off is so as published. */
@@ -49,6 +48,8 @@ function truncatedError(cause?: unknown): ServiceError {
   return new ServiceError("upstream_unreachable", "the downloaded file is truncated", { cause });
 }
 
+type MediaType = Pick<MediaInfo, "ext" | "mime_type">;
+
 const headBytes = 4096;
 
 async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo> {
@@ -64,6 +65,27 @@ async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo>
   const frames = await inSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isSizeStated);
   return readOgg(path, head) ?? (await readByLibrary(path));
+}
+
+/** Containers that only players can read, as patterns of bytes in Latin-1. */
+const signatures: readonly (readonly [pattern: RegExp, ext: string, mime_type: string])[] = [
+  [/^FLV\x01/, "flv", "video/x-flv"],
+  [/^RIFF.{4}AVI /s, "avi", "video/x-msvideo"],
+  [/^\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c/, "wmv", "video/x-ms-wmv"],
+  // A pack header (ISO/IEC 13818-1 §2.5.3.3), or the sequence header of a bare stream.
+  [/^\x00\x00\x01[\xba\xb3]/, "mpg", "video/mpeg"],
+  // The page of the video stream is the first or the second one.
+  [/^OggS.{20,500}\x80theora/s, "ogv", "video/ogg"],
+];
+
+/**
+ * Returns the container of a file that is kept unread; `undefined` for any other.
+ * @param head The first bytes of the file, 512 or more if it has them.
+ */
+function readSignature(head: Buffer): MediaType | undefined {
+  const text = head.toString("latin1", 0, 512);
+  const found = signatures.find(([pattern]) => pattern.test(text));
+  return found && { ext: found[1], mime_type: found[2] };
 }
 
 async function mp4Info(path: string): Promise<MediaInfo> {
@@ -110,9 +132,49 @@ function framesInfo(
   return { ...frameKinds[codec], duration: durationS, width: null, height: null };
 }
 
-function toInfo(
-  kind: Pick<MediaInfo, "ext" | "mime_type">,
-  { durationS, width, height }: MediaSummary,
-): MediaInfo {
+function toInfo(kind: MediaType, { durationS, width, height }: MediaSummary): MediaInfo {
   return { ...kind, duration: durationS, width, height };
+}
+
+/**
+ * Whether a file has all bytes that its container states. Containers that state no length (MP3, AAC, Ogg,
+ * TS …) count as complete.
+ */
+function isCompleteFile(path: string): boolean {
+  const head = readFileStart(path, Buffer.alloc(64));
+  if (mp4Starts.has(head.toString("latin1", 4, 8))) return isCompleteMp4(path);
+  const isEbml = head.length >= 4 && head.readUInt32BE(0) === ebmlId;
+  return !isEbml || isCompleteEbml(head, statSync(path).size);
+}
+
+/** Old QuickTime files have no `ftyp` and begin with one of the others. */
+const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
+
+const ebmlId = 0x1a45dfa3;
+const segmentId = 0x18538067;
+
+/** Matroska and WebM (RFC 8794 §6): one Segment after the EBML header, of known or unknown size. */
+function isCompleteEbml(head: Buffer, size: number): boolean {
+  const header = readVarInt(head, 4);
+  if (header === undefined) return false;
+  const segment = header.end + (header.value ?? 0);
+  if (segment + 4 > head.length || head.readUInt32BE(segment) !== segmentId) return true;
+  const body = readVarInt(head, segment + 4);
+  if (body === undefined) return false;
+  return body.value === null || body.end + body.value <= size;
+}
+
+/** Reads a variable-size integer (RFC 8794 §4); `value` is `null` if all its bits are set: unknown size. */
+function readVarInt(bytes: Buffer, at: number): { value: number | null; end: number } | undefined {
+  const first = bytes[at];
+  if (first === undefined || first === 0) return undefined;
+  const length = Math.clz32(first) - 23;
+  if (at + length > bytes.length) return undefined;
+  let value = first & (0xff >> length);
+  let isUnknown = value === 0xff >> length;
+  for (const byte of bytes.subarray(at + 1, at + length)) {
+    value = value * 256 + byte;
+    isUnknown &&= byte === 0xff;
+  }
+  return { value: isUnknown ? null : value, end: at + length };
 }

@@ -1,3 +1,4 @@
+import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { ComputedPlace, InitSection, SegmentKey } from "../../../manifests/segments.ts";
 import type { HttpClient } from "../../../net/client.ts";
@@ -8,7 +9,6 @@ import { followLive, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../inspect/file-start.ts";
-import { mapConcurrent } from "./map-concurrent.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import type { SegmentSource } from "./plan.ts";
 

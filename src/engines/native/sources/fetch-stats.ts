@@ -35,4 +35,4 @@ export class FetchStats {
 }
 
 /** Of each source that has segments. */
-export type FetchStatsBySource = Map<SourceName, FetchStats>;
+export type FetchStatsBySource = ReadonlyMap<SourceName, FetchStats>;

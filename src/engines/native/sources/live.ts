@@ -1,5 +1,6 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { untilAborted } from "../../../async/deadline.ts";
 import { isMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
@@ -77,9 +78,13 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
     if (idleReloads > maxIdleReloads) onLost(list.failure ?? "it listed nothing new");
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
-    const next = await unlessFinished(reloadLater(list, options), last === null ? null : finish);
-    if (next === undefined) return;
-    list = next;
+    const reloading = reloadLater(list, options);
+    try {
+      list = await (last === null ? reloading : untilAborted(reloading, finish));
+    } catch (error) {
+      if (isFinished() && error === finish.reason) return;
+      throw error;
+    }
   }
 }
 
@@ -96,23 +101,6 @@ async function reloadLater(
     signal.throwIfAborted();
   });
   return reloadOrNothing(list, reload, signal);
-}
-
-/** Returns `result`, or undefined as soon as `finish` is aborted. */
-async function unlessFinished<T>(
-  result: Promise<T>,
-  finish: AbortSignal | null,
-): Promise<T | undefined> {
-  if (finish === null) return result;
-  const { promise: finished, resolve } = Promise.withResolvers<undefined>();
-  const onFinish = () => resolve(undefined);
-  finish.addEventListener("abort", onFinish, { once: true });
-  if (finish.aborted) onFinish();
-  try {
-    return await Promise.race([result, finished]);
-  } finally {
-    finish.removeEventListener("abort", onFinish);
-  }
 }
 
 /** Returns `list` without segments if the server fails: the next reload may succeed. */

@@ -77,8 +77,12 @@ export function listedKinds({ main, audio }: Plan, audioOnly: boolean): TrackKin
 
 /** Returns the seconds that the manifest lists; `null` for a file, a live stream and an unknown duration. */
 export function sourceDuration(source: Source): number | null {
-  if (source.kind === "file" || source.liveJournalPath !== null) return null;
+  if (source.kind === "file" || isLiveSource(source)) return null;
   return source.list.segments.reduce((seconds, { durationS }) => seconds + durationS, 0) || null;
+}
+
+export function isLiveSource(source: Source): boolean {
+  return source.kind === "segments" && source.liveJournalPath !== null;
 }
 
 function sourceOf(

@@ -1,60 +1,58 @@
 import type { DownloadContext } from "../../engine.ts";
-import { sourceDuration, type Plan, type Source, type SourceName } from "./plan.ts";
+import { isLiveSource, sourceDuration, type Plan, type Source, type SourceName } from "./plan.ts";
 
 /** Reports the progress of a download. */
-export interface ProgressTracker {
-  /** Reports the bytes on the disk. */
-  update(): void;
-  /** States the size of a source that is one file; `null`: unknown. */
-  setTotal(name: SourceName, bytes: number | null): void;
-  /** Counts a fetched segment, from which the total is extrapolated. */
-  addSegment(name: SourceName, seconds: number, bytes: number): void;
-  /** Everything has been fetched: the next stage is `processing`. */
-  startProcessing(): void;
-}
+export class ProgressTracker {
+  readonly #stored: { readonly bytes: number };
+  readonly #onProgress: DownloadContext["onProgress"];
+  readonly #sizes: ReadonlyMap<SourceName, SourceSize>;
+  readonly #live: { is_live?: true };
+  #stage: "downloading" | "processing" = "downloading";
 
-/** `stored.bytes`: all bytes on the disk now. */
-export function createProgressTracker(
-  plan: Plan,
-  stored: { readonly bytes: number },
-  onProgress: DownloadContext["onProgress"],
-): ProgressTracker {
-  const sources = [plan.main, plan.audio].filter((source) => source !== null);
-  const sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
-  const isLive = sources.some(
-    (source) => source.kind === "segments" && source.liveJournalPath !== null,
-  );
-  const live = isLive ? { is_live: true } : {};
-  let stage: "downloading" | "processing" = "downloading";
-
-  function update(): void {
-    const downloaded_bytes = stored.bytes;
-    const expected = stage === "processing" ? downloaded_bytes : sizes.values().reduce(sum, 0);
-    const total_bytes = expected === null ? null : Math.max(expected, downloaded_bytes);
-    onProgress({ stage, downloaded_bytes, total_bytes, ...live });
+  /** `stored.bytes`: all bytes on the disk now. */
+  constructor(
+    { main, audio }: Plan,
+    stored: { readonly bytes: number },
+    onProgress: DownloadContext["onProgress"],
+  ) {
+    const sources = [main, audio].filter((source) => source !== null);
+    this.#sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
+    this.#live = sources.some(isLiveSource) ? { is_live: true } : {};
+    this.#stored = stored;
+    this.#onProgress = onProgress;
   }
 
-  return {
-    update,
-    setTotal(name, bytes) {
-      const size = sizes.get(name);
-      if (size?.isFile === true) size.expected = bytes;
-      update();
-    },
-    addSegment(name, seconds, bytes) {
-      const size = sizes.get(name);
-      if (size === undefined || size.durationS === null) return;
-      size.seconds += seconds;
-      size.bytes += bytes;
-      if (size.seconds > 0) {
-        size.expected = Math.round((size.bytes * size.durationS) / size.seconds);
-      }
-    },
-    startProcessing() {
-      stage = "processing";
-      update();
-    },
-  };
+  /** Reports the bytes on the disk. */
+  update(): void {
+    const stage = this.#stage;
+    const downloaded_bytes = this.#stored.bytes;
+    const expected =
+      stage === "processing" ? downloaded_bytes : this.#sizes.values().reduce(sum, 0);
+    const total_bytes = expected === null ? null : Math.max(expected, downloaded_bytes);
+    this.#onProgress({ stage, downloaded_bytes, total_bytes, ...this.#live });
+  }
+
+  /** Sets the size of a source that is one file; `null`: unknown. */
+  setTotal(name: SourceName, bytes: number | null): void {
+    const size = this.#sizes.get(name);
+    if (size?.isFile === true) size.expected = bytes;
+    this.update();
+  }
+
+  /** Counts a fetched segment, from which the total is extrapolated. */
+  addSegment(name: SourceName, seconds: number, bytes: number): void {
+    const size = this.#sizes.get(name);
+    if (size === undefined || size.durationS === null) return;
+    size.seconds += seconds;
+    size.bytes += bytes;
+    if (size.seconds > 0) size.expected = Math.round((size.bytes * size.durationS) / size.seconds);
+  }
+
+  /** Everything has been fetched: the next stage is `processing`. */
+  startProcessing(): void {
+    this.#stage = "processing";
+    this.update();
+  }
 }
 
 interface SourceSize {
@@ -64,7 +62,7 @@ interface SourceSize {
   /** Of the fetched segments. */
   seconds: number;
   bytes: number;
-  /** Total bytes, stated or extrapolated; `null`: unknown. */
+  /** Total bytes, from the server or extrapolated; `null`: unknown. */
   expected: number | null;
 }
 
