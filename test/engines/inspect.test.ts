@@ -14,9 +14,9 @@ const folder = mkdtempSync(joinPath(tmpdir(), "unreel-inspect-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const path = joinPath(folder, "file");
 
-const inspect = (body: Uint8Array, isSizeStated = true) => {
+const inspect = (body: Uint8Array, isLengthKnown = true) => {
   writeFileSync(path, body);
-  return inspectFile(path, { isSizeStated });
+  return inspectFile(path, { isLengthKnown });
 };
 
 /** An `avc1` of this size with further boxes. */

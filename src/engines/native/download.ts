@@ -115,8 +115,8 @@ async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
 
 async function inspect(run: DownloadRun, path: string): Promise<MediaInfo> {
   try {
-    const isSizeStated = run.parts.isSizeStated(path);
-    return await withTimeLimit(run, "read", [path], () => inspectFile(path, { isSizeStated }));
+    const isLengthKnown = run.parts.isLengthKnown(path);
+    return await withTimeLimit(run, "read", [path], () => inspectFile(path, { isLengthKnown }));
   } catch (error) {
     // An abort or a disk error says nothing about the content.
     run.arePartsUseless = isUpstreamError(error);

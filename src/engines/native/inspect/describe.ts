@@ -25,8 +25,8 @@ async function describeFile(path: string): Promise<string> {
     const tracks = (await file.input.getTracks()).slice(0, maxTracks);
     const codecs = await Promise.all(
       tracks.map(async (track) => {
-        const [known, stated] = [await track.getCodec(), await track.getInternalCodecId()];
-        return known ?? (typeof stated === "string" ? printable(stated) : "an unknown codec");
+        const [known, id] = [await track.getCodec(), await track.getInternalCodecId()];
+        return known ?? (typeof id === "string" ? printable(id) : "an unknown codec");
       }),
     );
     return nameMedia((await file.input.getFormat()).name, codecs);
@@ -41,29 +41,18 @@ function nameMedia(container: string, codecs: readonly string[]): string {
   return names.length === 0 ? container : `${container} with ${names.join(" and ")}`;
 }
 
-const flvVideo = new Map([
-  [2, "Sorenson H.263"],
-  [3, "Screen Video"],
-  [4, "VP6"],
-  [5, "VP6 with alpha"],
-  [6, "Screen Video 2"],
-  [7, "H.264"],
-  [12, "HEVC"],
-]);
-const flvAudio = new Map([
-  [0, "PCM"],
-  [1, "ADPCM"],
-  [2, "MP3"],
-  [3, "PCM"],
-  [4, "Nellymoser"],
-  [5, "Nellymoser"],
-  [6, "Nellymoser"],
-  [7, "G.711"],
-  [8, "G.711"],
-  [10, "AAC"],
-  [11, "Speex"],
-  [14, "MP3"],
-]);
+/** Parses a table of names by code. */
+function namesByCode(table: string): ReadonlyMap<number, string> {
+  const rows = table.split(", ").map((row) => row.split(": "));
+  return new Map(rows.map(([code, name = ""]) => [Number(code), name]));
+}
+
+const flvVideo = namesByCode(
+  "2: Sorenson H.263, 3: Screen Video, 4: VP6, 5: VP6 with alpha, 6: Screen Video 2, 7: H.264, 12: HEVC",
+);
+const flvAudio = namesByCode(
+  "0: PCM, 1: ADPCM, 2: MP3, 3: PCM, 4: Nellymoser, 5: Nellymoser, 6: Nellymoser, 7: G.711, 8: G.711, 10: AAC, 11: Speex, 14: MP3",
+);
 
 /** Reads the codecs of the first tags (Adobe Flash Video File Format Specification 10.1, annex E). */
 function flvCodecs(head: Buffer): string[] {
@@ -78,17 +67,9 @@ function flvCodecs(head: Buffer): string[] {
   return [video, audio].filter((name) => name !== undefined);
 }
 
-const waveFormats = new Map([
-  [0x0001, "PCM"],
-  [0x0002, "ADPCM"],
-  [0x0011, "ADPCM"],
-  [0x0050, "MP2"],
-  [0x0055, "MP3"],
-  [0x00ff, "AAC"],
-  [0x0161, "WMA"],
-  [0x2000, "AC-3"],
-  [0x2001, "DTS"],
-]);
+const waveFormats = namesByCode(
+  "0x01: PCM, 0x02: ADPCM, 0x11: ADPCM, 0x50: MP2, 0x55: MP3, 0xff: AAC, 0x161: WMA, 0x2000: AC-3, 0x2001: DTS",
+);
 
 /** Reads the stream formats in the headers (`strf` after `strh`). */
 function aviCodecs(head: Buffer): string[] {

@@ -14,8 +14,8 @@ import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
 
 export interface InspectOptions {
-  /** The server stated its size: a last frame that is cut off is so as published. */
-  isSizeStated: boolean;
+  /** The server sent its size: a last frame that is cut off is so as published. */
+  isLengthKnown: boolean;
 }
 
 /**
@@ -26,10 +26,10 @@ export interface InspectOptions {
  */
 export async function inspectFile(
   path: string,
-  { isSizeStated }: InspectOptions = { isSizeStated: true },
+  { isLengthKnown }: InspectOptions = { isLengthKnown: true },
 ): Promise<MediaInfo> {
   try {
-    const info = await readInfo(path, isSizeStated);
+    const info = await readInfo(path, isLengthKnown);
     if (isCompleteFile(path)) return info;
     throw truncatedError();
   } catch (error) {
@@ -52,7 +52,7 @@ type MediaType = Pick<MediaInfo, "ext" | "mime_type">;
 
 const headBytes = 4096;
 
-async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo> {
+async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo> {
   const head = readFileStart(path, Buffer.alloc(headBytes));
   const signature = readSignature(head);
   if (signature !== undefined) return { ...signature, duration: null, width: null, height: null };
@@ -63,7 +63,7 @@ async function readInfo(path: string, isSizeStated: boolean): Promise<MediaInfo>
   }
   if (/^(?:RIFF|RF64).{4}WAVE/s.test(head.toString("latin1", 0, 12))) return readWave(path);
   const frames = await inSteps(readFramesSummary(path));
-  if (frames !== undefined) return framesInfo(frames, isSizeStated);
+  if (frames !== undefined) return framesInfo(frames, isLengthKnown);
   return readOgg(path, head) ?? (await readByLibrary(path));
 }
 
@@ -126,9 +126,9 @@ const frameKinds = {
 
 function framesInfo(
   { codec, durationS, isComplete }: FramesSummary,
-  isSizeStated: boolean,
+  isLengthKnown: boolean,
 ): MediaInfo {
-  if (!isComplete && !isSizeStated) throw truncatedError();
+  if (!isComplete && !isLengthKnown) throw truncatedError();
   return { ...frameKinds[codec], duration: durationS, width: null, height: null };
 }
 

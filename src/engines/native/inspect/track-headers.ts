@@ -45,7 +45,7 @@ interface Element extends Range {
   id: number;
 }
 
-/** Of all levels together; a file that has more is judged elsewhere. */
+/** Of all levels together; a file that has more is checked elsewhere. */
 const maxElements = 20_000;
 
 /** Returns the first element for which `visit` returns a name. `visit` returns a range to read its children. */
@@ -92,11 +92,11 @@ function findMp4Encryption(source: NumberSource): string | undefined {
 
 function readBox(source: NumberSource, { start, end }: Range): Element | undefined {
   if (end - start < 8) return undefined;
-  const stated = source.u32(start);
+  const listed = source.u32(start);
   const id = source.u32(start + 4);
-  const isLong = stated === 1 && end - start >= 16;
+  const isLong = listed === 1 && end - start >= 16;
   const long = isLong ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12) : 0;
-  const size = stated === 0 ? end - start : isLong ? long : stated;
+  const size = listed === 0 ? end - start : isLong ? long : listed;
   const body = start + (isLong ? 16 : 8);
   return start + size < body || start + size > end
     ? undefined

@@ -2,29 +2,19 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
 import type { GetOptions, HttpClient } from "../../../net/client.ts";
 import { partError, sizeOf } from "./extent.ts";
-import { receive, type ReceiverDeps } from "./receiver.ts";
+import { type PartTransfer, receive } from "./receiver.ts";
 import { ifRangeOf, isResumable, withoutQuery } from "./representation.ts";
-import { RetryPolicy } from "./retry-policy.ts";
+import type { RetryPolicy } from "./retry-policy.ts";
 import type { FetchedPart, FetchOptions, Part, StoredPart } from "./stored-part.ts";
-
-/** Shared by the parts of one folder. */
-export interface FetchPartDeps extends ReceiverDeps {
-  client: HttpClient;
-  backoffMs: number;
-  minSpeedBps: number;
-}
 
 /** Implements `PartStore.fetch` for one part at a time. */
 export async function fetchPart(
-  stored: StoredPart,
-  part: Part,
-  options: FetchOptions,
-  deps: FetchPartDeps,
+  transfer: PartTransfer,
+  client: HttpClient,
+  retryPolicy: RetryPolicy,
 ): Promise<FetchedPart> {
+  const { stored, part, options, checkpoints, quota } = transfer;
   const { signal } = options;
-  const { client, checkpoints, quota } = deps;
-  const retryPolicy = new RetryPolicy(deps.backoffMs, signal, deps.minSpeedBps);
-  const transfer = { ...deps, stored, part, options };
   const begun = stored.generation;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();

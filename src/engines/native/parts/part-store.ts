@@ -5,6 +5,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import { fetchPart } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { Quota } from "./quota.ts";
+import { RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
 /** Stores downloaded parts as files in a folder that outlives the process. */
@@ -28,8 +29,8 @@ export interface PartStore {
    * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
    */
   fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
-  /** Whether the server stated how long the part at `path` is; true if no part is there. */
-  isSizeStated(path: string): boolean;
+  /** Whether the server sent the length of the part at `path`; true if no part is there. */
+  isLengthKnown(path: string): boolean;
   /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -56,8 +57,15 @@ export interface PartStoreOptions {
  *
  * @throws ServiceError `disk_full`, `unavailable`
  */
-export async function openPartStore(options: PartStoreOptions): Promise<PartStore> {
-  const { folder, identity, client, backoffMs = 500, minSpeedBps = 0 } = options;
+export async function openPartStore({
+  folder,
+  identity,
+  client,
+  maxBytes,
+  checkFreeSpace,
+  backoffMs = 500,
+  minSpeedBps = 0,
+}: PartStoreOptions): Promise<PartStore> {
   const journal = await openJournal(folder, identity);
   const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
     await journal.close();
@@ -65,9 +73,8 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
   });
   const checkpoints = new Checkpoints(journal);
   const mutex = createKeyedMutex();
-  const quota = new Quota(options.maxBytes, options.checkFreeSpace);
+  const quota = new Quota(maxBytes, checkFreeSpace);
   for (const { size } of stored.values()) quota.add(size);
-  const deps = { client, backoffMs, minSpeedBps, checkpoints, quota };
   let closing: Promise<void> | undefined;
 
   function partNamed(name: string): StoredPart {
@@ -88,13 +95,16 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
       return quota.bytes;
     },
 
-    async fetch(part, fetchOptions) {
+    async fetch(part, options) {
       if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
-      const known = partNamed(part.name);
-      return mutex.runExclusive(part.name, () => fetchPart(known, part, fetchOptions, deps));
+      const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota };
+      return mutex.runExclusive(part.name, () => {
+        const retryPolicy = new RetryPolicy(backoffMs, options.signal, minSpeedBps);
+        return fetchPart(transfer, client, retryPolicy);
+      });
     },
 
-    isSizeStated(path) {
+    isLengthKnown(path) {
       const part = stored.values().find((known) => known.path === path);
       return part?.representation?.total !== null;
     },

@@ -6,17 +6,13 @@ import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
 import type { FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
-/** Shared by the parts of one folder. */
-export interface ReceiverDeps {
-  checkpoints: Checkpoints;
-  quota: Quota;
-}
-
-/** A part, what is stored of it, and what counts its bytes. */
-export interface PartTransfer extends ReceiverDeps {
+/** A part, what is stored of it, and what counts its bytes and those of all other parts. */
+export interface PartTransfer {
   stored: StoredPart;
   part: Part;
   options: FetchOptions;
+  checkpoints: Checkpoints;
+  quota: Quota;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { parseContentRange } from "../../../net/byte-range.ts";
 import type { HttpResponse } from "../../../net/client.ts";
 
-/** The representation that bytes belong to (RFC 9110 §3.2), as stated by the server. */
+/** The representation that bytes belong to (RFC 9110 §3.2), as the server describes it. */
 export interface Representation {
   /** Of the final response, without query and fragment, which often differ between runs. */
   url: string;

@@ -27,7 +27,7 @@ export interface AbsentSegment {
   error: ServiceError;
 }
 
-export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "signal" | "finish"> {
+export interface FetchSegmentsOptions extends LiveOptions {
   fetchPart: (part: Part) => Promise<FetchedPart>;
   client: HttpClient;
   /** Segments fetched ahead of the one that is read. */
@@ -40,21 +40,13 @@ export interface FetchSegmentsOptions extends Pick<LiveOptions, "maxLiveS" | "si
 
 /** Fetches init sections and segments concurrently; yields them in presentation order. */
 export async function* fetchSegments(
-  { name, headers, list, reload, liveJournalPath }: SegmentSource,
+  source: SegmentSource,
   options: FetchSegmentsOptions,
 ): AsyncGenerator<FetchedSegment | AbsentSegment> {
+  const { name, headers, list, liveJournalPath } = source;
   const { fetchPart, ahead, stats, finish, onSegment } = options;
   const isLive = liveJournalPath !== null;
-  const segments = isLive
-    ? followLive({
-        ...options,
-        first: list,
-        reload,
-        journalPath: liveJournalPath,
-        onUnlisted: (unlisted) => stats.addUnlisted(unlisted),
-        onLost: (reason) => (stats.lost = reason),
-      })
-    : list.segments;
+  const segments = isLive ? followLive({ ...source, liveJournalPath }, options) : list.segments;
   // Of a live stream, the numbers of the segments show which are missing.
   for (const durationS of isLive ? [] : (list.gapsS ?? [])) {
     stats.addSegment(durationS);

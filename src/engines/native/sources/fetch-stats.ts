@@ -1,5 +1,12 @@
-import type { UnlistedSegments } from "./live.ts";
 import type { SourceName } from "./plan.ts";
+
+/** Segments that no list showed when it was read. */
+export interface UnlistedSegments {
+  /** What was recorded before, seconds. */
+  atS: number;
+  /** `null`: the numbers restarted, and how many are missing is not known. */
+  segments: number | null;
+}
 
 const maxUnlistedShown = 3;
 

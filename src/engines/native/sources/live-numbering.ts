@@ -1,8 +1,8 @@
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
 
-/** A segment of a recording: numbers and timelines increase through it, whatever its playlist states. */
+/** A segment of a recording: numbers and timelines increase through it, whatever its playlist says. */
 export interface RecordedSegment extends Segment {
-  /** What was added to those that the playlist states; default nothing. */
+  /** What was added to those of the playlist; default nothing. */
   moved?: { sequence: number; timeline: number };
 }
 
@@ -11,7 +11,7 @@ const maxBack = 3;
 
 /**
  * Finds the segments of a live playlist that are new, each time it is read. Its server must count on (RFC 8216
- * §6.2.2), but may number anew when it restarts, and a cache may return an older list.
+ * §6.2.2), but may restart its numbers when it restarts itself, and a cache may return an older list.
  */
 export class LiveNumbering {
   readonly #known = new KnownSegments();
@@ -19,7 +19,7 @@ export class LiveNumbering {
   #moved = { sequence: 0, timeline: 0 };
   /** First number of the recording that was listed with `#moved`. */
   #firstMoved = 0;
-  /** Lists in a row that go back: the first one, and the segments of all by the number that they state. */
+  /** Lists in a row that go back: the first one, and the segments of all by their listed numbers. */
   #back: { first: SegmentList; count: number; segments: Map<number, Segment> } | null = null;
 
   /** Adds a segment that was recorded. */
@@ -33,7 +33,7 @@ export class LiveNumbering {
 
   /**
    * Returns the segments of a list that come after the last one added, in order. One number is left free if the
-   * list is numbered anew and nothing shows whether segments are missing before it.
+   * numbers of the list restart and nothing shows whether segments are missing before it.
    */
   newIn(list: SegmentList): RecordedSegment[] {
     if (list.segments.length === 0) return [];

@@ -4,30 +4,25 @@ import { untilAborted } from "../../../async/deadline.ts";
 import { isMissing } from "../../../files/disk-error.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList } from "../../../manifests/segments.ts";
+import type { FetchStats } from "./fetch-stats.ts";
 import { LiveNumbering, type RecordedSegment } from "./live-numbering.ts";
 
-export interface LiveOptions {
-  first: SegmentList;
+/** A live stream, with its list as it was first read. */
+export interface LiveSource {
+  list: SegmentList;
   reload: () => Promise<SegmentList>;
   /** File that records the listed segments for a later run: the stream's own list forgets them. */
-  journalPath: string;
+  liveJournalPath: string;
+}
+
+export interface LiveOptions {
   /** How much of the stream is recorded, seconds. */
   maxLiveS: number;
   signal: AbortSignal;
   /** Aborted when the recording is to end. */
   finish: AbortSignal;
-  /** Called when segments are missing before the next one that is yielded. */
-  onUnlisted: (segments: UnlistedSegments) => void;
-  /** Called when the recording ends although the stream has not said that it has; `reason`: of the list. */
-  onLost: (reason: string) => void;
-}
-
-/** Segments that no list showed when it was read. */
-export interface UnlistedSegments {
-  /** What was recorded before, seconds. */
-  atS: number;
-  /** `null`: the stream was numbered anew, and how many are missing is not known. */
-  segments: number | null;
+  /** Gets the segments that were not listed, and why the recording ended before the stream. */
+  stats: FetchStats;
 }
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
@@ -39,8 +34,12 @@ const maxIdleReloads = 10;
  *
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
-export async function* followLive(options: LiveOptions): AsyncGenerator<RecordedSegment> {
-  const { first, journalPath, maxLiveS, finish, onUnlisted, onLost } = options;
+export async function* followLive(
+  source: LiveSource,
+  options: LiveOptions,
+): AsyncGenerator<RecordedSegment> {
+  const { list: first, liveJournalPath: journalPath } = source;
+  const { maxLiveS, finish, stats } = options;
   if (maxLiveS === 0) {
     throw new ServiceError(
       "live_stream",
@@ -55,7 +54,7 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
   const record = (segment: RecordedSegment, list: SegmentList): RecordedSegment => {
     const free = last === null ? 0 : segment.sequence - last.sequence - 1;
     const isMoved = segment.moved?.sequence !== last?.moved?.sequence;
-    if (free > 0) onUnlisted({ atS: recordedS, segments: isMoved ? null : free });
+    if (free > 0) stats.addUnlisted({ atS: recordedS, segments: isMoved ? null : free });
     numbering.add(segment);
     last = segment;
     // A stream that states no durations must end too.
@@ -76,9 +75,9 @@ export async function* followLive(options: LiveOptions): AsyncGenerator<Recorded
       if (recordedS >= maxLiveS) return;
     }
     idleReloads = added.length > 0 ? 0 : idleReloads + 1;
-    if (idleReloads > maxIdleReloads) onLost(list.failure ?? "it listed nothing new");
+    if (idleReloads > maxIdleReloads) stats.lost = list.failure ?? "it listed nothing new";
     if (list.hasEnded || idleReloads > maxIdleReloads) return;
-    const reloading = reloadLater(list, options);
+    const reloading = reloadLater(list, source, options);
     try {
       list = await (last === null ? reloading : untilAborted(reloading, finish));
     } catch (error) {
@@ -94,7 +93,8 @@ type LiveList = SegmentList & { failure?: string };
 /** Waits, and reads the list again; waits no longer once the recording is to end. */
 async function reloadLater(
   list: SegmentList,
-  { reload, signal, finish }: LiveOptions,
+  { reload }: LiveSource,
+  { signal, finish }: LiveOptions,
 ): Promise<LiveList> {
   const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
   await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => {

@@ -72,7 +72,7 @@ export function createFormatLocator(
 const maxFragments = 200_000;
 
 /**
- * Returns the segment list of a format that is stated by its fragments. The initialisation segment needs no
+ * Returns the segment list of a format that lists its fragments. The initialisation segment needs no
  * mark: the bytes are read in this order.
  *
  * @param base What relative URLs relate to, and messages name

@@ -44,20 +44,12 @@ export function serializeError(error: unknown): SerializedError {
 
 /** Restores the error; any other than a ServiceError becomes `internal`, not retryable. */
 export function deserializeError(failure: SerializedError): ServiceError {
-  const { code, message, retryable, retryAfterS, upstreamStatus } = failure;
+  const { code, message, stack, ...more } = failure;
   const cause = new Error(message);
-  cause.stack = failure.stack;
-  return code !== null
-    ? new ServiceError(code, message, {
-        cause,
-        retryable,
-        ...(retryAfterS !== undefined && { retryAfterS }),
-        ...(upstreamStatus !== undefined && { upstreamStatus }),
-      })
-    : new ServiceError("internal", "the download failed with an internal error; see the log", {
-        cause,
-        retryable: false,
-      });
+  cause.stack = stack;
+  if (code !== null) return new ServiceError(code, message, { ...more, cause });
+  const hidden = "the download failed with an internal error; see the log";
+  return new ServiceError("internal", hidden, { cause, retryable: false });
 }
 
 function stackOf(error: unknown): string {

@@ -60,7 +60,8 @@ export function watchLimits(
     if (work !== null && workedMs > limitMsOf(work, limits)) {
       return workError(work, limitMsOf(work, limits));
     }
-    return silentMs > limits.silenceMs ? silenceError(limits.silenceMs) : undefined;
+    if (silentMs <= limits.silenceMs) return undefined;
+    return timeError(`a single step took over ${limits.silenceMs / 1000} s, the limit`);
   }
 
   const timer = setInterval(() => {
@@ -113,12 +114,11 @@ function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number 
 
 function workError({ kind, bytes }: FileWork, limitMs: number): ServiceError {
   const limitS = Math.round(limitMs / 1000);
-  const message = `the media cannot be processed: ${works[kind].name} took over ${limitS} s, the limit for ${bytes} bytes`;
-  return new ServiceError("upstream_invalid", message, { retryable: false });
+  return timeError(`${works[kind].name} took over ${limitS} s, the limit for ${bytes} bytes`);
 }
 
-function silenceError(silenceMs: number): ServiceError {
-  const message = `the media cannot be processed: a single step took over ${silenceMs / 1000} s, the limit`;
+function timeError(rule: string): ServiceError {
+  const message = `the media cannot be processed: ${rule}`;
   return new ServiceError("upstream_invalid", message, { retryable: false });
 }
 
