@@ -10,7 +10,7 @@ import type { Progress } from "../model/task.ts";
  *   several tracks as one MP4 with its index in front, or one WebM.
  * - **All or nothing.** A returned file is complete, has been read back, and has been flushed to the disk
  *   (fsync).
- * - **Verdict.** What was fetched and what was written are held against each other: samples, times, durations
+ * - **Warnings.** What was fetched is compared with what was written: samples, times, durations
  *   against the manifest. What differs is in `warnings`, or the download fails.
  * - **Resume.** Everything fetched stays in `job.folder`. A later `download` of the same format in the same
  *   folder resumes from it, also after the process was killed. If the server's content has changed, it

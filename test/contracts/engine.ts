@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import { describeDemands } from "./engine/demands.ts";
 import { describeFaults } from "./engine/faults.ts";
-import { describeVerdict } from "./engine/verdict.ts";
+import { describeFileWarnings } from "./engine/file-warnings.ts";
 import { describeSsrf } from "./engine/ssrf.ts";
 import { describeLive } from "./engine/live.ts";
 import { describeMatrix } from "./engine/matrix.ts";
@@ -26,7 +26,7 @@ export function describeEngine(name: string, open: (options: EngineOptions) => E
   describe(`${name}, as any engine,`, () => {
     describeMatrix(() => engine);
     describeLive(() => engine);
-    describeVerdict(() => engine);
+    describeFileWarnings(() => engine);
     describeRefusals(() => engine);
     describeSsrf(() => engine);
     describeResume(() => engine);

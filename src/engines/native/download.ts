@@ -107,7 +107,7 @@ async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
     ...job,
     fetcher,
     inspect: (path) => inspect(run, path),
-    limited: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
+    withTimeLimit: (kind, paths, work) => withTimeLimit(run, kind, paths, work),
     onWritten: flush.onWritten,
     signal,
   });

@@ -11,7 +11,7 @@ import { sourceDuration, type Plan } from "../sources/plan.ts";
 import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
-/** Work on complete files, whose time is limited by their size. */
+/** Work on complete files, whose time is withTimeLimit by their size. */
 export interface FileWork {
   kind: "read" | "merge";
   /** Size of the files together. */
@@ -23,7 +23,7 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
   /** Reads back what a file contains. */
   inspect: (path: string) => Promise<MediaInfo>;
   /** Does work on the files at `paths` under a time limit that depends on their size. */
-  limited: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
+  withTimeLimit: <T>(kind: FileWork["kind"], paths: string[], work: () => Promise<T>) => Promise<T>;
   onWritten: RemuxOptions["onWritten"];
   signal: AbortSignal;
 }
@@ -43,7 +43,8 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, limited, onWritten, signal } = options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, signal } =
+    options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
     await rm(join(folder, name), { force: true });
@@ -72,7 +73,7 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const { container, warnings } = await limited("merge", inputs, () =>
+  const { container, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
   if (container === "webm") return { path: merged, written: null, warnings };

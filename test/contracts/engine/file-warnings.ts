@@ -9,7 +9,7 @@ const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const packetBytes = 188;
 
 /** What a file says of itself if it is not what its manifest lists. */
-export function describeVerdict(open: OpenEngine): void {
+export function describeFileWarnings(open: OpenEngine): void {
   async function download(
     { resources, lines }: { resources: Resources; lines: string[] },
     change: (resources: Resources) => void = () => {},
