@@ -11,7 +11,7 @@ import { sourceDuration, type Plan } from "../sources/plan.ts";
 import { isRemuxable, remux, type RemuxOptions, type Written } from "./remux.ts";
 import { checkAbsent, openFileStream, type SourceStream } from "../sources/source-stream.ts";
 
-/** Work on complete files, whose time is withTimeLimit by their size. */
+/** Work on complete files, whose time is limited by their size. */
 export interface FileWork {
   kind: "read" | "merge";
   /** Size of the files together. */
