@@ -56,26 +56,6 @@ export function sizeOf(range: ByteRange | null, total: number | null): number | 
   return length - left > maxExcessBytes ? undefined : Math.min(length, left);
 }
 
-/** Cuts the chunks of a response to its extent. `isPartial`: the response is a 206. */
-export function createCutter(extent: Extent, part: Part, isPartial: boolean) {
-  let { skip, length } = extent;
-  return {
-    get left() {
-      return length;
-    },
-    cut(chunk: Uint8Array): Uint8Array {
-      const skipped = Math.min(skip, chunk.length);
-      skip -= skipped;
-      const bytes = chunk.subarray(skipped, skipped + length);
-      if (isPartial && bytes.length < chunk.length) {
-        throw partError(part, "the response is longer than the range that it states");
-      }
-      length -= bytes.length;
-      return bytes;
-    },
-  };
-}
-
 /** An error that a retry cannot fix. */
 export function partError(part: Part, rule: string): ServiceError {
   return new ServiceError("upstream_invalid", `${nameOfPart(part)}: ${rule}`);

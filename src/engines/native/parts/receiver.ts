@@ -1,6 +1,6 @@
 import type { HttpResponse } from "../../../net/client.ts";
 import type { Checkpoints } from "./checkpoints.ts";
-import { createCutter, type Extent, extentOf, partError, partTruncatedError } from "./extent.ts";
+import { type Extent, extentOf, partError, partTruncatedError } from "./extent.ts";
 import { openPartWriter, type PartWriter } from "./part-writer.ts";
 import type { Quota } from "./quota.ts";
 import { isSameRepresentation, representationOf, withoutQuery } from "./representation.ts";
@@ -84,18 +84,23 @@ async function write(
 ): Promise<void> {
   const from = withoutQuery(part.url);
   const isPartial = response.status === 206;
-  const cutter = createCutter(extent, part, isPartial);
+  let { skip, length: left } = extent;
   for await (const chunk of response.body) {
-    const bytes = cutter.cut(chunk);
+    const bytes = chunk.subarray(skip, skip + left);
+    if (isPartial && bytes.length < chunk.length) {
+      throw partError(part, "the response is longer than the range that it states");
+    }
+    skip -= Math.min(skip, chunk.length);
+    left -= bytes.length;
     if (stored.from !== from && isWholeTail(bytes, stored, part)) {
       await stored.move(from, representationOf(response));
     }
     await quota.checkWrite(bytes.length, writer.pending);
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
-    if (!isPartial && part.range !== null && cutter.left === 0) break;
+    if (!isPartial && part.range !== null && left === 0) break;
   }
-  if (isPartial && cutter.left > 0) throw partTruncatedError(part, cutter.left);
+  if (isPartial && left > 0) throw partTruncatedError(part, left);
 }
 
 /**
