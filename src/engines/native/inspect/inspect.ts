@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import { isCompleteMp4 } from "../../../remux/mp4/read/complete.ts";
+import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
@@ -11,6 +12,7 @@ import { sniffContainer } from "../../../remux/sniff.ts";
 import { readOgg, readWave } from "./audio-containers.ts";
 import { readFileStart } from "./file-start.ts";
 import { readByLibrary } from "./local-input.ts";
+import { readVarInt } from "./track-headers.ts";
 import type { MediaInfo } from "../../engine.ts";
 
 export interface InspectOptions {
@@ -155,26 +157,12 @@ const segmentId = 0x18538067;
 
 /** Matroska and WebM (RFC 8794 §6): one Segment after the EBML header, of known or unknown size. */
 function isCompleteEbml(head: Buffer, size: number): boolean {
-  const header = readVarInt(head, 4);
+  const source = numbersIn(head);
+  const header = readVarInt(source, { start: 4, end: head.length });
   if (header === undefined) return false;
-  const segment = header.end + (header.value ?? 0);
+  const segment = header.end + header.value;
   if (segment + 4 > head.length || head.readUInt32BE(segment) !== segmentId) return true;
-  const body = readVarInt(head, segment + 4);
+  const body = readVarInt(source, { start: segment + 4, end: head.length });
   if (body === undefined) return false;
-  return body.value === null || body.end + body.value <= size;
-}
-
-/** Reads a variable-size integer (RFC 8794 §4); `value` is `null` if all its bits are set: unknown size. */
-function readVarInt(bytes: Buffer, at: number): { value: number | null; end: number } | undefined {
-  const first = bytes[at];
-  if (first === undefined || first === 0) return undefined;
-  const length = Math.clz32(first) - 23;
-  if (at + length > bytes.length) return undefined;
-  let value = first & (0xff >> length);
-  let isUnknown = value === 0xff >> length;
-  for (const byte of bytes.subarray(at + 1, at + length)) {
-    value = value * 256 + byte;
-    isUnknown &&= byte === 0xff;
-  }
-  return { value: isUnknown ? null : value, end: at + length };
+  return body.isUnknown || body.end + body.value <= size;
 }

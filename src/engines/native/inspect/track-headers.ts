@@ -119,25 +119,27 @@ function findEbmlEncryption(source: NumberSource): string | undefined {
 /** An element of unknown size reaches to the end of its parent. */
 function readElement(source: NumberSource, { start, end }: Range): Element | undefined {
   const id = readVarInt(source, { start, end }, 4);
-  const size = id && readVarInt(source, { start: id.end, end }, 8);
+  const size = id && readVarInt(source, { start: id.end, end });
   if (id === undefined || size === undefined) return undefined;
-  const isUnknown = size.value === 2 ** (7 * (size.end - id.end)) - 1;
-  const stop = isUnknown ? end : size.end + size.value;
+  const stop = size.isUnknown ? end : size.end + size.value;
   const marker = 2 ** (7 * (id.end - start));
   return stop > end ? undefined : { id: id.value + marker, start: size.end, end: stop };
 }
 
-/** Reads a variable-size integer (RFC 8794 §4) without its length marker. */
-function readVarInt(
+/**
+ * Reads a variable-size integer (RFC 8794 §4) of at most 8 bytes without its length marker. As a size it is unknown
+ * if all its bits are set.
+ */
+export function readVarInt(
   source: NumberSource,
   { start, end }: Range,
-  maxLength: number,
-): { value: number; end: number } | undefined {
+  maxLength = 8,
+): { value: number; isUnknown: boolean; end: number } | undefined {
   if (start >= end) return undefined;
   const first = source.u8(start);
   const length = Math.clz32(first) - 23;
   if (length > maxLength || start + length > end) return undefined;
   let value = first & (0xff >> length);
   for (let at = start + 1; at < start + length; at += 1) value = value * 256 + source.u8(at);
-  return { value, end: start + length };
+  return { value, isUnknown: value === 2 ** (7 * length) - 1, end: start + length };
 }
