@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { findMatch } from "../responses/etag.ts";
-import { readWebFiles, type WebFiles } from "../web/files.ts";
 import { codings, type WebFile } from "../web/web-file.ts";
+import { buildWebFiles, type WebFiles } from "../web/web-files.ts";
 
 /** Nothing from anywhere else, and no text that could become a script. */
 const policy = [
@@ -23,23 +23,28 @@ const pageHeaders = {
 
 /** The web UI: its page, its manifest and, by paths that change with their content, its assets. */
 export async function webRoutes(app: FastifyInstance): Promise<void> {
-  let files: WebFiles | undefined;
+  let files: Promise<WebFiles> | undefined;
   /** On the first visit, so that nobody waits for it at the start. */
-  const open = (): WebFiles => (files ??= readWebFiles());
+  const open = (): Promise<WebFiles> =>
+    (files ??= buildWebFiles().catch((error: unknown) => {
+      files = undefined;
+      throw error;
+    }));
   // Also for those who have yet to send their key.
   const options = { config: { access: "open" }, schema: { hide: true } } as const;
 
-  app.get("/", options, (request, reply) =>
-    sendCurrent(request, reply.headers(pageHeaders), open().page),
+  app.get("/", options, async (request, reply) => {
+    const { page } = await open();
+    return sendCurrent(request, reply.headers(pageHeaders), page);
+  });
+
+  app.get("/manifest.webmanifest", options, async (request, reply) =>
+    sendCurrent(request, reply, (await open()).manifest),
   );
 
-  app.get("/manifest.webmanifest", options, (request, reply) =>
-    sendCurrent(request, reply, open().manifest),
-  );
-
-  app.get<{ Params: { "*": string } }>("/assets/*", options, (request, reply) => {
+  app.get<{ Params: { "*": string } }>("/assets/*", options, async (request, reply) => {
     const path = `assets/${request.params["*"]}`;
-    const file = open().assets.get(path);
+    const file = (await open()).assets.get(path);
     if (file === undefined) {
       throw new ServiceError("not_found", `this version of the page has no ${path.slice(0, 200)}`);
     }

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { basename, extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Metafile } from "esbuild";
+import { createWebFile, type WebFile } from "./web-file.ts";
+
+export interface WebFiles {
+  page: WebFile;
+  /** The web app manifest, with which the page can be installed and shared to. */
+  manifest: WebFile;
+  /** The files that both refer to, by path. A path contains a hash of all assets, so its file never changes. */
+  assets: ReadonlyMap<string, WebFile>;
+}
+
+/**
+ * Bundles `web/` of the folder `src`, by default that of the service, with the packages that it imports. esbuild does
+ * so in a process of its own, which has ended when this returns; run one build at a time.
+ *
+ * @throws Error if a file is missing or is no valid source, or esbuild cannot be started.
+ */
+export async function buildWebFiles(src = new URL("../../", import.meta.url)): Promise<WebFiles> {
+  const folder = fileURLToPath(new URL("web/", src));
+  const { texts, imports } = await bundle(folder);
+  const hash = createHash("sha256")
+    .update(JSON.stringify([...texts]))
+    .digest("base64url");
+  const prefix = `assets/${hash.slice(0, 16)}/`;
+  const read = async (name: string): Promise<string> => {
+    const text = await readFile(`${folder}${name}`, "utf8");
+    return text.replaceAll(/"([\w.-]+)"/g, (quoted, asset: string) =>
+      texts.has(asset) ? `"${prefix}${asset}"` : quoted,
+    );
+  };
+  const preloads = importsOf("main.js", imports).map(
+    (name) => `<link rel="modulepreload" href="${prefix}${name}" />\n`,
+  );
+  const page = (await read("index.html")).replace(/^.*<script /m, `${preloads.join("")}$&`);
+  return {
+    page: createWebFile("text/html; charset=utf-8", page),
+    manifest: createWebFile("application/manifest+json", await read("manifest.webmanifest")),
+    assets: new Map(
+      [...texts].map(([name, text]) => [prefix + name, createWebFile(typeOf(name), text)]),
+    ),
+  };
+}
+
+interface Bundle {
+  /** The bundled files, by name. */
+  texts: ReadonlyMap<string, string>;
+  /** What each imports. */
+  imports: Metafile["outputs"];
+}
+
+async function bundle(folder: string): Promise<Bundle> {
+  // Loaded for the first visit only: the service starts without it.
+  const { build, stop } = await import("esbuild");
+  try {
+    const { outputFiles, metafile } = await build({
+      absWorkingDir: folder,
+      outdir: folder,
+      write: false,
+      metafile: true,
+      entryPoints: ["main.ts", "style.css", "icon.svg"],
+      loader: { ".svg": "copy" },
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      minify: true,
+      charset: "utf8",
+      // Not the one of the sources: it is not there in an image.
+      tsconfigRaw: {},
+      logLevel: "silent",
+    });
+    const texts = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
+    return { texts, imports: metafile.outputs };
+  } finally {
+    await stop();
+  }
+}
+
+/** Returns the modules that the browser needs to run `name`, without itself. */
+function importsOf(name: string, outputs: Metafile["outputs"]): string[] {
+  const found = new Set([name]);
+  for (const each of found) {
+    for (const { path, kind } of outputs[each]?.imports ?? []) {
+      if (kind === "import-statement") found.add(path);
+    }
+  }
+  return [...found].slice(1);
+}
+
+const types: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+function typeOf(name: string): string {
+  return types[extname(name)] ?? "application/octet-stream";
+}
