@@ -15,7 +15,7 @@ import { addDone, addRunning } from "./stored-tasks.ts";
 
 const names = ["readme-found.webp", "readme-downloads.webp"];
 
-/** Takes README's pictures anew, into the folder SCREENSHOTS or one that is removed: SCREENSHOTS=test/web/pictures replaces them. */
+/** Takes README's pictures again, into the folder SCREENSHOTS or one that is removed: SCREENSHOTS=docs/pictures replaces them. */
 export function readmePictures(openTab: OpenTab): void {
   it("can be photographed for README, which shows it in two pictures of 60 kB together", async () => {
     const app = await openApp();
@@ -47,10 +47,11 @@ export function readmePictures(openTab: OpenTab): void {
     await expect.poll(() => loadedImages(tab.page)).toBe(4);
     await take(tab.page, join(folder, "readme-found.webp"));
 
-    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    const root = new URL("../../../", import.meta.url);
+    const readme = readFileSync(new URL("README.md", root), "utf8");
     const sizes = names.map((name) => {
-      expect(readme).toContain(`src="test/web/pictures/${name}"`);
-      return statSync(new URL(`../pictures/${name}`, import.meta.url)).size;
+      expect(readme).toContain(`src="docs/pictures/${name}"`);
+      return statSync(new URL(`docs/pictures/${name}`, root)).size;
     });
     expect(Math.max(...sizes)).toBeLessThanOrEqual(30_000);
   });
