@@ -51,8 +51,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     });
   } catch (error) {
     signal?.throwIfAborted();
-    const message = `${method} ${path}: ${String(error)}`;
-    throw new ApiError(0, { code: "connection_lost", message, retryable: true });
+    throw lostError(`${method} ${path}`, error);
   }
   if (response.ok) return response;
   if (response.status === 401) refusals.dispatchEvent(new Event("unauthorized"));
@@ -66,8 +65,7 @@ export async function requestJson<T>(path: string, options: RequestOptions = {})
     return (await response.json()) as T;
   } catch (error) {
     options.signal?.throwIfAborted();
-    const message = `reading the response of ${path}: ${String(error)}`;
-    throw new ApiError(0, { code: "connection_lost", message, retryable: true });
+    throw lostError(`reading the response of ${path}`, error);
   }
 }
 
@@ -108,13 +106,15 @@ export function isNotFound(error: unknown): boolean {
 
 const json = { "content-type": "application/json" };
 
+function lostError(tried: string, error: unknown): ApiError {
+  const message = `${tried}: ${String(error)}`;
+  return new ApiError(0, { code: "connection_lost", message, retryable: true });
+}
+
 /** Reads a problem document (RFC 9457); a proxy in between may respond with something else. */
 async function failureOf(response: Response): Promise<TaskFailure> {
-  const problem = (await response.json().catch(() => ({}))) as {
-    code?: string;
-    detail?: string;
-    retryable?: boolean;
-  };
+  type Problem = Partial<Record<"code" | "detail", string>> & { retryable?: boolean };
+  const problem = (await response.json().catch(() => ({}))) as Problem;
   const { code = "internal", detail, retryable = response.status >= 500 } = problem;
   return { code, message: detail ?? `the response has status ${response.status}`, retryable };
 }

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { type ComponentChild, h } from "preact";
-import { useEffect } from "preact/hooks";
-import { ApiError, endSession, readSessionName } from "./api.ts";
+import { useEffect, useRef } from "preact/hooks";
+import { ApiError, endSession, readSessionName, startSession } from "./api.ts";
 import { describeFailure } from "./texts.ts";
 
 /** Whether this browser has a session: no request is needed to know that there is none. */
@@ -9,7 +9,7 @@ export function hasSession(): boolean {
   return /(?:^|; )unreel_signed_in=1(?:;|$)/.test(document.cookie);
 }
 
-/** Whose key the session has, and the way out. Its place is kept until the service has said it, so that nothing moves. */
+/** Whose key the session has, and a button that ends it. Its space is kept until the name is read, so that nothing moves. */
 export function Session(): ComponentChild {
   const name = useSignal("");
   const failure = useSignal("");
@@ -39,5 +39,45 @@ export function Session(): ComponentChild {
       h("button", { key: "out", onClick: () => void signOut() }, "Sign out"),
     ],
     h("p", { class: "failure", role: "alert" }, failure.value),
+  );
+}
+
+/** Asks for a key, and loads the page again once the service has accepted it. */
+export function SignIn(): ComponentChild {
+  const failure = useSignal("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    failure.value = "";
+    try {
+      await startSession(field.current?.value.trim() ?? "");
+      // What this page knows may be of another key.
+      location.reload();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      failure.value = describeFailure(error);
+      field.current?.select();
+    }
+  };
+  return h(
+    "section",
+    { class: "stack", "aria-labelledby": "sign-in" },
+    h("h2", { id: "sign-in" }, "Sign in"),
+    h(
+      "form",
+      { class: "address", onSubmit: (event: Event) => void submit(event) },
+      h("label", { for: "key" }, "Your key for this service"),
+      h("input", {
+        id: "key",
+        ref: field,
+        type: "password",
+        autoComplete: "current-password",
+        required: true,
+        "aria-describedby": "key-failure",
+      }),
+      h("button", { class: "primary" }, "Sign in"),
+      h("p", { id: "key-failure", class: "failure", role: "alert" }, failure.value),
+    ),
   );
 }

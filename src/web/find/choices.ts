@@ -1,4 +1,4 @@
-import { type ComponentChild, h, type TargetedEvent } from "preact";
+import { type ComponentChild, h, type RenderableProps, type TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { Entry } from "../../model/page-info.ts";
 import type { TaskFailure, TaskOptions } from "../../model/task.ts";
@@ -21,40 +21,26 @@ export function Choices({ entries, areChosen, finder }: ChoicesProps): Component
     () => new Set(areChosen ? [] : entries.map(({ url }) => url)),
   );
   const [failures, setFailures] = useState<ReadonlyMap<string, TaskFailure>>(new Map());
-  const [quality, setQuality] = useState("The best");
   const shown = entries.filter(({ url }) => !created.has(url));
-  const chosen = shown.map(({ url }) => url).filter((url) => !left.has(url));
-  const choose = (urls: readonly string[], isChosen: boolean): void => {
-    const others = [...left].filter((url) => !urls.includes(url));
-    setLeft(new Set(isChosen ? others : [...left, ...urls]));
-  };
-  const download = (): void => {
+  const urls = shown.map(({ url }) => url);
+  const chosen = urls.filter((url) => !left.has(url));
+  const choose = (some: readonly string[], isChosen: boolean): void =>
+    setLeft(isChosen ? left.difference(new Set(some)) : left.union(new Set(some)));
+  const download = (options: TaskOptions): void => {
     setFailures(new Map());
-    finder.downloadAll(chosen, qualities[quality] ?? {}, (url, failure) => {
+    finder.downloadAll(chosen, options, (url, failure) => {
       if (failure === undefined) setCreated((before) => new Set([...before, url]));
       else setFailures((before) => new Map([...before, [url, failure]]));
     });
   };
+  const isWhole = chosen.length === shown.length;
   return h(
     "div",
     { class: "stack" },
     h(
       "p",
       { class: "row" },
-      h(
-        "label",
-        { class: "check" },
-        h("input", {
-          type: "checkbox",
-          checked: chosen.length === shown.length,
-          onChange: ({ currentTarget }) =>
-            choose(
-              shown.map(({ url }) => url),
-              currentTarget.checked,
-            ),
-        }),
-        "All",
-      ),
+      h(Check, { isChecked: isWhole, onCheck: (isChosen) => choose(urls, isChosen) }, "All"),
     ),
     h(
       "ul",
@@ -65,63 +51,46 @@ export function Choices({ entries, areChosen, finder }: ChoicesProps): Component
           entry,
           finder,
           failure: failures.get(entry.url),
-          isChosen: !left.has(entry.url),
-          onChoose: (isChosen: boolean) => choose([entry.url], isChosen),
+          isChecked: !left.has(entry.url),
+          onCheck: (isChosen) => choose([entry.url], isChosen),
         }),
       ),
     ),
-    h(
-      "p",
-      { class: "row" },
-      h(
-        "label",
-        { class: "quality" },
-        "Quality ",
-        h(
-          "select",
-          {
-            value: quality,
-            onChange: (event: TargetedEvent<HTMLSelectElement>) =>
-              setQuality(event.currentTarget.value),
-          },
-          Object.keys(qualities).map((name) => h("option", { key: name }, name)),
-        ),
-      ),
-      h(
-        "button",
-        {
-          class: "primary",
-          disabled: chosen.length === 0 || finder.adding.value,
-          onClick: download,
-        },
-        `Download ${chosen.length}`,
-      ),
-    ),
+    h(DownloadChosen, { count: chosen.length, isBusy: finder.adding.value, download }),
   );
 }
 
-interface ChoiceProps {
+interface CheckProps {
+  isChecked: boolean;
+  onCheck: (isChecked: boolean) => void;
+}
+
+function Check({ isChecked, onCheck, children }: RenderableProps<CheckProps>): ComponentChild {
+  const onChange = ({ currentTarget }: TargetedEvent<HTMLInputElement>): void =>
+    onCheck(currentTarget.checked);
+  return h(
+    "label",
+    { class: "check" },
+    h("input", { type: "checkbox", checked: isChecked, onChange }),
+    children,
+  );
+}
+
+interface ChoiceProps extends CheckProps {
   entry: Entry;
   finder: Finder;
   failure: TaskFailure | undefined;
-  isChosen: boolean;
-  onChoose: (isChosen: boolean) => void;
 }
 
-function Choice({ entry, finder, failure, isChosen, onChoose }: ChoiceProps): ComponentChild {
+function Choice({ entry, finder, failure, ...check }: ChoiceProps): ComponentChild {
   const { url, title, duration } = entry;
   const name = title ?? url;
   return h(
     "li",
     { class: "row" },
     h(
-      "label",
-      { class: "check" },
-      h("input", {
-        type: "checkbox",
-        checked: isChosen,
-        onChange: ({ currentTarget }) => onChoose(currentTarget.checked),
-      }),
+      Check,
+      check,
       h(
         "span",
         {},
@@ -131,5 +100,34 @@ function Choice({ entry, finder, failure, isChosen, onChoose }: ChoiceProps): Co
       ),
     ),
     h("button", { "aria-label": `Formats of ${name}`, onClick: () => finder.look(url) }, "Formats"),
+  );
+}
+
+interface DownloadChosenProps {
+  count: number;
+  isBusy: boolean;
+  download: (options: TaskOptions) => void;
+}
+
+function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
+  const [quality, setQuality] = useState("The best");
+  const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void =>
+    setQuality(currentTarget.value);
+  const disabled = count === 0 || isBusy;
+  const onClick = () => download(qualities[quality] ?? {});
+  return h(
+    "p",
+    { class: "row" },
+    h(
+      "label",
+      { class: "quality" },
+      "Quality ",
+      h(
+        "select",
+        { value: quality, onChange },
+        Object.keys(qualities).map((name) => h("option", { key: name }, name)),
+      ),
+    ),
+    h("button", { class: "primary", disabled, onClick }, `Download ${count}`),
   );
 }

@@ -50,11 +50,8 @@ function AddressForm({ finder }: { finder: Finder }): ComponentChild {
     else finder.open(address.value);
   };
   const paste = (event: TargetedClipboardEvent<HTMLInputElement>): void => {
-    const { value, selectionStart, selectionEnd } = event.currentTarget;
-    const replacesAll = selectionStart === 0 && selectionEnd === value.length;
     const text = event.clipboardData?.getData("text") ?? "";
-    const isBatch = addressesIn(text).length > 1;
-    if (!isBatch && !(replacesAll && /^\s*https?:\/\//i.test(text))) return;
+    if (!isWhole(text, event.currentTarget)) return;
     event.preventDefault();
     address.value = text.trim();
     finder.open(text);
@@ -74,9 +71,7 @@ function AddressForm({ finder }: { finder: Finder }): ComponentChild {
       spellcheck: false,
       "aria-describedby": "address-keys",
       value: address,
-      onInput: ({ currentTarget }) => {
-        address.value = currentTarget.value;
-      },
+      onInput: ({ currentTarget }) => void (address.value = currentTarget.value),
       onPaste: paste,
       onKeyDown: (event) => {
         if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -91,6 +86,13 @@ function AddressForm({ finder }: { finder: Finder }): ComponentChild {
       "Press Enter to show the formats, Ctrl+Enter to download the best one.",
     ),
   );
+}
+
+/** Whether a text that is pasted into the field is all that is wanted: an address instead of what is there, or several. */
+function isWhole(text: string, field: HTMLInputElement): boolean {
+  if (addressesIn(text).length > 1) return true;
+  const { value, selectionStart, selectionEnd } = field;
+  return selectionStart === 0 && selectionEnd === value.length && /^\s*https?:\/\//i.test(text);
 }
 
 /** Returns what was shared to the page. Apps of phones put an address into the text, or into the title. */

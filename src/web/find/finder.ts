@@ -1,23 +1,29 @@
-import { signal } from "@preact/signals";
-import type { Task, TaskFailure, TaskOptions } from "../../model/task.ts";
+import { type Signal, signal } from "@preact/signals";
+import type { Task, TaskFailure } from "../../model/task.ts";
 import { ApiError, createTask, readInfo } from "../api.ts";
 import type { Finder, Finding } from "./finding.ts";
 
 /** @param onTask is called with each new task. */
 export function createFinder(onTask: (task: Task) => void): Finder {
+  const viewer = createViewer();
+  return { ...viewer, ...createDownloads(viewer, onTask) };
+}
+
+type Viewer = Pick<Finder, "open" | "look" | "close"> & { finding: Signal<Finding | undefined> };
+
+/** Reads and shows one thing at a time. */
+function createViewer(): Viewer {
   const finding = signal<Finding | undefined>();
-  const adding = signal(false);
-  const added = signal<{ text: string } | undefined>();
   let reading = new AbortController();
 
-  const show = (next: Finding | undefined): void => {
+  function show(next: Finding | undefined): void {
     reading.abort();
     reading = new AbortController();
     finding.value = next;
-  };
+  }
 
-  /** Shows what `load` returns; its failure can be retried. */
-  const load = async (read: (signal: AbortSignal) => Promise<Finding>): Promise<void> => {
+  /** Shows what `read` returns; its failure can be retried. */
+  async function load(read: (signal: AbortSignal) => Promise<Finding>): Promise<void> {
     show({ state: "looking" });
     const { signal: stopped } = reading;
     try {
@@ -28,72 +34,24 @@ export function createFinder(onTask: (task: Task) => void): Finder {
       const failure = toFailure(error);
       finding.value = { state: "failed", failure, retry: () => void load(read) };
     }
-  };
+  }
 
-  const look = (url: string): void => {
+  function look(url: string): void {
     history.replaceState(null, "", `?url=${encodeURIComponent(url)}`);
     void load(async (stopped) => {
       // What shows it is loaded meanwhile.
       const [info, { Found }] = await Promise.all([readInfo(url, stopped), import("./found.ts")]);
       return { state: "found", info, Found };
     });
-  };
-
-  const close = (): void => {
-    show(undefined);
-    history.replaceState(null, "", location.pathname);
-  };
-
-  const download = async (url: string, options: TaskOptions, title: string): Promise<void> => {
-    if (adding.value) return;
-    adding.value = true;
-    const shown = finding.peek();
-    try {
-      onTask(await createTask(url, options));
-      added.value = { text: `Added: ${title}` };
-      if (finding.peek() === shown) close();
-    } catch (error) {
-      const retry = (): void => void download(url, options, title);
-      const failed = { state: "failed", failure: toFailure(error), retry } as const;
-      // Another page may be shown by now.
-      if (finding.peek() === shown || finding.peek() === undefined) finding.value = failed;
-      else added.value = { text: `Not added: ${title}` };
-    } finally {
-      adding.value = false;
-    }
-  };
-
-  const downloadAll: (...job: Parameters<Finder["downloadAll"]>) => Promise<void> = async (
-    urls,
-    options,
-    onDone,
-  ) => {
-    if (adding.value) return;
-    adding.value = true;
-    const shown = finding.peek();
-    let count = 0;
-    for (const url of urls) {
-      try {
-        onTask(await createTask(url, options));
-        count++;
-        onDone(url, undefined);
-      } catch (error) {
-        onDone(url, toFailure(error));
-      }
-    }
-    adding.value = false;
-    if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} videos` };
-    if (count === urls.length && finding.peek() === shown) close();
-  };
+  }
 
   return {
     finding,
-    adding,
-    added,
     look,
-    close,
-    download: (...job) => void download(...job),
-    downloadAll: (...job) => void downloadAll(...job),
+    close() {
+      show(undefined);
+      history.replaceState(null, "", location.pathname);
+    },
     open(text) {
       const urls = addressesIn(text);
       const [url] = urls;
@@ -106,6 +64,51 @@ export function createFinder(onTask: (task: Task) => void): Finder {
       });
     },
   };
+}
+
+/** Creates tasks for what is shown; a call while another one runs does nothing. */
+function createDownloads({ finding, close }: Viewer, onTask: (task: Task) => void) {
+  const adding = signal(false);
+  const added = signal<{ text: string } | undefined>();
+
+  async function run(job: (shown: Finding | undefined) => Promise<void>): Promise<void> {
+    if (adding.value) return;
+    adding.value = true;
+    await job(finding.peek()).finally(() => (adding.value = false));
+  }
+
+  const download: Finder["download"] = (url, options, title) =>
+    void run(async (shown) => {
+      try {
+        onTask(await createTask(url, options));
+        added.value = { text: `Added: ${title}` };
+        if (finding.peek() === shown) close();
+      } catch (error) {
+        const retry = () => download(url, options, title);
+        const failed = { state: "failed", failure: toFailure(error), retry } as const;
+        // Another page may be shown by now.
+        if (finding.peek() === shown || finding.peek() === undefined) finding.value = failed;
+        else added.value = { text: `Not added: ${title}` };
+      }
+    });
+
+  const downloadAll: Finder["downloadAll"] = (urls, options, onDone) =>
+    void run(async (shown) => {
+      let count = 0;
+      for (const url of urls) {
+        try {
+          onTask(await createTask(url, options));
+          count++;
+          onDone(url, undefined);
+        } catch (error) {
+          onDone(url, toFailure(error));
+        }
+      }
+      if (count > 0) added.value = { text: `Added: ${count} of ${urls.length} videos` };
+      if (count === urls.length && finding.peek() === shown) close();
+    });
+
+  return { adding, added, download, downloadAll };
 }
 
 /** Returns the addresses in a text, each once; a text without any is taken for one without its scheme. */

@@ -1,10 +1,11 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { State, Task } from "../../model/task.ts";
-import type { RowAction } from "./action-button.ts";
+import type { RowAction } from "./task-controls.ts";
 import { ApiError, createTask } from "../api.ts";
-import type { Asker } from "../ask.ts";
+import type { Asker } from "./ask.ts";
 import { clampTitle, taskTitle } from "./task-texts.ts";
-import type { TaskAction, Tasks } from "./tasks.ts";
+import type { TaskAction } from "./task-requests.ts";
+import type { Tasks } from "./tasks.ts";
 import { describeFailure } from "../texts.ts";
 
 /** What somebody does with tasks: asks before a file is lost, and says what failed. */
@@ -41,31 +42,19 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
     }
   }
 
-  /** A task may have ended or gone in the meantime. */
-  async function actOnMany(targets: readonly Task[], action: TaskAction): Promise<void> {
-    const rest = [...targets];
-    const work = async () => {
-      for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
-        await tasks.act(task.id, action).catch((error: unknown) => {
-          if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
-        });
-      }
-    };
-    await Promise.all(Array.from({ length: concurrency }, work));
-  }
-
-  async function askAndAct(
-    targets: readonly Task[],
-    action: "cancel" | "delete",
-  ): Promise<boolean> {
+  /** Returns false if there is none, or the answer is no. */
+  async function actOnMany(targets: readonly Task[], action: "cancel" | "delete") {
     const isYes = targets.length > 0 && (await asker.ask(questionOf(targets, action)));
-    if (isYes) await actOnMany(targets, action);
+    if (isYes) await actOnAll(tasks, targets, action);
     return isYes;
   }
 
-  async function mayAct(task: Task, action: TaskAction): Promise<boolean> {
-    if (task.file === null || (action !== "delete" && action !== "delete-file")) return true;
-    return asker.ask(questionOf([task], action));
+  async function actOnOne(task: Task, action: RowAction): Promise<void> {
+    const { id, url, options } = task;
+    if (action === "again") return tasks.add(await createTask(url, options));
+    const losesFile = task.file !== null && (action === "delete" || action === "delete-file");
+    if (losesFile && !(await asker.ask(questionOf([task], action)))) return undefined;
+    return tasks.act(id, action);
   }
 
   return {
@@ -73,40 +62,42 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
     failure,
     attempt,
     async onAction(task, action) {
-      const { id, url, options } = task;
-      if (busy.has(id)) return;
-      busy.add(id);
-      await attempt(
-        async () => {
-          if (action === "again") tasks.add(await createTask(url, options));
-          else if (await mayAct(task, action)) await tasks.act(id, action);
-        },
-        `${clampTitle(taskTitle(task))}: `,
-      ).finally(() => busy.delete(id));
+      if (busy.has(task.id)) return;
+      busy.add(task.id);
+      const about = `${clampTitle(taskTitle(task))}: `;
+      await attempt(() => actOnOne(task, action), about).finally(() => busy.delete(task.id));
     },
     cancelAll: () =>
-      attempt(async () => {
-        await askAndAct(await tasks.readAll(cancelable), "cancel");
-      }),
+      attempt(async () => void (await actOnMany(await tasks.readAll(cancelable), "cancel"))),
     select: (ids) => void (selected.value = ids === undefined ? undefined : new Set(ids)),
     onSelect(id, isSelected) {
-      const ids = new Set(selected.peek());
-      if (isSelected) ids.add(id);
-      else ids.delete(id);
-      selected.value = ids;
+      const others = [...(selected.peek() ?? [])].filter((each) => each !== id);
+      selected.value = new Set(isSelected ? [...others, id] : others);
     },
     actOnSelected: (action) =>
       attempt(async () => {
-        const chosen = tasks.shown
-          .peek()
-          .map((task) => task.peek())
-          .filter(({ id, state }) => {
-            const isPossible = action === "delete" || cancelable.includes(state);
-            return isPossible && selected.peek()?.has(id) === true;
-          });
-        if (await askAndAct(chosen, action)) selected.value = new Set();
+        const shown = tasks.shown.peek().map((task) => task.peek());
+        const chosen = shown.filter(
+          ({ id, state }) =>
+            selected.peek()?.has(id) === true &&
+            (action === "delete" || cancelable.includes(state)),
+        );
+        if (await actOnMany(chosen, action)) selected.value = new Set();
       }),
   };
+}
+
+/** Some of them may have ended or gone in the meantime. */
+async function actOnAll(tasks: Tasks, targets: readonly Task[], action: TaskAction): Promise<void> {
+  const rest = [...targets];
+  const work = async () => {
+    for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
+      await tasks.act(task.id, action).catch((error: unknown) => {
+        if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
 }
 
 const cancelable: readonly State[] = ["queued", "running"];

@@ -1,11 +1,11 @@
+import { type Signal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { State } from "../../model/task.ts";
-import { AskDialog, createAsker } from "../ask.ts";
-import { keepFocus } from "../keep-focus.ts";
+import { AskDialog, createAsker } from "./ask.ts";
+import { keepFocus } from "./keep-focus.ts";
 import { createTaskActions, type TaskActions } from "./task-actions.ts";
 import { TaskRow } from "./task-row.ts";
-import { createNews } from "../news.ts";
 import { describeTransition, stateNames } from "./task-texts.ts";
 import type { Tasks } from "./tasks.ts";
 import { formatSpeed } from "../texts.ts";
@@ -62,11 +62,33 @@ function Rows({ tasks, actions }: BoardProps): ComponentChild {
   );
 }
 
-/** Says how the tasks are, but not how far. */
+/** Says how the tasks are, but not how far, as soon as a screen reader has time. */
 function Spoken({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
-  const news = useMemo(createNews, []);
-  useEffect(() => tasks.onTransition((task) => news.tell(describeTransition(task))), [tasks, news]);
-  return h("p", { class: "spoken", role: "status" }, news.text.value);
+  const text = useSignal("");
+  useEffect(() => {
+    const say = gatherSentences(text);
+    return tasks.onTransition((task) => say(describeTransition(task)));
+  }, [tasks, text]);
+  return h("p", { class: "spoken", role: "status" }, text.value);
+}
+
+/** Long enough to gather what happens at once. */
+const gatherMs = 500;
+
+/** More of them than can be listened to are counted. */
+const maxSentences = 3;
+
+/** Returns a function that adds a sentence to what `text` will be. */
+function gatherSentences(text: Signal<string>): (sentence: string) => void {
+  const sentences: string[] = [];
+  return (sentence) => {
+    if (sentences.push(sentence) > 1) return;
+    setTimeout(() => {
+      const said = sentences.splice(0);
+      text.value =
+        said.length > maxSentences ? `${said.length} downloads have changed.` : said.join(" ");
+    }, gatherMs);
+  };
 }
 
 function Failure({ actions }: Pick<BoardProps, "actions">): ComponentChild {

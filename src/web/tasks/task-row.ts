@@ -1,8 +1,16 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
-import { ActionButton, type RowAction, titleId } from "./action-button.ts";
-import { Command, FileActions, type FilePart, Player } from "./task-file.ts";
+
+import {
+  ActionButton,
+  Command,
+  FileActions,
+  type FilePart,
+  Player,
+  type RowAction,
+  titleId,
+} from "./task-controls.ts";
 import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
 
 export interface TaskRowProps {

@@ -1,8 +1,15 @@
-import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../../feed/feed-client.ts";
 import type { State, Task } from "../../model/task.ts";
-import { isNotFound, refusals, request, requestJson } from "../api.ts";
+import { refusals } from "../api.ts";
+import {
+  createTaskRequests,
+  type TaskAction,
+  type TaskPage,
+  type TaskRequests,
+} from "./task-requests.ts";
+import { type ChangedTask, createTaskTable, type TaskTable } from "./task-table.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
 export interface Tasks {
@@ -33,146 +40,40 @@ export interface Tasks {
   onTransition(listener: (task: Task) => void): () => void;
 }
 
-export type TaskAction = "cancel" | "finish" | "retry" | "delete-file" | "delete";
-
-/** Events leave out the information about the page unless it has changed. */
-type ChangedTask = Omit<Task, "info"> & Partial<Pick<Task, "info">>;
-
-interface Page {
-  tasks: Task[];
-  next: string | null;
-}
-
 type Change =
-  | { type: "list"; tasks: Task[]; older: string | undefined }
+  | { type: "list"; page: TaskPage }
   | { type: "read"; task: Task }
   | { type: "event"; task: ChangedTask }
   | { type: "deleted"; id: string };
 
-const pageSize = 50;
-
 /**
  * Creates a view of the tasks, which is empty until `follow` is called.
  *
- * @param url base URL of the service; what is behind its last slash does not matter.
+ * @param url base URL of the service; what is after its last slash does not matter.
  */
 export function createTasks(url: URL): Tasks {
-  const entries = new Map<string, Entry>();
-  const listeners = new Set<(task: Task) => void>();
-  /** Counts the changes of which tasks there are and of their states. */
-  const structure = signal(0);
-  const filter = signal<State>();
-  /** Query of the next page; undefined after the last one. */
-  const older = signal<string>();
-  const isRead = signal(false);
+  const table = createTaskTable();
+  const requests = createTaskRequests(url);
+  const { readAgain, replace, ...list } = createTaskPages(table, requests);
   const connection = signal<"open" | "lost" | "locked">("open");
-
-  /** All tasks in that state. Looks at no signal of a task, so that progress does not run it. */
-  function entriesIn(state: State | undefined): Entry[] {
-    void structure.value;
-    const all = [...entries.values()];
-    return state === undefined ? all : all.filter(({ task }) => task.peek().state === state);
-  }
-
-  const shown = computed(() =>
-    entriesIn(filter.value)
-      .map(({ task }) => task)
-      .toSorted(newestFirst),
-  );
-  const runningTasks = computed(() => entriesIn("running"));
+  const runningTasks = computed(() => table.inState("running"));
   const running = computed(() => {
-    const speeds = runningTasks.value.map(({ task }) => task.value.progress?.speed ?? 0);
+    const speeds = runningTasks.value.map((task) => task.value.progress?.speed ?? 0);
     return { count: speeds.length, speed: speeds.reduce((sum, speed) => sum + speed, 0) };
   });
 
-  function put(task: ChangedTask, isEvent = false): void {
-    const known = entries.get(task.id);
-    const before = known?.task.peek();
-    // Events follow one another, but a response may be newer than the event that arrives next.
-    const isOld = before !== undefined && task.updated_at < before.updated_at;
-    if (isOld && !(isEvent && known?.isEvent === true)) return;
-    const { info = before?.info ?? null } = task;
-    const after: Task = { ...task, info };
-    if (known === undefined) entries.set(task.id, { task: signal(after), isEvent });
-    else {
-      known.isEvent = isEvent;
-      known.task.value = after;
-    }
-    if (before?.state === after.state) return;
-    structure.value += 1;
-    if (before !== undefined) for (const listener of listeners) listener(after);
-  }
-
-  function drop(id: string): void {
-    if (entries.delete(id)) structure.value += 1;
-  }
-
   function apply(change: Change): void {
-    if (change.type === "deleted") drop(change.id);
-    else if (change.type !== "list") put(change.task, change.type === "event");
-    else {
-      const ids = new Set(change.tasks.map(({ id }) => id));
-      for (const id of entries.keys()) if (!ids.has(id)) drop(id);
-      addPage(change.tasks, change.older);
-    }
-  }
-
-  function addPage(tasks: readonly Task[], next: string | undefined): void {
-    batch(() => {
-      for (const task of tasks) put(task);
-      older.value = next;
-      isRead.value = true;
-    });
-  }
-
-  const locate = (path: string) => new URL(path, url).href;
-
-  async function readPage(query: string): Promise<{ tasks: Task[]; next: string | undefined }> {
-    const { tasks, next } = await requestJson<Page>(locate(`tasks/${query}`));
-    return { tasks, next: next === null ? undefined : new URL(next, url).search };
-  }
-
-  /** Reads pages until there are `count` tasks or no more. */
-  async function readPages(query: string, count: number) {
-    const tasks: Task[] = [];
-    let next: string | undefined = query;
-    do {
-      const page: Awaited<ReturnType<typeof readPage>> = await readPage(next);
-      tasks.push(...page.tasks);
-      next = page.next;
-    } while (next !== undefined && tasks.length < count);
-    return { tasks, next };
-  }
-
-  async function readList(): Promise<Change[]> {
-    const state = filter.peek();
-    const { tasks, next } = await readPages(firstQuery(state), shown.peek().length);
-    return filter.peek() === state ? [{ type: "list", tasks, older: next }] : readList();
-  }
-
-  async function readTask(id: string): Promise<Change> {
-    try {
-      return { type: "read", task: await requestJson<Task>(locate(`tasks/${id}`)) };
-    } catch (error) {
-      if (isNotFound(error)) return { type: "deleted", id };
-      throw error;
-    }
-  }
-
-  async function changeOf({ event, data }: EventSourceMessage): Promise<Change[]> {
-    if (event === "deleted") return [{ type: "deleted", id: (JSON.parse(data) as Task).id }];
-    if (event !== "task") return [];
-    const task = JSON.parse(data) as ChangedTask;
-    if (task.info !== undefined || entries.has(task.id)) return [{ type: "event", task }];
-    return [await readTask(task.id), { type: "event", task }];
+    if (change.type === "deleted") table.drop(change.id);
+    else if (change.type === "list") replace(change.page);
+    else table.put(change.task, change.type === "event");
   }
 
   const feed = createFeedClient<Change>({
     url,
-    readAll: readList,
+    readAll: async () => [{ type: "list", page: await readAgain() }],
     async parse(events) {
       const changes: Change[] = [];
-      for (const event of events) changes.push(...(await changeOf(event)));
+      for (const event of events) changes.push(...(await parseEvent(event, table, requests)));
       return changes;
     },
     onConnect: () => void (connection.value = "open"),
@@ -180,64 +81,93 @@ export function createTasks(url: URL): Tasks {
   });
 
   return {
-    shown,
-    filter,
+    ...list,
     running,
-    hasCancelable: computed(() => entriesIn("queued").length + runningTasks.value.length > 0),
-    isRead,
+    hasCancelable: computed(() => table.inState("queued").length + runningTasks.value.length > 0),
     connection,
-    hasOlder: computed(() => older.value !== undefined),
     async follow(ending) {
       const lock = () => void (connection.value = "locked");
       refusals.addEventListener("unauthorized", lock, { signal: ending });
       for await (const changes of feed.follow(ending)) batch(() => changes.forEach(apply));
     },
-    async setFilter(state) {
+    add: (task) => table.put(task),
+    readAll: requests.readAll,
+    async act(id, action) {
+      const task = await requests.act(id, action);
+      if (task === undefined) table.drop(id);
+      else table.put(task);
+    },
+    onTransition: table.onTransition,
+  };
+}
+
+/** Returns what an event means. A task that is not known yet is read, as its event may be without `info`. */
+async function parseEvent(
+  { event, data }: EventSourceMessage,
+  table: TaskTable,
+  requests: TaskRequests,
+): Promise<Change[]> {
+  if (event === "deleted") return [{ type: "deleted", id: (JSON.parse(data) as Task).id }];
+  if (event !== "task") return [];
+  const task = JSON.parse(data) as ChangedTask;
+  if (task.info !== undefined || table.has(task.id)) return [{ type: "event", task }];
+  const read = await requests.readTask(task.id);
+  const before: Change =
+    read === undefined ? { type: "deleted", id: task.id } : { type: "read", task: read };
+  return [before, { type: "event", task }];
+}
+
+/** The pages of the list that were read so far, in the state of the filter. */
+function createTaskPages(table: TaskTable, { readPages }: TaskRequests) {
+  const filter = signal<State>();
+  /** Query of the next page; undefined after the last one. */
+  const older = signal<string>();
+  const isRead = signal(false);
+  const shown = computed(() => table.inState(filter.value).toSorted(newestFirst));
+
+  function add({ tasks, next }: TaskPage): void {
+    batch(() => {
+      for (const task of tasks) table.put(task);
+      older.value = next;
+      isRead.value = true;
+    });
+  }
+
+  /** Reads as many tasks as are shown; again if the filter has changed meanwhile. */
+  async function readAgain(): Promise<TaskPage> {
+    const state = filter.peek();
+    const page = await readPages(firstQuery(state), shown.peek().length);
+    return filter.peek() === state ? page : readAgain();
+  }
+
+  return {
+    filter,
+    shown,
+    isRead,
+    hasOlder: computed(() => older.value !== undefined),
+    readAgain,
+    replace(page: TaskPage): void {
+      table.retain(page.tasks);
+      add(page);
+    },
+    async setFilter(state: State | undefined): Promise<void> {
       batch(() => {
         filter.value = state;
         older.value = undefined;
       });
-      const page = await readPage(firstQuery(state));
-      if (filter.peek() === state) addPage(page.tasks, page.next);
+      const page = await readPages(firstQuery(state), 1);
+      if (filter.peek() === state) add(page);
     },
-    async readOlder() {
+    async readOlder(): Promise<void> {
       const query = older.peek();
       if (query === undefined) return;
-      const page = await readPage(query);
-      if (older.peek() === query) addPage(page.tasks, page.next);
-    },
-    add: (task) => put(task),
-    async readAll(states) {
-      const lists = await Promise.all(
-        states.map((state) => readPages(`?state=${state}&limit=200`, Infinity)),
-      );
-      return lists.flatMap(({ tasks }) => tasks);
-    },
-    async act(id, action) {
-      const path = locate(`tasks/${id}`);
-      if (action === "delete-file")
-        return put(await requestJson<Task>(`${path}/file`, { method: "DELETE" }));
-      if (action !== "delete")
-        return put(await requestJson<Task>(`${path}/${action}`, { method: "POST" }));
-      try {
-        await request(path, { method: "DELETE" });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-      drop(id);
-    },
-    onTransition(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
+      const page = await readPages(query, 1);
+      if (older.peek() === query) add(page);
     },
   };
 }
 
-interface Entry {
-  task: Signal<Task>;
-  /** Whether its newest state came as an event. */
-  isEvent: boolean;
-}
+const pageSize = 50;
 
 function firstQuery(state: State | undefined): string {
   return `?limit=${pageSize}${state === undefined ? "" : `&state=${state}`}`;
