@@ -1,14 +1,21 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { EngineObserver } from "../engines/engine.ts";
 import { errorCodes } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { AppObserver } from "../http/server/observe-requests.ts";
 import type { MetricsSource } from "../http/routes/metrics.ts";
 import { createDurations } from "./durations.ts";
-import { addProcessMetrics } from "./process-metrics.ts";
+import {
+  counters,
+  type Definition,
+  durations,
+  gauges,
+  histograms,
+  processMetrics,
+  readGauges,
+} from "./definitions.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { createTimelyRead } from "./timely-read.ts";
-import { createWebhookMetrics } from "./webhook-metrics.ts";
 import { blockReasons } from "../net/addresses/address-guard.ts";
 import type { ResolverObserver } from "../resolvers/measured.ts";
 import type { RunObserver } from "../runner/run.ts";
@@ -20,13 +27,13 @@ import type { DeliveryObserver } from "../webhooks/deliver.ts";
 export interface MetricsOptions {
   /** Its tasks and messages are counted. */
   store: Pick<TaskStore, "count" | "outbox">;
-  /** Its free space is told. */
+  /** Its free space is measured. */
   files: Pick<FileStore, "freeBytes">;
   /** Default: the system's clock. */
   now?: () => Date;
 }
 
-/** Observes the parts of a process, and tells what it saw. */
+/** Observes the parts of a process; what it saw is read as text. */
 export interface Metrics extends MetricsSource {
   app: AppObserver;
   engine: EngineObserver;
@@ -43,87 +50,21 @@ export interface Metrics extends MetricsSource {
  * some seconds old; if that fails, its series are missing.
  */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { store, files, now = () => new Date() } = options;
   const registry = new Registry();
   const registers = [registry];
-
   const requests = createRequestMetrics(registry);
-  const servedBytes = new Counter({
-    name: "unreel_file_served_bytes_total",
-    help: "Bytes of tasks' files that were sent",
-    registers,
-  });
-  const storeSeconds = createDurations(
-    "unreel_store_call_duration_seconds",
-    "Time of calls of the task store",
-    [0.001, 0.005, 0.025, 0.1, 1],
-  );
+  const count = createEach(counters, (each) => new Counter({ ...each, registers }));
+  const gauge = createEach(gauges, (each) => new Gauge({ ...each, registers }));
+  const time = createEach(histograms, (each) => new Histogram({ ...each, registers }));
+  const storeSeconds = createDurations(durations.storeSeconds);
   const storeSeries = new Map(
     storeMethods.map((method) => [method, storeSeconds.series({ method })]),
   );
-  const storeFailures = new Counter({
-    name: "unreel_store_failures_total",
-    help: "Calls of the task store that failed because it is unavailable or damaged",
-    labelNames: ["method"],
-    registers,
-  });
-  const resolverSeconds = new Histogram({
-    name: "unreel_resolver_duration_seconds",
-    help: "Time to read a page, by resolver; auto asks the others",
-    labelNames: ["resolver", "outcome"],
-    buckets: [0.1, 0.5, 2, 5, 15],
-    registers,
-  });
-  const blocked = new Counter({
-    name: "unreel_blocked_addresses_total",
-    help: "Connections that were refused because their address is not public",
-    labelNames: ["reason"],
-    registers,
-  });
-  const runsStarted = new Counter({
-    name: "unreel_runs_started_total",
-    help: "Runs of tasks that this process started, one per attempt unless a worker dies",
-    registers,
-  });
-  const running = new Gauge({
-    name: "unreel_runs_active",
-    help: "Runs of tasks in this process now",
-    registers,
-  });
-  const runs = new Counter({
-    name: "unreel_runs_ended_total",
-    help: "Ended runs by outcome, and by error code if they failed or are retried",
-    labelNames: ["outcome", "code"],
-    registers,
-  });
-  const runSeconds = new Histogram({
-    name: "unreel_run_duration_seconds",
-    help: "Time of runs",
-    buckets: [1, 5, 15, 60, 300, 1_800, 7_200],
-    registers,
-  });
-  const downloadedBytes = new Counter({
-    name: "unreel_downloaded_bytes_total",
-    help: "Bytes of media that downloads have received",
-    registers,
-  });
-  const engineProcesses = new Gauge({
-    name: "unreel_engine_processes",
-    help: "Worker processes of the download engine now",
-    registers,
-  });
-  const engineDeaths = new Counter({
-    name: "unreel_engine_deaths_total",
-    help: "Worker processes that ended during a download: crashed, or killed at a limit",
-    labelNames: ["cause"],
-    registers,
-  });
-  addTaskMetrics(registers, store, now);
-  addDiskMetrics(registers, files);
+  addReadGauges(registers, options);
   addProcessMetrics(registry);
 
   function onBlocked(reason: string): void {
-    blocked.inc({ reason: blockReasons.includes(reason) ? reason : "other" });
+    count.blocked.inc({ reason: blockReasons.includes(reason) ? reason : "other" });
   }
 
   return {
@@ -132,79 +73,99 @@ export function createMetrics(options: MetricsOptions): Metrics {
     onBlocked,
     app: {
       onBlocked,
-      onFileBytes: (bytes) => servedBytes.inc(bytes),
+      onFileBytes: (bytes) => count.servedBytes.inc(bytes),
       onRequest: requests.observe,
     },
     engine: {
       onBlocked,
-      onProcesses: (count) => engineProcesses.set(count),
-      onDeath: (cause) => engineDeaths.inc({ cause }),
+      onProcesses: (processes) => gauge.engineProcesses.set(processes),
+      onDeath: (cause) => count.engineDeaths.inc({ cause }),
     },
     run: {
       onStart() {
-        runsStarted.inc();
-        running.inc();
+        count.runsStarted.inc();
+        gauge.runsActive.inc();
       },
-      onBytes: (bytes) => downloadedBytes.inc(bytes),
+      onBytes: (bytes) => count.downloadedBytes.inc(bytes),
       onEnd({ kind, code = "" }, seconds) {
-        running.dec();
-        runs.inc({ outcome: kind, code: code in errorCodes ? code : "" });
-        runSeconds.observe(seconds);
+        gauge.runsActive.dec();
+        count.runsEnded.inc({ outcome: kind, code: code in errorCodes ? code : "" });
+        time.runSeconds.observe(seconds);
       },
     },
     onResolved: (resolver, outcome, seconds) =>
-      resolverSeconds.observe({ resolver, outcome }, seconds),
+      time.resolverSeconds.observe({ resolver, outcome }, seconds),
     onStoreCall(method, seconds, hasFailed) {
       storeSeries.get(method)?.observe(seconds);
-      if (hasFailed) storeFailures.inc({ method });
+      if (hasFailed) count.storeFailures.inc({ method });
     },
-    webhooks: createWebhookMetrics(registry, store.outbox),
+    webhooks: {
+      onRequest(outcome, seconds) {
+        count.deliveries.inc({ outcome });
+        time.deliverySeconds.observe(seconds);
+      },
+      onRemoved: (reason) => count.deliveries.inc({ outcome: reason }),
+    },
   };
 }
 
-/** Adds what the store tells of all tasks, those of other processes included. */
-function addTaskMetrics(
-  registers: Registry[],
-  store: Pick<TaskStore, "count">,
-  now: () => Date,
-): void {
-  const readCounts = createTimelyRead(() => store.count());
-  const tasks: Gauge<"state"> = new Gauge({
-    name: "unreel_tasks",
-    help: "Tasks in the store by state; of a shared store, each process tells the same",
-    labelNames: ["state"],
-    registers,
-    async collect() {
-      const counts = await readCounts();
-      tasks.reset();
-      if (counts === undefined) return;
-      for (const state of states) tasks.set({ state }, counts.byState[state]);
-    },
-  });
-  const oldest: Gauge = new Gauge({
-    name: "unreel_oldest_queued_task_age_seconds",
-    help: "Time since the oldest queued task was created, 0 if none is queued",
-    registers,
-    async collect() {
-      const counts = await readCounts();
-      if (counts === undefined) return oldest.remove();
-      const { oldestQueuedAt } = counts;
-      const ageMs = oldestQueuedAt === null ? 0 : now().getTime() - Date.parse(oldestQueuedAt);
-      return oldest.set(Math.max(0, ageMs / 1000));
-    },
-  });
+function createEach<K extends string, D, S>(
+  definitions: Record<K, D>,
+  create: (definition: D) => S,
+): Record<K, S> {
+  const entries = Object.entries<D>(definitions);
+  return Object.fromEntries(entries.map(([key, each]) => [key, create(each)])) as Record<K, S>;
 }
 
-function addDiskMetrics(registers: Registry[], files: MetricsOptions["files"]): void {
-  const readFreeBytes = createTimelyRead(() => files.freeBytes());
-  const free: Gauge = new Gauge({
-    name: "unreel_disk_free_bytes",
-    help: "Free space on the disk of DATA_DIR",
-    registers,
-    async collect() {
-      const bytes = await readFreeBytes();
-      if (bytes === undefined) free.remove();
-      else free.set(bytes);
-    },
+/** Adds what the store knows of all tasks and messages, those of other processes included, and the free space. */
+function addReadGauges(
+  registers: Registry[],
+  { store, files, now = () => new Date() }: MetricsOptions,
+): void {
+  /** While `read` fails, the gauge is missing. */
+  function add<T>(
+    definition: Definition,
+    read: () => Promise<T | undefined>,
+    set: (gauge: Gauge, value: T) => void,
+  ): void {
+    const gauge: Gauge = new Gauge({
+      ...definition,
+      registers,
+      async collect() {
+        const value = await read();
+        if (value !== undefined) return set(gauge, value);
+        // The first clears the series with labels; of a gauge without, it makes a 0.
+        gauge.reset();
+        return gauge.remove({});
+      },
+    });
+  }
+  const readTasks = createTimelyRead(() => store.count());
+  const readMessages = createTimelyRead(() => store.outbox.count());
+  add(readGauges.tasks, readTasks, (gauge, { byState }) => {
+    for (const state of states) gauge.set({ state }, byState[state]);
   });
+  add(readGauges.oldestTask, readTasks, (gauge, { oldestQueuedAt }) => {
+    const ageMs = oldestQueuedAt === null ? 0 : now().getTime() - Date.parse(oldestQueuedAt);
+    gauge.set(Math.max(0, ageMs / 1_000));
+  });
+  add(
+    readGauges.freeBytes,
+    createTimelyRead(() => files.freeBytes()),
+    (gauge, bytes) => gauge.set(bytes),
+  );
+  add(readGauges.messages, readMessages, (gauge, { messages }) => gauge.set(messages));
+  add(readGauges.oldestMessage, readMessages, (gauge, { oldestAgeMs }) =>
+    gauge.set(oldestAgeMs / 1_000),
+  );
+}
+
+/** Adds the process's own metrics: processor time, memory, files, and how late its event loop is. */
+function addProcessMetrics(registry: Registry): void {
+  const all = new Registry();
+  collectDefaultMetrics({ register: all });
+  for (const name of processMetrics) {
+    const metric = all.getSingleMetric(name);
+    if (metric !== undefined) registry.registerMetric(metric);
+  }
 }

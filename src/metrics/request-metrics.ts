@@ -1,5 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 import type { SeenRequest } from "../http/server/observe-requests.ts";
+import { durations, requests } from "./definitions.ts";
 import { createDurations, type DurationSeries } from "./durations.ts";
 
 /** A route and a method. */
@@ -19,28 +20,22 @@ export interface RequestMetrics {
 /** Creates the metrics of requests; to observe one takes next to no time. */
 export function createRequestMetrics(registry: Registry): RequestMetrics {
   const operations = new Map<string, Map<string, Operation>>();
-  const durations = createDurations(
-    "unreel_http_request_duration_seconds",
-    "Time from a request to the end of its response",
-    [0.005, 0.025, 0.1, 0.5, 2.5, 10],
-  );
-  const requests: Counter = new Counter({
-    name: "unreel_http_requests_total",
-    help: "Requests by documented route and status; other: any other path or method",
-    labelNames: ["method", "route", "status"],
+  const seconds = createDurations(durations.requestSeconds);
+  const counter: Counter = new Counter({
+    ...requests,
     registers: [registry],
     collect() {
-      requests.reset();
+      counter.reset();
       for (const { method, route, byStatus } of operations
         .values()
         .flatMap((each) => each.values())) {
-        for (const [status, count] of byStatus) requests.inc({ method, route, status }, count);
+        for (const [status, count] of byStatus) counter.inc({ method, route, status }, count);
       }
     },
   });
 
   function addOperation(method: string, route: string): Operation {
-    const series = durations.series({ method, route });
+    const series = seconds.series({ method, route });
     const operation = { method, route, byStatus: new Map(), durations: series };
     const ofRoute = operations.get(route) ?? new Map<string, Operation>();
     operations.set(route, ofRoute.set(method, operation));
@@ -48,11 +43,11 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   }
 
   return {
-    observe({ method, route, status, seconds }) {
+    observe({ method, route, status, seconds: tookS }) {
       const operation = operations.get(route)?.get(method) ?? addOperation(method, route);
       operation.byStatus.set(status, (operation.byStatus.get(status) ?? 0) + 1);
-      if (status !== "aborted") operation.durations.observe(seconds);
+      if (status !== "aborted") operation.durations.observe(tookS);
     },
-    text: durations.text,
+    text: seconds.text,
   };
 }
