@@ -36,22 +36,14 @@ export interface KeyRingOptions {
  * @throws the store's error if it cannot be read at first.
  */
 export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
-  const { keys: store, logger, pollMs = 1_000 } = options;
+  const { keys: store } = options;
   const listeners = new Set<() => void>();
-  let ring = await readRing();
+  let ring = await readRing(store);
   let reading: Promise<void> | undefined;
-  let isFailing = false;
   let isClosed = false;
 
-  /** Returns `known` if the keys are still the same. */
-  async function readRing(known?: Ring): Promise<Ring> {
-    const listed = await store.list();
-    const text = JSON.stringify(listed);
-    return known?.text === text ? known : createRing(listed, text);
-  }
-
   async function read(): Promise<void> {
-    const next = await readRing(ring);
+    const next = await readRing(store, ring);
     if (isClosed || next === ring) return;
     ring = next;
     for (const listener of listeners) listener();
@@ -64,24 +56,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     return next;
   }
 
-  async function poll(): Promise<void> {
-    try {
-      await refresh();
-      if (isFailing) logger?.info("access keys are read again");
-      isFailing = false;
-    } catch (err) {
-      // Stores log when they are unavailable.
-      const isOutage = err instanceof ServiceError && err.code === "unavailable";
-      if (isOutage) return;
-      if (!isFailing && !isClosed) logger?.warn({ err }, "access keys could not be read");
-      isFailing = true;
-    } finally {
-      if (!isClosed) timer.refresh();
-    }
-  }
-
-  const timer = setTimeout(() => void poll(), pollMs).unref();
-
+  const stopPolling = poll(refresh, options);
   return {
     get isEmpty() {
       return ring.size === 0;
@@ -96,9 +71,47 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     refresh,
     close() {
       isClosed = true;
-      clearTimeout(timer);
+      stopPolling();
     },
   };
+}
+
+/** Calls `read` every `pollMs`, and logs when it begins to fail and works again. Returns the function that ends this. */
+function poll(
+  read: () => Promise<void>,
+  { logger, pollMs = 1_000 }: Pick<KeyRingOptions, "logger" | "pollMs">,
+): () => void {
+  let isFailing = false;
+  let isStopped = false;
+
+  async function readOnce(): Promise<void> {
+    try {
+      await read();
+      if (isFailing) logger?.info("access keys are read again");
+      isFailing = false;
+    } catch (err) {
+      // Stores log when they are unavailable.
+      const isOutage = err instanceof ServiceError && err.code === "unavailable";
+      if (isOutage) return;
+      if (!isFailing && !isStopped) logger?.warn({ err }, "access keys could not be read");
+      isFailing = true;
+    } finally {
+      if (!isStopped) timer.refresh();
+    }
+  }
+
+  const timer = setTimeout(() => void readOnce(), pollMs).unref();
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
+}
+
+/** Returns `known` if the keys are still the same. */
+async function readRing(store: KeyStore, known?: Ring): Promise<Ring> {
+  const listed = await store.list();
+  const text = JSON.stringify(listed);
+  return known?.text === text ? known : createRing(listed, text);
 }
 
 type Ring = ReturnType<typeof createRing>;
