@@ -1,7 +1,5 @@
 import { type FollowOptions, followTasks } from "./follow-tasks.ts";
-import { createLineView } from "./line-view.ts";
-import { createBarView } from "./bar-view.ts";
-import type { Output } from "./view.ts";
+import { createBarView, createLineView, type Output } from "./views.ts";
 
 export interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
   output: Output;

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import type { Output } from "../../src/watch/view.ts";
+import type { Output } from "../../src/watch/views.ts";
 
 export interface Terminal extends Output {
   /** All that was written. */

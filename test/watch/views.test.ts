@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { changeTask } from "../../src/feed/task-changes.ts";
-import { createLineView } from "../../src/watch/line-view.ts";
-import { createBarView } from "../../src/watch/bar-view.ts";
+import { createBarView, createLineView } from "../../src/watch/views.ts";
 import { printable, taskLine } from "../../src/watch/task-line.ts";
 import { halfway, runningTask } from "./task.ts";
 import { createTerminal, shown } from "./terminal.ts";
