@@ -5,11 +5,10 @@ import type { PostClient } from "../net/http/post-client.ts";
 import { logOutages } from "../async/outages.ts";
 import { hasEnded, type OutboxMessage } from "../stores/outbox.ts";
 import type { TaskStore } from "../stores/store.ts";
-import type { TaskEvent } from "../feed/task-events.ts";
 import type { WebhookEndpoint } from "../model/webhook-endpoint.ts";
-import { deliver, type DeliveryObserver } from "./deliver.ts";
+import { deliver, type DeliverDeps, type DeliveryObserver } from "./deliver.ts";
 import type { EndpointState } from "./endpoint-state.ts";
-import { createEndpoints } from "./endpoints.ts";
+import { createEndpoints, type Endpoints } from "./endpoints.ts";
 
 export interface WebhooksOptions {
   store: Pick<TaskStore, "outbox" | "keys" | "events">;
@@ -57,91 +56,113 @@ const drainMs = 5_000;
  */
 export function createWebhooks(options: WebhooksOptions): Webhooks {
   const { store, logger, endpoint, pollMs = 1_000 } = options;
-  const { now = () => new Date(), random = Math.random } = options;
   const nowMs = options.elapsedMs ?? (() => performance.now());
+  const { now = () => new Date(), random = Math.random } = options;
   const endpoints = createEndpoints({ keys: store.keys, service: endpoint, nowMs, random });
   const stopping = new AbortController();
-  const cutting = new AbortController();
-  const { outbox } = store;
-  const deps = {
-    ...options,
-    outbox,
-    now,
-    random,
-    onResponse: () => wake(),
-    signal: cutting.signal,
-  };
   const attempt = logOutages(logger, {
     failed: "sending webhook messages failed; retrying every second",
     restored: "sending webhook messages works again",
   });
-  const inFlight = new Set<Promise<unknown>>();
-  let finish = () => {};
-  let isStarted = false;
-  let stopped: Promise<void> | undefined;
+  const sender = createSender({
+    ...options,
+    outbox: store.outbox,
+    now,
+    random,
+    endpoints,
+    attempt,
+    stopping: stopping.signal,
+    onSlot: () => wake(),
+  });
   const { wake, onIdle } = createClaimLoop({
-    hasFreeSlot: () => inFlight.size < maxInFlight,
-    claimNext: async () => (await attempt(launchDue)) ?? false,
+    hasFreeSlot: sender.hasFreeSlot,
+    claimNext: async () => (await attempt(sender.sendDue)) ?? false,
     signal: stopping.signal,
   });
-
-  /** Returns false if there is nothing to send. */
-  async function launchDue(): Promise<boolean> {
-    await endpoints.refresh();
-    let launched = 0;
-    for (const name of await outbox.due()) {
-      // Its key may have been added a moment ago.
-      if (endpoints.find(name) === undefined) await endpoints.read();
-      const state = endpoints.find(name);
-      const free = state?.freeSlots() ?? maxInFlight;
-      const limit = Math.min(free, maxInFlight - inFlight.size);
-      if (limit <= 0 || stopping.signal.aborted) continue;
-      const messages = await outbox.claim({ endpoint: name, limit, leaseMs });
-      for (const message of messages) launch(message, state);
-      launched += messages.length;
-    }
-    return launched > 0;
-  }
-
-  function launch(message: OutboxMessage, state: EndpointState | undefined): void {
-    const delivery = attempt(() => deliver(message, state, deps));
-    const ended = delivery.finally(() => {
-      inFlight.delete(ended);
-      wake();
-    });
-    inFlight.add(ended);
-  }
-
-  function follow({ state, owner }: TaskEvent): void {
-    // The tasks of nobody are announced to the service's own endpoint alone.
-    if (hasEnded(state) && (endpoint !== undefined || owner !== null)) wake();
-  }
+  let isStarted = false;
+  let unfollow = () => {};
+  let stopped: Promise<void> | undefined;
 
   async function halt(): Promise<void> {
     stopping.abort();
-    finish();
+    unfollow();
     await onIdle();
-    const idle = new AbortController();
-    const all = Promise.all(inFlight).finally(() => idle.abort());
-    await sleep(drainMs, undefined, { signal: idle.signal }).catch(() => {});
-    cutting.abort(new Error("the service is shutting down"));
-    await all;
+    await sender.drain();
   }
 
   return {
     start() {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
-      const unsubscribe = store.events.subscribe(follow);
+      const unsubscribe = store.events.subscribe(({ state, owner }) => {
+        // The tasks of nobody are announced to the service's own endpoint alone.
+        if (hasEnded(state) && (endpoint !== undefined || owner !== null)) wake();
+      });
       const poll = setInterval(() => {
         if (!endpoints.isEmpty) wake();
       }, pollMs);
-      finish = () => {
+      unfollow = () => {
         clearInterval(poll);
         unsubscribe();
       };
       wake();
     },
     stop: () => (stopped ??= halt()),
+  };
+}
+
+interface SenderOptions extends Omit<DeliverDeps, "signal" | "onResponse"> {
+  endpoints: Endpoints;
+  /** Runs a delivery; never rejects. */
+  attempt: (delivery: () => Promise<void>) => Promise<void>;
+  /** Aborted when nothing more is claimed. */
+  stopping: AbortSignal;
+  /** Called when another message may be sent. */
+  onSlot: () => void;
+}
+
+/** Claims the messages that are due, and sends each on its own. */
+function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }: SenderOptions) {
+  const cutting = new AbortController();
+  const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
+  const inFlight = new Set<Promise<void>>();
+
+  function send(message: OutboxMessage, state: EndpointState | undefined): void {
+    const ended = attempt(() => deliver(message, state, deps)).finally(() => {
+      inFlight.delete(ended);
+      onSlot();
+    });
+    inFlight.add(ended);
+  }
+
+  return {
+    hasFreeSlot: () => inFlight.size < maxInFlight,
+
+    /** Returns false if there is nothing to send; rejects with the store's error. */
+    async sendDue(): Promise<boolean> {
+      await endpoints.refresh();
+      let sent = 0;
+      for (const name of await outbox.due()) {
+        // Its key may have been added a moment ago.
+        if (endpoints.find(name) === undefined) await endpoints.read();
+        const state = endpoints.find(name);
+        const free = state?.freeSlots() ?? maxInFlight;
+        const limit = Math.min(free, maxInFlight - inFlight.size);
+        if (limit <= 0 || stopping.aborted) continue;
+        const messages = await outbox.claim({ endpoint: name, limit, leaseMs });
+        for (const message of messages) send(message, state);
+        sent += messages.length;
+      }
+      return sent > 0;
+    },
+
+    /** Resolves when no request is in flight: each ends by itself within five seconds, or is aborted then. */
+    async drain(): Promise<void> {
+      const idle = new AbortController();
+      const all = Promise.all(inFlight).finally(() => idle.abort());
+      await sleep(drainMs, undefined, { signal: idle.signal }).catch(() => {});
+      cutting.abort(new Error("the service is shutting down"));
+      await all;
+    },
   };
 }
