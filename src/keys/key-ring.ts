@@ -9,7 +9,7 @@ import type { KeyStore } from "../stores/key-store.ts";
 export interface KeyRing {
   /** There is no key, so everybody may do everything. */
   readonly isEmpty: boolean;
-  /** Returns the key with this secret, in a time that does not tell how much of the secret is right. */
+  /** Returns the key with this secret, in a time that does not reveal how much of the secret is right. */
   find(secret: string): AccessKey | undefined;
   /** Returns the key whose sessions have this secret; otherwise as `find`. */
   findSession(secret: string): AccessKey | undefined;

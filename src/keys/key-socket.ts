@@ -19,7 +19,7 @@ export interface KeySocket {
   close(): Promise<void>;
 }
 
-/** Sent in place of a result. */
+/** Sent instead of a result. */
 const Refusal = Type.Object({ error: Type.String() });
 
 /** Longest command and response, UTF-16 units. */

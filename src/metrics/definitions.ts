@@ -120,7 +120,7 @@ export const durations = {
   },
 } satisfies Record<string, BucketDefinition>;
 
-/** The process's own, by prom-client, that an operator acts on; its heap spaces are many series. */
+/** Those of prom-client about the process that an operator acts on; its heap spaces would be many series. */
 export const processMetrics = [
   "process_cpu_user_seconds_total",
   "process_cpu_system_seconds_total",

@@ -20,7 +20,7 @@ export function createTimelyRead<T>(read: () => Promise<T>): () => Promise<T | u
     try {
       latest = await read();
     } catch {
-      // The metrics of the store and the log tell of its failures.
+      // The store's own metrics and the log show its failures.
       latest = undefined;
     }
     const endedMs = performance.now();

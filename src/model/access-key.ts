@@ -40,7 +40,7 @@ export const AccessKey = Type.Object({
 });
 export type AccessKey = Static<typeof AccessKey>;
 
-/** Tells a secret apart from others in what people and scanners read. */
+/** How every secret starts, so that people and scanners know it as one. */
 export const secretPrefix = "unreel_";
 
 /** Returns the text with what may be secrets replaced: messages quote what clients have sent. */

@@ -50,6 +50,7 @@ interface CodeTraits {
   finalStatus?: number;
 }
 
+/** A code of that list, as problem documents and failed tasks have it. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /** Returns the HTTP status of an error. */

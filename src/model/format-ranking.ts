@@ -1,7 +1,8 @@
 import type { Format, PageInfo } from "./page-info.ts";
 
-/** `"none"` states that there is no such stream; `null`, unknown, does not. */
+/** Whether it has, or may have, video: `"none"` says that there is no such stream; `null`, unknown, does not. */
 export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec !== "none";
+/** As `hasVideo`, of audio. */
 export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec !== "none";
 
 /** Sorts the better format first: with video, then higher, then of higher bit rate. */

@@ -3,7 +3,7 @@ import type { Format } from "./page-info.ts";
 type SizedFormat = Pick<Format, "protocol" | "filesize" | "filesize_approx">;
 
 /**
- * Returns the format with an estimate of its size if it states none: `tbr` (kbit/s; default its own) × `duration`
+ * Returns the format with an estimate of its size if it has none: `tbr` (kbit/s; default its own) × `duration`
  * (seconds).
  */
 export function withApproximateSize<F extends Format>(

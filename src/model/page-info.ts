@@ -16,6 +16,7 @@ export const vocabularies = [
 ] as const;
 export type Vocabulary = (typeof vocabularies)[number];
 
+/** A picture of the video. */
 export const Thumbnail = Type.Object({
   url: Type.String(),
   width: nullableCount("pixels"),
@@ -23,6 +24,7 @@ export const Thumbnail = Type.Object({
 });
 export type Thumbnail = Static<typeof Thumbnail>;
 
+/** A player that other pages may show. */
 export const Embed = Type.Object({
   url: Type.String({ description: "URL of a player page to put into an iframe" }),
   width: nullableCount("pixels"),
@@ -74,6 +76,7 @@ export interface DownloadFormat extends Format {
   fragments?: readonly Fragment[];
 }
 
+/** A segment of a format that has no manifest. */
 export interface Fragment {
   url: string;
   /** Seconds; `null` if unknown. */
@@ -88,6 +91,7 @@ export const Entry = Type.Object({
 });
 export type Entry = Static<typeof Entry>;
 
+/** A file of subtitles in one language. */
 export const Subtitle = Type.Object({
   url: Type.String(),
   ext: nullableText("vtt, ttml, srt …"),
@@ -142,7 +146,7 @@ export const PageInfo = Type.Object(
 export type PageInfo = Static<typeof PageInfo>;
 
 /**
- * Returns the page's own URL, as far as the record tells: the one asked for, unless it only leads to the
+ * Returns the page's own URL, as far as the record shows: the requested one, unless it only leads to the
  * page from another host. The canonical URL may have another scheme than the page and its media.
  */
 export function pageUrlOf({ url, webpage_url }: Pick<PageInfo, "url" | "webpage_url">): string {

@@ -78,15 +78,22 @@ function mapSchemas(schemas: Record<string, TSchema>): Record<string, TSchema> {
   );
 }
 
+/** Returns the schema of a string or `null`. */
 export const nullableText = (description: string) => nullable(Type.String(), description);
+
+/** Returns the schema of an integer of at least 0, or `null`. */
 export const nullableCount = (description: string) =>
   nullable(Type.Integer({ minimum: 0 }), description);
+
+/** Returns the schema of a number of at least 0, or `null`. */
 export const nullableNumber = (description: string) =>
   nullable(Type.Number({ minimum: 0 }), description);
+
+/** Returns the schema of an RFC 3339 time. */
 export const time = (description: string) =>
   Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 
-/** Says what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
+/** Returns what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
 export function ruleOf(schema: TSchema): string | undefined {
   const { type, enum: values, minimum, maximum } = schema;
   if (Array.isArray(values)) return `one of ${values.join(", ")}`;

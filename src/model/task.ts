@@ -3,6 +3,7 @@ import { FileWarning } from "./file-warnings.ts";
 import { PageInfo } from "./page-info.ts";
 import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time } from "./schema.ts";
 
+/** What a task can be; the last three are ends, from which only a client leads it back. */
 export const states = ["queued", "running", "succeeded", "failed", "canceled"] as const;
 export type State = (typeof states)[number];
 
@@ -15,6 +16,7 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
   canceled: ["queued"],
 };
 
+/** What a client wants to be downloaded of a page. */
 export const TaskOptions = Type.Object(
   {
     format_id: Type.Optional(
@@ -31,6 +33,7 @@ export const TaskOptions = Type.Object(
 );
 export type TaskOptions = Static<typeof TaskOptions>;
 
+/** How far a run has come; `null` is what is not known. */
 export const Progress = Type.Object({
   stage: oneOf(["resolving", "downloading", "processing"], "what the run is doing"),
   downloaded_bytes: nullableCount("bytes"),
@@ -44,6 +47,7 @@ export const Progress = Type.Object({
 
 export type Progress = Static<typeof Progress>;
 
+/** The file that a task has made, as it is served. */
 export const TaskFile = Type.Object({
   name: Type.String(),
   mime_type: Type.String(),
@@ -62,6 +66,7 @@ export const TaskFile = Type.Object({
 
 export type TaskFile = Static<typeof TaskFile>;
 
+/** Why a run has failed, in the members of a problem document. */
 export const TaskFailure = Type.Object({
   code: Type.String({ description: "one of the `code`s of a problem document" }),
   message: Type.String(),

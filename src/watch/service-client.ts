@@ -2,7 +2,7 @@ import { expectOk } from "../feed/feed-client.ts";
 import { parsePage, parseTask, type Page } from "./responses.ts";
 import type { Task } from "../model/task.ts";
 
-/** The endpoints that the view reads. Every promise rejects with an `Error` that states the reason. */
+/** The endpoints that the view reads. Every promise rejects with an `Error` that says why. */
 export interface ServiceClient {
   listRunning(): Promise<Task[]>;
   /** Returns `undefined` if the task does not exist. */

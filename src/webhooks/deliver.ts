@@ -12,7 +12,7 @@ export interface DeliverDeps {
   logger: Pick<BaseLogger, "debug" | "warn" | "error">;
   now: () => Date;
   random: () => number;
-  /** Called when the endpoint has had its request, before the outbox is told. */
+  /** Called when the endpoint has had its request, before the outbox is updated. */
   onResponse: () => void;
   /** Aborted when requests must end at once. */
   signal: AbortSignal;
@@ -43,7 +43,7 @@ const lastRetryMs = minute;
 const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
- * Sends a claimed message to its endpoint, or gives it up, and tells the outbox. Rejects only with the store's
+ * Sends a claimed message to its endpoint, or gives it up, and updates the outbox. Rejects only with the store's
  * error: then its lease expires and the message is sent again.
  */
 export async function deliver(
@@ -116,7 +116,7 @@ function attemptOf({ status, headers }: PostResponse, at: Date): Attempt {
   return { outcome: { kind: "unavailable", retryAfterS }, failure };
 }
 
-/** Tells the outbox and the log what has become of the message. */
+/** Removes or postpones the message in the outbox, and logs it. */
 async function follow(
   message: OutboxMessage,
   state: EndpointState,

@@ -16,7 +16,7 @@ export interface WebhooksOptions {
   logger: Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
   /** The service's own endpoint; the store must have been opened with `webhook` then. */
   endpoint?: WebhookEndpoint | undefined;
-  /** Default: nobody observes. */
+  /** Default: none. */
   observer?: DeliveryObserver | undefined;
   /** Default: the system's clock. */
   now?: () => Date;
@@ -95,7 +95,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
       const unsubscribe = store.events.subscribe(({ state, owner }) => {
-        // The tasks of nobody are announced to the service's own endpoint alone.
+        // Tasks without an owner are announced to the service's own endpoint alone.
         if (hasEnded(state) && (endpoint !== undefined || owner !== null)) wake();
       });
       const poll = setInterval(() => {
