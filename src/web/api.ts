@@ -55,7 +55,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
   }
   if (response.ok) return response;
   if (response.status === 401) refusals.dispatchEvent(new Event("unauthorized"));
-  throw new ApiError(response.status, await failureOf(response), retryAfterMs(response));
+  throw new ApiError(response.status, await parseProblem(response), retryAfterMs(response));
 }
 
 /** As `request`, and returns the body, which is JSON of the type that the path is documented with. */
@@ -99,6 +99,17 @@ export async function endSession(): Promise<void> {
   await request("session", { method: "DELETE" });
 }
 
+/** Returns the error with which `job` fails at a request; undefined if it succeeds. Rejects with any other error. */
+export async function failureOf(job: () => Promise<void>): Promise<ApiError | undefined> {
+  try {
+    await job();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+}
+
 /** Whether the service responded that there is no such thing. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
@@ -112,7 +123,7 @@ function lostError(tried: string, error: unknown): ApiError {
 }
 
 /** Reads a problem document (RFC 9457); a proxy in between may respond with something else. */
-async function failureOf(response: Response): Promise<TaskFailure> {
+async function parseProblem(response: Response): Promise<TaskFailure> {
   type Problem = Partial<Record<"code" | "detail", string>> & { retryable?: boolean };
   const problem = (await response.json().catch(() => ({}))) as Problem;
   const { code = "internal", detail, retryable = response.status >= 500 } = problem;

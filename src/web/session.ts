@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { type ComponentChild, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ApiError, endSession, readSessionName, startSession } from "./api.ts";
+import { endSession, failureOf, readSessionName, startSession } from "./api.ts";
 import { describeFailure } from "./texts.ts";
 
 /** Whether this browser has a session: no request is needed to know that there is none. */
@@ -15,12 +15,8 @@ export function Session(): ComponentChild {
   const failure = useSignal("");
   const attempt = async (job: () => Promise<void>): Promise<void> => {
     failure.value = "";
-    try {
-      await job();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      failure.value = describeFailure(error);
-    }
+    const error = await failureOf(job);
+    if (error !== undefined) failure.value = describeFailure(error);
   };
   useEffect(() => {
     void attempt(async () => void (name.value = await readSessionName()));
@@ -50,15 +46,11 @@ export function SignIn(): ComponentChild {
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     failure.value = "";
-    try {
-      await startSession(field.current?.value.trim() ?? "");
-      // What this page knows may be of another key.
-      location.reload();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      failure.value = describeFailure(error);
-      field.current?.select();
-    }
+    const error = await failureOf(() => startSession(field.current?.value.trim() ?? ""));
+    // What this page knows may be of another key.
+    if (error === undefined) return location.reload();
+    failure.value = describeFailure(error);
+    field.current?.select();
   };
   return h(
     "section",

@@ -119,7 +119,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
     "dialog",
     {
       ref: dialog,
-      class: "finding",
+      class: "card finding",
       "aria-labelledby": "finding",
       onClose: () => isOpen && finder.close(),
     },

@@ -23,7 +23,7 @@ export interface ChoicesProps {
   finder: Finder;
 }
 
-/** The way from an address to a task. Nothing is downloaded before somebody asks for it. */
+/** Leads from an address to a task. Nothing is downloaded unless the user asks for it. */
 export interface Finder {
   /** Undefined: there is nothing to show. */
   finding: ReadonlySignal<Finding | undefined>;

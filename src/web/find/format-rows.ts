@@ -7,7 +7,7 @@ import { formatBytes } from "../texts.ts";
 export interface FormatRow {
   format: Format;
   quality: string;
-  /** What tells it from formats that would read the same; "" if there are none. */
+  /** What distinguishes it from formats that would read the same; "" if there are none. */
   note: string;
   size: string;
   codecs: string;
@@ -29,7 +29,7 @@ export function describeFormats(info: PageInfo): FormatRow[] {
       languages: languagesOf(parts),
     };
   });
-  // A size does not tell which of two formats is HLS and which is a file.
+  // A size does not show which of two formats is HLS and which is a file.
   tellApart(rows, textWithoutSize, containerOf);
   tellApart(rows, textOf, rateOf);
   tellApart(rows, textOf, ({ format_id }) => format_id.slice(0, 40));

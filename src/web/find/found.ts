@@ -57,7 +57,7 @@ function Summary({ info }: { info: PageInfo }): ComponentChild {
   );
 }
 
-/** What somebody should know before choosing; `null` if there is nothing special. */
+/** What to know before choosing; `null` if there is nothing special. */
 function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number): string | null {
   if (live_status === "is_upcoming") return "This stream has not begun yet.";
   if (formats.length === 0) {
@@ -129,7 +129,7 @@ function Sources({ info }: { info: PageInfo }): ComponentChild {
       "dl",
       { class: "sources" },
       Object.entries(sources).map(([field, source]) => [
-        h("dt", { key: `${field} name` }, field.replaceAll("_", " ")),
+        h("dt", { key: `${field} name`, class: "muted" }, field.replaceAll("_", " ")),
         h("dd", { key: field }, vocabularyNames[source] ?? source),
       ]),
     ),

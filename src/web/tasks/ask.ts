@@ -1,4 +1,4 @@
-import { signal, type ReadonlySignal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -8,23 +8,19 @@ export interface Question {
   yes: string;
 }
 
-/** Asks one question at a time, in a dialog in front of the page. */
-export interface Asker {
-  /** Resolves with whether the answer is yes. */
-  ask(question: Question): Promise<boolean>;
-  readonly asked: ReadonlySignal<Question | undefined>;
-  answer(isYes: boolean): void;
-}
+export type Asker = ReturnType<typeof createAsker>;
 
-export function createAsker(): Asker {
+/** Asks one question at a time, in a dialog in front of the page. */
+export function createAsker() {
   const asked = signal<Question>();
   let resolve = (_isYes: boolean): void => {};
-  const answer = (isYes: boolean) => {
+  const answer = (isYes: boolean): void => {
     asked.value = undefined;
     resolve(isYes);
   };
   return {
-    async ask(question) {
+    /** Resolves with whether the answer is yes. */
+    ask(question: Question): Promise<boolean> {
       answer(false);
       const answered = Promise.withResolvers<boolean>();
       resolve = answered.resolve;

@@ -1,6 +1,6 @@
 /**
- * Keeps the focus near its place when the element that has it goes: on its row if that stays, else on the row that
- * takes its place, else on `rest`. Rows are the children of `list`; each holds an element with a `tabindex`
+ * Keeps the focus near when the element that has it is removed: on its row if that stays, else on the row that is
+ * there now, else on `rest`. Rows are the children of `list`; each holds an element with a `tabindex`
  * of -1. Returns the function that ends this.
  */
 export function keepFocus(list: HTMLElement, rest: HTMLElement | null): () => void {

@@ -1,14 +1,14 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { State, Task } from "../../model/task.ts";
 import type { RowAction } from "./task-controls.ts";
-import { ApiError, createTask } from "../api.ts";
+import { createTask, failureOf } from "../api.ts";
 import type { Asker } from "./ask.ts";
 import { clampTitle, taskTitle } from "./task-texts.ts";
 import type { TaskAction } from "./task-requests.ts";
 import type { Tasks } from "./tasks.ts";
 import { describeFailure } from "../texts.ts";
 
-/** What somebody does with tasks: asks before a file is lost, and says what failed. */
+/** What can be done with tasks: asks before a file is lost, and says what failed. */
 export interface TaskActions {
   onAction(task: Task, action: RowAction): Promise<void>;
   /** Cancels all tasks that wait or run, those that are not listed too. */
@@ -34,12 +34,8 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
 
   async function attempt(job: () => Promise<void>, about = ""): Promise<void> {
     failure.value = undefined;
-    try {
-      await job();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      failure.value = `${about}${describeFailure(error)}`;
-    }
+    const error = await failureOf(job);
+    if (error !== undefined) failure.value = `${about}${describeFailure(error)}`;
   }
 
   /** Returns false if there is none, or the answer is no. */
@@ -92,9 +88,9 @@ async function actOnAll(tasks: Tasks, targets: readonly Task[], action: TaskActi
   const rest = [...targets];
   const work = async () => {
     for (let task = rest.shift(); task !== undefined; task = rest.shift()) {
-      await tasks.act(task.id, action).catch((error: unknown) => {
-        if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
-      });
+      const { id } = task;
+      const error = await failureOf(() => tasks.act(id, action));
+      if (error !== undefined && ![404, 409].includes(error.status)) throw error;
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));

@@ -17,7 +17,7 @@ interface BoardProps {
 
 export interface TaskBoardProps {
   tasks: Tasks;
-  /** Stands in the place of tasks when there are none at all. */
+  /** Shown when there are no tasks at all. */
   nothingYet: ComponentChild;
 }
 
@@ -114,7 +114,7 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
   );
 }
 
-/** Its place stays when nothing runs, so that nothing moves. */
+/** Its space stays when nothing runs, so that nothing moves. */
 function Running({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
   const { count, speed } = tasks.running.value;
   const parts = [

@@ -6,7 +6,7 @@ import { hasSession } from "../session.ts";
 import type { TaskAction } from "./task-requests.ts";
 import { curlCommand } from "./task-texts.ts";
 
-/** What somebody wants to be done with a task; `again`: with its page. */
+/** What can be done with a task; `again`: creates another one for its page. */
 export type RowAction = TaskAction | "again";
 
 export interface ActionProps {
@@ -80,7 +80,7 @@ export function Player({ task }: { task: Task }): ComponentChild {
   const player = useRef<HTMLMediaElement>(null);
   // Before the click is over, as browsers play nothing by themselves.
   useLayoutEffect(() => {
-    // What the browser refuses to play, somebody can still start.
+    // What the browser refuses to play, the user can still start.
     player.current?.play().catch(() => {});
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     player.current?.scrollIntoView({ block: "nearest", behavior: isCalm ? "instant" : "smooth" });

@@ -48,7 +48,7 @@ async function loadBoard(): Promise<Board> {
   }
 }
 
-/** Follows the service only while somebody looks, as all tabs together have six connections. */
+/** Follows the service only while the page is visible, as all tabs together have six connections. */
 function followWhileVisible(tasks: Tasks): () => void {
   let following: AbortController | undefined;
   const stop = () => {

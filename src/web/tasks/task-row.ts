@@ -15,7 +15,7 @@ import { describeOptions, describeState, describeWarnings, taskTitle } from "./t
 
 export interface TaskRowProps {
   task: ReadonlySignal<Task>;
-  /** Called with what somebody wants to be done with the task. */
+  /** Called with what is to be done with the task. */
   onAction: (task: Task, action: RowAction) => void;
   /** The ids of the chosen tasks; undefined: none can be chosen now. */
   selected: ReadonlySignal<ReadonlySet<string> | undefined>;
@@ -75,25 +75,13 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
 }
 
 /** What can be done with a task that has no file. */
-function actionsOf({ state, progress, finish_requested }: Task): [RowAction, string][] {
-  if (state === "succeeded") {
-    return [
-      ["again", "Download again"],
-      ["delete", "Delete"],
-    ];
-  }
-  if (state === "failed" || state === "canceled") {
-    return [
-      ["retry", "Retry"],
-      ["delete", "Delete"],
-    ];
-  }
-  if (progress?.is_live !== true) return [["cancel", "Cancel"]];
-  if (finish_requested === true) return [["cancel", "Discard"]];
-  return [
-    ["finish", "Stop and keep"],
-    ["cancel", "Discard"],
-  ];
+function actionsOf(task: Task): (readonly [RowAction, string])[] {
+  const remove = ["delete", "Delete"] as const;
+  const discard = ["cancel", "Discard"] as const;
+  if (task.state === "succeeded") return [["again", "Download again"], remove];
+  if (task.state === "failed" || task.state === "canceled") return [["retry", "Retry"], remove];
+  if (task.progress?.is_live !== true) return [["cancel", "Cancel"]];
+  return task.finish_requested === true ? [discard] : [["finish", "Stop and keep"], discard];
 }
 
 function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
@@ -115,7 +103,7 @@ function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
   );
 }
 
-/** The picture of a page that has one, else its empty place. */
+/** The picture of a page that has one, else its empty space. */
 function Thumbnail({ id, isKnown }: { id: string; isKnown: boolean }): ComponentChild {
   const isBroken = useSignal(false);
   const onError = () => (isBroken.value = true);
@@ -127,7 +115,7 @@ function Thumbnail({ id, isKnown }: { id: string; isKnown: boolean }): Component
   );
 }
 
-/** Its place stays when there is nothing to show, so that nothing moves. */
+/** Its space stays when there is nothing to show, so that nothing moves. */
 function Bar({ task }: { task: Task }): ComponentChild {
   const { id, state, progress } = task;
   const { total_bytes: total, downloaded_bytes: bytes } = progress ?? {};

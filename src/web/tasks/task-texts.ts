@@ -41,7 +41,9 @@ export function describeState(task: Task): string {
   if (state === "running") return describeRun(task);
   if (state === "succeeded" && file !== null) return describeFile(file);
   // An event of an earlier release has no `removed_at`.
-  if (state === "succeeded") return removed_at == null ? "Done." : describeRemoval(removed_at);
+  if (state === "succeeded") {
+    return removed_at == null ? "Done." : `File removed · ${formatTime(removed_at)}`;
+  }
   if (state === "canceled") return "Canceled.";
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
   if (error === null) return "Waiting.";
@@ -63,10 +65,6 @@ function describeRun({ progress, started_at, finish_requested }: Task): string {
   if (speed !== null) parts.push(formatSpeed(speed));
   if (eta !== null) parts.push(`${formatWait(eta)} left`);
   return parts.length === 0 ? "Downloading…" : parts.join(" · ");
-}
-
-function describeRemoval(at: string): string {
-  return `File removed · ${formatTime(at)}`;
 }
 
 function describeFile({ size, width, height, duration }: TaskFile): string {
