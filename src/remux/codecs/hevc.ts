@@ -1,10 +1,9 @@
-import { unescapeNal } from "./annex-b.ts";
-import { createBitReader } from "./bits.ts";
 import { box } from "../mp4/boxes.ts";
-import { readHevcSps } from "./hevc-sps.ts";
-import { withLength } from "./parameter-sets.ts";
-import { makeVideoEntry } from "./sample-entry.ts";
-import { nal, type ParameterSet, type VideoSyntax } from "./video-syntax.ts";
+import { makeVideoEntry } from "../mp4/sample-entry.ts";
+import { type BitReader, createBitReader } from "./bits.ts";
+import { unescapeNal } from "./nal-units.ts";
+import { isValidSize, readCrop, type SequenceFormat } from "./picture-size.ts";
+import { nal, type ParameterSet, type VideoSyntax, withLength } from "./video-syntax.ts";
 
 const type = { vps: 32, sps: 33, pps: 34, delimiter: 35, filler: 38 } as const;
 const setTypes = { video: type.vps, sequence: type.sps, picture: type.pps } as const;
@@ -71,4 +70,47 @@ function makeArray(sets: readonly ParameterSet[]): Buffer {
   head[0] = isComplete | setTypes[sets[0]?.level ?? "video"];
   head.writeUInt16BE(sets.length, 1);
   return Buffer.concat([head, ...sets.map(withLength)]);
+}
+
+interface HevcSps extends SequenceFormat {
+  /** The twelve bytes of general_profile_space … general_level_idc. */
+  profile: Uint8Array;
+  subLayers: number;
+  /** sps_temporal_id_nesting_flag. */
+  isNested: boolean;
+}
+
+const headBytes = 3;
+const profileBytes = 12;
+
+/** Reads a sequence parameter set (ISO/IEC 23008-2 §7.3.2.2.1); `null` if it is damaged. */
+function readHevcSps(unit: Uint8Array): HevcSps | null {
+  const payload = unescapeNal(unit.subarray(0, 1024));
+  const head = payload[headBytes - 1] ?? 0;
+  const subLayers = ((head >> 1) & 7) + 1;
+  const profile = payload.subarray(headBytes, headBytes + profileBytes);
+  const bits = createBitReader(payload.subarray(headBytes + profileBytes));
+  skipSubLayers(bits, subLayers - 1);
+  const id = bits.readUnsigned();
+  const chroma = bits.readUnsigned();
+  const isSeparate = chroma === 3 && bits.read(1) === 1;
+  const codedWidth = bits.readUnsigned();
+  const codedHeight = bits.readUnsigned();
+  const crop = readCrop(bits, isSeparate ? 0 : chroma);
+  const lumaDepth = bits.readUnsigned() & 7;
+  const chromaDepth = bits.readUnsigned() & 7;
+  const width = codedWidth - crop.across;
+  const height = codedHeight - crop.down;
+  const isValid = id < 16 && chroma < 4 && isValidSize(width, height);
+  if (bits.isOverrun || !isValid) return null;
+  const isNested = (head & 1) === 1;
+  return { id, profile, subLayers, isNested, chroma, lumaDepth, chromaDepth, width, height };
+}
+
+/** Skips the sub-layers in profile_tier_level (§7.3.3). */
+function skipSubLayers(bits: BitReader, count: number): void {
+  if (count === 0) return;
+  const flags = Array.from({ length: count }, () => bits.read(2));
+  bits.skip((8 - count) * 2);
+  for (const flag of flags) bits.skip((flag & 2 ? 88 : 0) + (flag & 1 ? 8 : 0));
 }

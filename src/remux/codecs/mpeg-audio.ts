@@ -1,5 +1,5 @@
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
-import { makeAudioEntry, makeEsds } from "./sample-entry.ts";
+import { makeAudioEntry, makeEsds } from "../mp4/sample-entry.ts";
 
 /** Bit rates by index, kbit/s (ISO/IEC 11172-3 §2.4.2.3): MPEG-1 layers I, II, III. */
 const rates1: readonly (readonly number[])[] = [

@@ -1,6 +1,6 @@
 import type { BitReader } from "./bits.ts";
 
-/** What sequence parameter sets of H.264 and HEVC state alike. */
+/** Fields that sequence parameter sets of H.264 and HEVC have in common. */
 export interface SequenceFormat {
   id: number;
   /** chroma_format_idc. */
@@ -32,35 +32,19 @@ export function readCrop(bits: BitReader, planes: number): { across: number; dow
   return { across, down };
 }
 
-/** Width : height of a pixel by aspect_ratio_idc (ISO/IEC 14496-10 table E-1). */
-const known: readonly (readonly [number, number])[] = [
-  [1, 1],
-  [1, 1],
-  [12, 11],
-  [10, 11],
-  [16, 11],
-  [40, 33],
-  [24, 11],
-  [20, 11],
-  [32, 11],
-  [80, 33],
-  [18, 11],
-  [15, 11],
-  [64, 33],
-  [160, 99],
-  [4, 3],
-  [3, 2],
-  [2, 1],
-];
-const stated = 255;
+/** Width and height of a pixel by aspect_ratio_idc (ISO/IEC 14496-10 table E-1). */
+const pixelWidths = [1, 1, 12, 10, 16, 40, 24, 20, 32, 80, 18, 15, 64, 160, 4, 3, 2];
+const pixelHeights = [1, 1, 11, 11, 11, 33, 11, 11, 11, 33, 11, 11, 33, 99, 3, 2, 1];
+const extendedSar = 255;
 
-/** Reads the start of the VUI of a sequence parameter set, its flag included; 1 : 1 if it states none. */
+/** Reads the start of the VUI of a sequence parameter set, its flag included; 1 : 1 if it has none. */
 export function readPixelAspect(bits: BitReader): readonly [number, number] {
   const hasVui = bits.read(1) === 1;
   if (!hasVui || bits.read(1) === 0) return [1, 1];
   const index = bits.read(8);
-  const [across, down] =
-    index === stated ? [bits.read(16), bits.read(16)] : (known[index] ?? [1, 1]);
+  const isListed = index !== extendedSar;
+  const across = isListed ? (pixelWidths[index] ?? 1) : bits.read(16);
+  const down = isListed ? (pixelHeights[index] ?? 1) : bits.read(16);
   const isValid = across > 0 && down > 0 && !bits.isOverrun;
   return isValid ? [across, down] : [1, 1];
 }

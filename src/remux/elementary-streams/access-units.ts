@@ -1,6 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import type { AccessUnit } from "../codecs/access-unit.ts";
-import { startCode, trimZeros } from "../codecs/annex-b.ts";
+import { type AccessUnit, startCode, trimZeros } from "../codecs/nal-units.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import type { ElementaryStream, PesTime } from "./stream.ts";
 

@@ -1,6 +1,5 @@
-import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/access-unit.ts";
-import { createParameterSets } from "../codecs/parameter-sets.ts";
-import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
+import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/nal-units.ts";
+import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import { ticksPerSecond, unwrap } from "./clock.ts";
 import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
@@ -9,7 +9,6 @@ import { createElementaryStream } from "../elementary-streams/stream.ts";
 import type { TrackReader } from "../elementary-streams/track-reader.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
-import { isFrame } from "./frame-start.ts";
 import { skipId3Tags } from "./id3.ts";
 
 /** How much of a segment is read at a time: the stream holds less than a long segment has. */

@@ -1,10 +1,9 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import type { AudioSyntax } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { createFileWindow, type FileWindow } from "../file-window.ts";
-import { isFrame } from "./frame-start.ts";
 import { endOfTags } from "./tags.ts";
 
 export interface FramesSummary {

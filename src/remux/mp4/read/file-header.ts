@@ -10,7 +10,7 @@ import {
   readMovieHeader,
   readTrackHeader,
 } from "./headers.ts";
-import { type PixelSize, readDisplaySize } from "./visual-entry.ts";
+import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
 
 /**
  * Reads what the first bytes of an MP4 file state in its index (`moov`), as far as they have it; nothing if the index

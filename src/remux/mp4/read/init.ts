@@ -10,7 +10,7 @@ import {
   readTrackHeader,
 } from "./headers.ts";
 import { isUnity } from "../matrix.ts";
-import { readCodedSize } from "./visual-entry.ts";
+import { readCodedSize } from "../sample-entry.ts";
 import type { TrackFormat, TrackKind } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */

@@ -11,7 +11,7 @@ import { createBudget, type IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, readInit, secondsOf } from "./init.ts";
 import { numbersInFile } from "./number-source.ts";
 import { readSampleTables } from "./sample-tables.ts";
-import { readDisplaySize } from "./visual-entry.ts";
+import { readDisplaySize } from "../sample-entry.ts";
 
 export interface Mp4Summary extends MediaSummary {
   /** Its brand is QuickTime's. */
