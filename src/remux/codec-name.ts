@@ -1,25 +1,48 @@
+/** Returns the name of the codec of a sample entry: its type if the codec is not known. */
+export function nameCodec(sampleEntry: Uint8Array): string {
+  const bytes = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
+  const type = bytes.toString("latin1", 4, 8);
+  if (type === "mp4a") return mp4aNames.get(bytes[findDecoderConfig(bytes) ?? -1] ?? 0) ?? type;
+  return names.get(type) ?? type.replaceAll(/[^ -~]/g, "?");
+}
+
+/**
+ * Returns the codec of a sample entry (ISO/IEC 14496-12 §8.5.2): H.264 and MPEG-4 audio with their profile, of others
+ * the type of the entry alone; `null` for encrypted and nameless ones.
+ */
+export function codecOf(sampleEntry: Uint8Array): string | null {
+  const bytes = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
+  const type = bytes.toString("latin1", 4, 8).trim();
+  if (!/^[\w.-]{3,4}$/.test(type) || type === "encv" || type === "enca") return null;
+  if (type === "mp4a") return mp4aCodec(bytes);
+  const configuration = type.startsWith("avc") ? bytes.indexOf("avcC", 86, "latin1") : -1;
+  return configuration < 0 ? type : avcCodec(type, bytes.subarray(configuration + 4));
+}
+
+/** Returns the codec (RFC 6381 §3.3) of a profile as `avcC` and Matroska's CodecPrivate have it in bytes 1 to 3. */
+export function avcCodec(type: string, configuration: Uint8Array): string {
+  const profile = Buffer.from(configuration.subarray(1, 4));
+  return profile.length === 3 ? `${type}.${profile.toString("hex")}` : type;
+}
+
 /** By type of the sample entry; a codec may have several, which differ in where its parameters are. */
-const names = new Map([
-  ["avc1", "H.264"],
-  ["avc2", "H.264"],
-  ["avc3", "H.264"],
-  ["avc4", "H.264"],
-  ["dva1", "H.264"],
-  ["dvav", "H.264"],
-  ["hvc1", "HEVC"],
-  ["hev1", "HEVC"],
-  ["dvh1", "HEVC"],
-  ["dvhe", "HEVC"],
-  ["av01", "AV1"],
-  ["dav1", "AV1"],
-  ["vp08", "VP8"],
-  ["vp09", "VP9"],
-  ["ac-3", "AC-3"],
-  ["ec-3", "E-AC-3"],
-]);
+const names = new Map(
+  [
+    "H.264 avc1 avc2 avc3 avc4 dva1 dvav",
+    "HEVC hvc1 hev1 dvh1 dvhe",
+    "AV1 av01 dav1",
+    "VP8 vp08",
+    "VP9 vp09",
+    "AC-3 ac-3",
+    "E-AC-3 ec-3",
+  ].flatMap((line) => {
+    const [name = "", ...types] = line.split(" ");
+    return types.map((type) => [type, name] as const);
+  }),
+);
 
 /** Of `mp4a`, by objectTypeIndication (ISO/IEC 14496-1 §7.2.6.6). */
-const audioNames = new Map([
+const mp4aNames = new Map([
   [0x40, "AAC"],
   [0x66, "AAC"],
   [0x67, "AAC"],
@@ -28,36 +51,35 @@ const audioNames = new Map([
   [0x6b, "MPEG audio"],
 ]);
 
-/** Returns the name of the codec of a sample entry: its type if the codec is not known. */
-export function nameCodec(sampleEntry: Uint8Array): string {
-  const bytes = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
-  const type = bytes.toString("latin1", 4, 8);
-  if (type === "mp4a") return audioNames.get(readObjectType(bytes) ?? 0) ?? type;
-  return names.get(type) ?? type.replaceAll(/[^ -~]/g, "?");
-}
-
-function readObjectType(bytes: Buffer): number | null {
+/** The object type, and of MPEG-4 audio the audio object type (ISO/IEC 14496-3 §1.6.2.1) follow. */
+function mp4aCodec(bytes: Buffer): string {
   const decoder = findDecoderConfig(bytes);
-  return (decoder === null ? undefined : bytes[decoder]) ?? null;
+  const objectType = decoder === null ? undefined : bytes[decoder];
+  if (decoder === null || objectType === undefined) return "mp4a";
+  const codec = `mp4a.${objectType.toString(16).padStart(2, "0")}`;
+  const specific = startOfDescriptor(bytes, decoder + 13, 5);
+  const [first = 0, second = 0] = specific === null ? [] : bytes.subarray(specific);
+  const audioType = first >> 3 === 31 ? 32 + ((first & 7) << 3) + (second >> 5) : first >> 3;
+  return objectType === 0x40 && audioType > 0 ? `${codec}.${audioType}` : codec;
 }
 
 /**
  * Returns where the content of the DecoderConfigDescriptor (ISO/IEC 14496-1 §7.2.6.6) is in a sample entry: it begins
  * with the objectTypeIndication. `null` if there is no `esds`.
  */
-export function findDecoderConfig(bytes: Buffer): number | null {
+function findDecoderConfig(bytes: Buffer): number | null {
   const esds = bytes.indexOf("esds", 0, "latin1");
   if (esds < 0) return null;
   const stream = startOfDescriptor(bytes, esds + 8, 3);
   if (stream === null) return null;
   const flags = bytes[stream + 2] ?? 0;
-  const urlLength = flags & 0x40 ? 1 + (bytes[stream + 3 + (flags & 0x80 ? 2 : 0)] ?? 0) : 0;
-  const next = stream + 3 + (flags & 0x80 ? 2 : 0) + urlLength + (flags & 0x20 ? 2 : 0);
-  return startOfDescriptor(bytes, next, 4);
+  const urlAt = stream + 3 + (flags & 0x80 ? 2 : 0);
+  const urlLength = flags & 0x40 ? 1 + (bytes[urlAt] ?? 0) : 0;
+  return startOfDescriptor(bytes, urlAt + urlLength + (flags & 0x20 ? 2 : 0), 4);
 }
 
 /** Returns where the content of the descriptor (§7.2.2) at `at` starts; `null` if it has another tag. */
-export function startOfDescriptor(bytes: Buffer, at: number, tag: number): number | null {
+function startOfDescriptor(bytes: Buffer, at: number, tag: number): number | null {
   if (bytes[at] !== tag) return null;
   let next = at + 1;
   while (((bytes[next] ?? 0) & 0x80) !== 0 && next < at + 4) next++;

@@ -1,5 +1,5 @@
 import type { FileHeader } from "./media-summary.ts";
-import { readMatroskaHeader } from "./matroska/file-header.ts";
+import { readMatroskaHeader } from "./matroska-header.ts";
 import { readMp4Header } from "./mp4/read/file-header.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { findPackets } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
-import { skipId3Tags } from "./packed-audio/id3.ts";
+import { skipId3Tags } from "./packed-audio/tags.ts";
 
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 

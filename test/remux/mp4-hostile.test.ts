@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
+import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, SampleSink } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";

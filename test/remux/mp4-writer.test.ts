@@ -4,7 +4,7 @@ import { diskError } from "../../src/files/disk-error.ts";
 import { ascii, boxesIn, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
 import { openMediaData } from "../../src/remux/mp4/write/media-data.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { isCompleteMp4 } from "../../src/remux/mp4/read/complete.ts";
+import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import type { Sample } from "../../src/remux/samples.ts";
 import { audioFormat, fillPattern, samplesIn, videoFormat } from "./mp4-samples.ts";
 import { layoutOf, openFolder } from "./mp4-media.ts";

@@ -1,8 +1,7 @@
 import type { TrackKind } from "../samples.ts";
 import type { PidTable } from "./pids.ts";
-import { createSectionReader } from "./sections.ts";
+import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
 import { type ChosenStream, chooseStreams } from "./streams.ts";
-import { readAssociations, readProgramMap } from "./tables.ts";
 
 export interface ProgramReaderOptions {
   pids: PidTable;

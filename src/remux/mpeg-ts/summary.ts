@@ -1,7 +1,6 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
 import { ServiceError } from "../../model/errors.ts";
 import { ticksPerSecond, unwrap } from "../elementary-streams/clock.ts";
-import { readChunks } from "../file-chunks.ts";
+import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
 import type { SampleSink } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
@@ -19,25 +18,20 @@ const start = { timeline: 0, offsetS: null };
  * scrambled; the file system's own errors.
  */
 export function* readMpegTsSummary(path: string): Generator<undefined, MediaSummary> {
-  const fd = openSync(path, "r");
-  try {
-    const { size } = fstatSync(fd);
-    const scan = createTimeScan();
-    const packets = createPacketReader(scan.read);
-    for (const chunk of readChunks(fd, size)) {
-      packets.read(chunk);
-      yield;
-    }
-    const { hasVideo, durationS } = scan.result();
-    return { hasVideo, durationS, ...(hasVideo ? readVideoSize(fd, size) : noSize) };
-  } finally {
-    closeSync(fd);
+  using file = openFile(path);
+  const scan = createTimeScan();
+  const packets = createPacketReader(scan.read);
+  for (const chunk of readChunks(file, file.size)) {
+    packets.read(chunk);
+    yield;
   }
+  const { hasVideo, durationS } = scan.result();
+  return { hasVideo, durationS, ...(hasVideo ? readVideoSize(file) : noSize) };
 }
 
 const noSize = { width: null, height: null };
 
-function readVideoSize(fd: number, size: number): Pick<MediaSummary, "width" | "height"> {
+function readVideoSize(file: OpenFile): Pick<MediaSummary, "width" | "height"> {
   let found: { width: number; height: number } | undefined;
   const sink: SampleSink = {
     setFormat({ width, height }) {
@@ -48,7 +42,7 @@ function readVideoSize(fd: number, size: number): Pick<MediaSummary, "width" | "
   };
   const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
   try {
-    for (const chunk of readChunks(fd, Math.min(size, maxSizeBytes))) {
+    for (const chunk of readChunks(file, Math.min(file.size, maxSizeBytes))) {
       demuxer.read(chunk, start);
       if (found !== undefined) return found;
     }

@@ -9,7 +9,7 @@ import { createElementaryStream } from "../elementary-streams/stream.ts";
 import type { TrackReader } from "../elementary-streams/track-reader.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
-import { skipId3Tags } from "./id3.ts";
+import { skipId3Tags } from "./tags.ts";
 
 /** How much of a segment is read at a time: the stream holds less than a long segment has. */
 const stepBytes = 1 << 20;

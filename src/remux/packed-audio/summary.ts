@@ -1,9 +1,8 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
 import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
-import { createFileWindow, type FileWindow } from "../file-window.ts";
+import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 import { endOfTags } from "./tags.ts";
 
 export interface FramesSummary {
@@ -26,18 +25,14 @@ const stepBytes = 1 << 20;
  * errors.
  */
 export function* readFramesSummary(path: string): Generator<undefined, FramesSummary | undefined> {
-  const fd = openSync(path, "r");
-  try {
-    const file = createFileWindow(fd, fstatSync(fd).size);
-    const start = endOfTags(file, 0);
-    const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
-    const frame = syntax?.frameAt(file.at(start), 0, true);
-    if (syntax === undefined || !frame || frame === "incomplete") return undefined;
-    const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
-    return { codec, ...(yield* walk(file, syntax, start)) };
-  } finally {
-    closeSync(fd);
-  }
+  using opened = openFile(path);
+  const file = createFileWindow(opened);
+  const start = endOfTags(file, 0);
+  const syntax = syntaxes.find((candidate) => isStart(candidate, file, start));
+  const frame = syntax?.frameAt(file.at(start), 0, true);
+  if (syntax === undefined || !frame || frame === "incomplete") return undefined;
+  const codec = syntax === adts ? "aac" : frame.key.startsWith("ac-3") ? "ac-3" : "ec-3";
+  return { codec, ...(yield* walk(file, syntax, start)) };
 }
 
 /** Returns whether a frame is at `at`, and after it another one, a tag or the end. */

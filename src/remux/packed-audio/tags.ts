@@ -1,8 +1,4 @@
-import type { FileWindow } from "../file-window.ts";
-
-const id3HeaderBytes = 10;
-const id3v1Bytes = 128;
-const apeHeaderBytes = 32;
+import type { FileWindow } from "../open-file.ts";
 
 /** Returns where the tags that start at `at` end: ID3v2, ID3v1 and APE; `at` if there are none. */
 export function endOfTags(file: FileWindow, at: number): number {
@@ -11,19 +7,54 @@ export function endOfTags(file: FileWindow, at: number): number {
   return Math.min(end, file.size);
 }
 
+/**
+ * Returns where the audio after all leading ID3 tags starts, and the first timestamp in them (RFC 8216 §3.4) in ticks of
+ * 1/90000 s modulo 2^33; `null` if they have none.
+ */
+export function skipId3Tags(segment: Uint8Array): { start: number; timestamp: number | null } {
+  const bytes = Buffer.from(segment.buffer, segment.byteOffset, segment.length);
+  let start = 0;
+  let timestamp: number | null = null;
+  for (let length = id3Length(bytes, 0); length > 0; length = id3Length(bytes, start)) {
+    timestamp ??= readTimestamp(bytes.subarray(start + id3HeaderBytes, start + length));
+    start += length;
+  }
+  return { start, timestamp };
+}
+
+const id3HeaderBytes = 10;
+const id3v1Bytes = 128;
+const apeHeaderBytes = 32;
+
 function tagLength(file: FileWindow, at: number): number {
   if (at >= file.size) return 0;
   const bytes = file.at(at);
+  const id3 = id3Length(bytes, 0);
+  if (id3 > 0) return id3;
   const start = bytes.toString("latin1", 0, 8);
-  if (start.startsWith("ID3") && bytes.length >= id3HeaderBytes) {
-    const size = bytes.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
-    const hasFooter = (bytes.readUInt8(5) & 0x10) !== 0;
-    return id3HeaderBytes + size + (hasFooter ? id3HeaderBytes : 0);
-  }
   if (start.startsWith("TAG") && file.size - at === id3v1Bytes) return id3v1Bytes;
-  if (start === "APETAGEX" && bytes.length >= apeHeaderBytes) {
-    // The size counts the footer, not the header.
-    return bytes.readUInt32LE(12) + apeHeaderBytes;
-  }
-  return 0;
+  if (start !== "APETAGEX" || bytes.length < apeHeaderBytes) return 0;
+  // The size counts the footer, not the header.
+  return bytes.readUInt32LE(12) + apeHeaderBytes;
+}
+
+/** Returns the length of the ID3v2 tag at `at` (ID3v2.4 "Main Structure" §3.1) with header and footer; 0 if there is none. */
+function id3Length(bytes: Buffer, at: number): number {
+  if (at + id3HeaderBytes > bytes.length || bytes.toString("latin1", at, at + 3) !== "ID3")
+    return 0;
+  const hasFooter = (bytes.readUInt8(at + 5) & 0x10) !== 0;
+  // A synchsafe integer (§6.2): seven bits per byte.
+  const size = bytes.subarray(at + 6, at + 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
+  return id3HeaderBytes + size + (hasFooter ? id3HeaderBytes : 0);
+}
+
+const owner = Buffer.from("com.apple.streaming.transportStreamTimestamp\0", "latin1");
+
+/** Reads the lower 33 of 64 bits in the PRIV frame of RFC 8216 §3.4; `null` if there is none. */
+function readTimestamp(tag: Buffer): number | null {
+  const found = tag.indexOf(owner);
+  const at = found + owner.length;
+  if (found < 0 || at + 8 > tag.length) return null;
+  const high = (tag[at + 3] ?? 0) & 1;
+  return high * 2 ** 32 + tag.readUInt32BE(at + 4);
 }

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
-import { isCompleteMp4 } from "../../../remux/mp4/read/complete.ts";
+import { isCompleteMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";

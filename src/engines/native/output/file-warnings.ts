@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning, FileWarningCode } from "../../../model/file-warnings.ts";
-import { countSamples } from "../../../remux/mp4/read/sample-counts.ts";
+import { countSamples } from "../../../remux/mp4/read/file-boxes.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { FetchStats, FetchStatsBySource } from "../sources/fetch-stats.ts";
 import type { SourceName } from "../sources/plan.ts";

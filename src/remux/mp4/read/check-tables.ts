@@ -3,17 +3,7 @@ import type { NumberSource } from "./number-source.ts";
 import { checkTrackTables, type TrackTables } from "./check-track-tables.ts";
 
 /** Boxes that readers descend into, wherever they are. */
-const containers = new Set([
-  "moov",
-  "trak",
-  "mdia",
-  "minf",
-  "dinf",
-  "stbl",
-  "moof",
-  "traf",
-  "mvex",
-]);
+const containers = new Set("moov trak mdia minf dinf stbl moof traf mvex".split(" "));
 
 /** Tables by what they list; a track has one of each kind. */
 const kinds = new Map([

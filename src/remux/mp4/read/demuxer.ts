@@ -1,19 +1,18 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
 import { type Box, boxesIn, damagedError, viewOf } from "../boxes.ts";
+import { type OpenFile, openFile } from "../../open-file.ts";
+import type { Demuxer, DemuxerOptions } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { fileBoxes, readFully } from "./file-boxes.ts";
+import { fileBoxes, readRange } from "./file-boxes.ts";
 import { readFragment } from "./fragment.ts";
 import { createBudget } from "./indexed-sample.ts";
 import { type InitTrack, readInit } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
-import { readWindows } from "./sample-windows.ts";
-import type { Demuxer, DemuxerOptions } from "../../samples.ts";
+import { readWindows, type SampleWindow } from "./sample-windows.ts";
 
 /** As many as the writer takes per track. */
 const maxFileSamples = 1 << 24;
-const maxReadBytes = 256 << 20;
 
 /**
  * Creates a demuxer of MP4, fragmented (ISO/IEC 14496-12 §8.8) or not. It passes sample entries and
@@ -55,30 +54,21 @@ export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Re
      * sample has over 256 MiB; the file system's own errors.
      */
     *readFile(path, timing) {
-      const fd = openSync(path, "r");
-      try {
-        const { size } = fstatSync(fd);
-        checkSampleTables(numbersInFile(fd));
-        const boxes = [...fileBoxes(fd, size)];
-        const moov = boxes.find(({ type }) => type === "moov");
-        if (moov !== undefined) {
-          const bytes = readRange(fd, moov);
-          const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
-          const budget = createBudget(size, maxFileSamples);
-          const samples = readSampleTables(bytes, readMoov(bytes, box!), budget);
-          for (const window of readWindows(fd, size, samples)) {
-            output.write(window.bytes, window.samples, timing);
-            yield;
-          }
-        } else if (!boxes.some(({ type }) => type === "moof")) {
-          throw damagedError(`the file has neither "moov" nor "moof"`);
-        }
-        for (const fragment of fragmentRanges(boxes)) {
-          demuxer.read(readRange(fd, fragment), timing);
-          yield;
-        }
-      } finally {
-        closeSync(fd);
+      using file = openFile(path);
+      const { fd, size } = file;
+      checkSampleTables(numbersInFile(fd));
+      const boxes = [...fileBoxes(fd, size)];
+      if (!boxes.some(({ type }) => type === "moov" || type === "moof")) {
+        throw damagedError(`the file has neither "moov" nor "moof"`);
+      }
+      const moov = boxes.find(({ type }) => type === "moov");
+      for (const { bytes, samples } of moov ? readIndexed(file, moov, readMoov) : []) {
+        output.write(bytes, samples, timing);
+        yield;
+      }
+      for (const fragment of fragmentRanges(boxes)) {
+        demuxer.read(readRange(fd, fragment), timing);
+        yield;
       }
     },
     // Samples are written as they are read.
@@ -87,19 +77,21 @@ export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Re
   return demuxer;
 }
 
-type Range = Pick<Box, "start" | "end">;
-
-function readRange(fd: number, { start, end }: Range): Buffer {
-  const size = end - start;
-  if (size > maxReadBytes) {
-    throw damagedError(`an index or fragment has ${size} bytes, the limit is ${maxReadBytes}`);
-  }
-  return readFully(fd, Buffer.allocUnsafe(size), start);
+/** Yields the samples in the tables of `moov`; `readMoov` reads the tracks in it. */
+function* readIndexed(
+  { fd, size }: OpenFile,
+  moov: Box,
+  readMoov: (bytes: Uint8Array, moov: Box) => InitTrack[],
+): Generator<SampleWindow> {
+  const bytes = readRange(fd, moov);
+  const [box] = boxesIn(viewOf(bytes), 0, bytes.length);
+  const budget = createBudget(size, maxFileSamples);
+  yield* readWindows(fd, size, readSampleTables(bytes, readMoov(bytes, box!), budget));
 }
 
 /** Yields the ranges from each `moof` to the end of the media data that follow it. */
-function* fragmentRanges(boxes: readonly Box[]): Generator<Range> {
-  let range: Range | undefined;
+function* fragmentRanges(boxes: readonly Box[]): Generator<Pick<Box, "start" | "end">> {
+  let range: Pick<Box, "start" | "end"> | undefined;
   let hasData = false;
   for (const { type, start, end } of boxes) {
     if (type === "moof" && (range === undefined || hasData)) {

@@ -1,6 +1,47 @@
 import { readSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import { type Box, damagedError, readBoxHeader, viewOf } from "../boxes.ts";
+import { openFile } from "../../open-file.ts";
+import { type Box, boxesIn, damagedError, getChild, readBoxHeader, viewOf } from "../boxes.ts";
+
+/**
+ * Returns whether the MP4 file at `path` is complete: its top-level boxes end where the file ends, and an
+ * index (`moov`) and media data (`mdat`) are among them. If the file is not fragmented, stray bytes after
+ * the last box are allowed, unless they start another `mdat` or `moof`. Reads only the boxes' headers.
+ * @throws the file system's own errors.
+ */
+export function isCompleteMp4(path: string): boolean {
+  using file = openFile(path);
+  const { fd, size } = file;
+  const types = new Set<string>();
+  let end = 0;
+  for (const box of completeFileBoxes(fd, size)) {
+    types.add(box.type);
+    ({ end } = box);
+  }
+  const hasAll = types.has("moov") && types.has("mdat");
+  if (!hasAll || end === size) return hasAll;
+  const stray = readFully(fd, Buffer.alloc(Math.min(8, size - end)), end).toString("latin1", 4);
+  return !types.has("moof") && stray !== "mdat" && stray !== "moof";
+}
+
+/**
+ * Returns how many samples each track has by the index of an MP4 file that is not fragmented (`stsz`,
+ * ISO/IEC 14496-12 §8.7.3), in the order of its tracks. Reads only the index.
+ * @throws ServiceError `upstream_invalid` if it has none; the file system's own errors.
+ */
+export function countSamples(path: string): number[] {
+  using file = openFile(path);
+  const moov = [...fileBoxes(file.fd, file.size)].find(({ type }) => type === "moov");
+  if (moov === undefined) throw damagedError(`the file has no "moov"`);
+  const view = viewOf(readFully(file.fd, Buffer.allocUnsafe(moov.end - moov.body), moov.body));
+  return [...boxesIn(view, 0, view.byteLength)]
+    .filter(({ type }) => type === "trak")
+    .map((trak) => {
+      const nested = (box: Box, type: string) => getChild(view, box, type);
+      const stsz = ["mdia", "minf", "stbl", "stsz"].reduce(nested, trak);
+      return view.getUint32(stsz.body + 8);
+    });
+}
 
 /** A day of one-second fragments of four boxes each is 345,600. */
 const maxBoxes = 1 << 19;
@@ -29,6 +70,17 @@ export function* completeFileBoxes(fd: number, size: number): Generator<Box> {
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
   }
+}
+
+const maxRangeBytes = 256 << 20;
+
+/** @throws ServiceError `upstream_invalid` if the range has over 256 MiB, or the file ends before. */
+export function readRange(fd: number, { start, end }: Pick<Box, "start" | "end">): Buffer {
+  const size = end - start;
+  if (size > maxRangeBytes) {
+    throw damagedError(`an index or fragment has ${size} bytes, the limit is ${maxRangeBytes}`);
+  }
+  return readFully(fd, Buffer.allocUnsafe(size), start);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../model/errors.ts";
-import { codecOf } from "../../codec-string.ts";
+import { codecOf } from "../../codec-name.ts";
 import { type FileHeader, roundNumber } from "../../media-summary.ts";
 import { type Box, typeAt, viewOf } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";

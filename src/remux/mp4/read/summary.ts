@@ -1,10 +1,10 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
 import { type Box, boxesIn, damagedError, getChild, viewOf } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
 import type { MediaSummary } from "../../media-summary.ts";
+import { openFile } from "../../open-file.ts";
 import type { TrackFormat } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { completeFileBoxes, readFully } from "./file-boxes.ts";
+import { completeFileBoxes, readFully, readRange } from "./file-boxes.ts";
 import { readFragmentRuns } from "./fragment.ts";
 import { readMovieHeader } from "./headers.ts";
 import { createBudget, type IndexedSample } from "./indexed-sample.ts";
@@ -18,7 +18,6 @@ export interface Mp4Summary extends MediaSummary {
   isQuickTime: boolean;
 }
 
-const maxBoxBytes = 256 << 20;
 const maxSamples = 1 << 24;
 
 /**
@@ -28,37 +27,33 @@ const maxSamples = 1 << 24;
  * @throws ServiceError `upstream_invalid` if it cannot be read; `drm_protected`; the file system's own errors.
  */
 export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary | undefined> {
-  const fd = openSync(path, "r");
-  try {
-    const { size } = fstatSync(fd);
-    checkSampleTables(numbersInFile(fd));
-    const boxes = [...completeFileBoxes(fd, size)];
-    const index = boxes.find(({ type }) => type === "moov");
-    if (index === undefined) {
-      // Fewer bytes than a header are no box that was cut off.
-      if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
-      throw damagedError(`a box is cut off, and there is no "moov" before it`);
-    }
-    const bytes = readBox(fd, index);
-    const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
-    const tracks = readInit(bytes, moov!, ["video", "audio"]);
-    if (tracks.length === 0) return undefined;
-    const movie = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
-    const fragments = boxes.filter(({ type }) => type === "moof");
-    const stated = movie.duration === null ? null : movie.duration / movie.timescale;
-    const isUnstated = fragments.length > 0 || stated === null;
-    const source = { bytes, tracks, fragments, size };
-    const durationS = isUnstated ? yield* measureSpan(fd, source) : stated;
-    const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
-    return {
-      isQuickTime: isQuickTime(fd, boxes[0]),
-      hasVideo: video !== undefined,
-      durationS,
-      ...(video === undefined ? { width: null, height: null } : sizeOf(video)),
-    };
-  } finally {
-    closeSync(fd);
+  using file = openFile(path);
+  const { fd, size } = file;
+  checkSampleTables(numbersInFile(fd));
+  const boxes = [...completeFileBoxes(fd, size)];
+  const index = boxes.find(({ type }) => type === "moov");
+  if (index === undefined) {
+    // Fewer bytes than a header are no box that was cut off.
+    if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
+    throw damagedError(`a box is cut off, and there is no "moov" before it`);
   }
+  const bytes = readRange(fd, index);
+  const [moov] = boxesIn(viewOf(bytes), 0, bytes.length);
+  const tracks = readInit(bytes, moov!, ["video", "audio"]);
+  if (tracks.length === 0) return undefined;
+  const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
+  const fragments = boxes.filter(({ type }) => type === "moof");
+  const isInHeader = fragments.length === 0 && duration !== null;
+  const durationS = isInHeader
+    ? duration / timescale
+    : yield* measureSpan(fd, { bytes, tracks, fragments, size });
+  const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
+  return {
+    isQuickTime: isQuickTime(fd, boxes[0]),
+    hasVideo: video !== undefined,
+    durationS,
+    ...(video === undefined ? { width: null, height: null } : sizeOf(video)),
+  };
 }
 
 interface SampleSource {
@@ -87,7 +82,7 @@ function* measureSpan(
   for (const sample of readSampleTables(bytes, tracks, budget)) add(sample);
   const nextDts = new Map<InitTrack, number>();
   for (const fragment of fragments) {
-    const moof = readBox(fd, fragment);
+    const moof = readRange(fd, fragment);
     const [box] = boxesIn(viewOf(moof), 0, moof.length);
     const { runs } = readFragmentRuns(moof, box!, { tracks, nextDts, budget });
     for (const { samples } of runs) for (const sample of samples) add(sample);
@@ -105,11 +100,4 @@ function sizeOf(format: TrackFormat): { width: number; height: number } {
 function isQuickTime(fd: number, first: Box | undefined): boolean {
   if (first?.type !== "ftyp" || first.end - first.body < 4) return true;
   return readFully(fd, Buffer.alloc(4), first.body).toString("latin1") === "qt  ";
-}
-
-function readBox(fd: number, { start, end }: Box): Buffer {
-  if (end - start > maxBoxBytes) {
-    throw damagedError(`a box has ${end - start} bytes, the limit is ${maxBoxBytes}`);
-  }
-  return readFully(fd, Buffer.allocUnsafe(end - start), start);
 }

@@ -1,10 +1,16 @@
 import { ascii, box, fullBox, u16, u32, u32Table, u64 } from "../boxes.ts";
+import { bcp47ToMp4 } from "../../language.ts";
 import { type Matrix, unityMatrix } from "../matrix.ts";
-import { headerBox, mediaBox, type MediaDataRange } from "./media-box.ts";
 import type { TrackIndex } from "./track.ts";
 
 /** Ticks per second in the movie header and in edit lists. */
 const movieTimescale = 90_000;
+
+/** Where the media data are in the file, bytes. */
+export interface MediaDataRange {
+  start: number;
+  size: number;
+}
 
 /** Returns the boxes before the media data: `ftyp` and `moov` (ISO/IEC 14496-12 §4.3, §8.2). */
 export function indexBoxes(tracks: readonly TrackIndex[], data: MediaDataRange): Uint8Array {
@@ -109,4 +115,70 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
     Buffer.concat([u64(duration), mediaTime, u32(0x10000)]),
   );
   return [box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)))];
+}
+
+/** Returns a `mdia` box: the track's format and its sample tables (ISO/IEC 14496-12 §8.4 to §8.7). */
+function mediaBox(track: TrackIndex, data: MediaDataRange): Uint8Array {
+  const { kind, timescale, language } = track.format;
+  const isVideo = kind === "video";
+  return box(
+    "mdia",
+    headerBox("mdhd", 0, u32(timescale), track.mediaTicks, u16(bcp47ToMp4(language), 0)),
+    fullBox("hdlr", 0, 0, u32(0), ascii(isVideo ? "vide" : "soun"), u32(0, 0, 0), ascii("\0")),
+    box(
+      "minf",
+      isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0)),
+      box("dinf", fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, 1))),
+      sampleTable(track, data),
+    ),
+  );
+}
+
+/**
+ * Returns an `mvhd`, `tkhd` or `mdhd` (§8.2.2, §8.3.2, §8.4.2) without creation time: `fields`, the duration
+ * and `rest`. Its times have 64 bits if the duration needs them.
+ */
+function headerBox(
+  type: string,
+  flags: number,
+  fields: Uint8Array,
+  duration: number,
+  ...rest: readonly Uint8Array[]
+): Uint8Array {
+  const isLong = duration > 0xffffffff;
+  const times = isLong ? u64 : u32;
+  return fullBox(type, isLong ? 1 : 0, flags, times(0, 0), fields, times(duration), ...rest);
+}
+
+function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {
+  const { sampleEntries, sizes, syncs, compositions, durations, chunkRuns } = track;
+  const parts = [
+    fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries),
+    table("stts", durations, 2),
+  ];
+  if (compositions.some((value, i) => i % 2 === 1 && value !== 0)) {
+    parts.push(table("ctts", compositions, 2));
+  }
+  if (syncs.length < sizes.length) parts.push(table("stss", syncs, 1));
+  parts.push(
+    table("stsc", chunkRuns, 3),
+    fullBox("stsz", 0, 0, u32(0, sizes.length), u32Table(sizes)),
+    chunkOffsets(track.chunks, data),
+  );
+  return box("stbl", ...parts);
+}
+
+function table(type: string, values: Uint32Array, columns: number): Uint8Array {
+  return fullBox(type, 0, 0, u32(values.length / columns), u32Table(values));
+}
+
+function chunkOffsets(chunks: readonly number[], { start, size }: MediaDataRange): Uint8Array {
+  const wide = start + size > 0xffffffff;
+  const offsets = new Uint32Array(wide ? chunks.length * 2 : chunks.length);
+  for (const [i, chunk] of chunks.entries()) {
+    const offset = start + chunk;
+    if (wide) offsets.set([Math.floor(offset / 2 ** 32), offset % 2 ** 32], i * 2);
+    else offsets[i] = offset;
+  }
+  return fullBox(wide ? "co64" : "stco", 0, 0, u32(chunks.length), u32Table(offsets));
 }

@@ -1,0 +1,62 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+
+/** A file that is open for reading until it is disposed of. */
+export interface OpenFile extends Disposable {
+  readonly fd: number;
+  /** When it was opened, bytes. */
+  readonly size: number;
+}
+
+/** @throws the file system's own errors. */
+export function openFile(path: string): OpenFile {
+  const fd = openSync(path, "r");
+  try {
+    return { fd, size: fstatSync(fd).size, [Symbol.dispose]: () => closeSync(fd) };
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+const chunkBytes = 1 << 20;
+
+/** Yields the first `size` bytes of a file, 1 MiB at a time; each chunk is valid until the next. */
+export function* readChunks({ fd }: OpenFile, size: number): Generator<Uint8Array> {
+  const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
+  for (let at = 0; at < size;) {
+    const count = readSync(fd, buffer, 0, Math.min(buffer.length, size - at), at);
+    if (count === 0) return;
+    yield buffer.subarray(0, count);
+    at += count;
+  }
+}
+
+/** Reads a file through a window of 1 MiB; best from the start to the end. */
+export interface FileWindow {
+  /** Of the file, bytes. */
+  readonly size: number;
+  /** Returns the bytes from `position` on, at least 64 KiB or to the end; valid until the next call. */
+  at(position: number): Buffer;
+}
+
+const leastBytes = 64 << 10;
+
+export function createFileWindow({ fd, size }: OpenFile): FileWindow {
+  const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
+  let start = 0;
+  let length = 0;
+  return {
+    size,
+    at(position) {
+      const end = Math.min(position + leastBytes, size);
+      if (position < start || end > start + length) {
+        start = position;
+        length = 0;
+        for (let count = -1; count !== 0 && length < buffer.length; length += count) {
+          count = readSync(fd, buffer, length, buffer.length - length, start + length);
+        }
+      }
+      return buffer.subarray(Math.min(position - start, length), length);
+    },
+  };
+}
