@@ -11,31 +11,31 @@ export interface Timelines {
    */
   offset(timeline: number, offsetS: number | null, firstS: number): number;
   /**
-   * Returns the presentation time of a leap in the times of `source`, whose media times continue with
-   * `firstS`: `atS`, or, in sync with it, that of the same leap in another source of the timeline.
+   * Returns the presentation time at which `source` continues after a discontinuity of its media times: `atS`, or, in
+   * sync with it, where another source of the timeline continues after the same one.
    */
-  leap(leap: Leap): number;
+  continueAt(discontinuity: Discontinuity): number;
   /** Notes that a sample ends at this presentation time, offset included. */
   reach(endS: number): void;
 }
 
-export interface Leap {
+export interface Discontinuity {
   /** The demuxer. */
   source: object;
   timeline: number;
-  /** First media time after the leap, seconds. */
+  /** First media time after it, seconds. */
   firstS: number;
-  /** Where the source's samples before it ended, seconds. */
+  /** Presentation time at which the source's samples before it end, seconds. */
   atS: number;
 }
 
-/** Of media and presentation times of one leap in two sources. */
+/** Of media and presentation times of one discontinuity in two sources. */
 const maxApartS = 0.5;
-const maxLeaps = 64;
+const maxKept = 64;
 
 export function createTimelines(): Timelines {
   const offsets = new Map<number, number>();
-  let leaps: Leap[] = [];
+  let discontinuities: Discontinuity[] = [];
   let end = 0;
   return {
     offset(timeline, offsetS, firstS) {
@@ -44,15 +44,15 @@ export function createTimelines(): Timelines {
       if (known === undefined) offsets.set(timeline, offset);
       return offset;
     },
-    leap(leap) {
-      const { source, timeline, firstS, atS } = leap;
-      const inSync = (other: Leap): number => other.atS + firstS - other.firstS;
-      const [nearest] = leaps
+    continueAt(discontinuity) {
+      const { source, timeline, firstS, atS } = discontinuity;
+      const inSync = (other: Discontinuity): number => other.atS + firstS - other.firstS;
+      const [nearest] = discontinuities
         .filter((other) => other.source !== source && other.timeline === timeline)
         .filter((other) => Math.abs(other.firstS - firstS) <= maxApartS)
         .toSorted((a, b) => Math.abs(inSync(a) - atS) - Math.abs(inSync(b) - atS));
       if (nearest && Math.abs(inSync(nearest) - atS) <= maxApartS) return inSync(nearest);
-      leaps = [...leaps.slice(1 - maxLeaps), leap];
+      discontinuities = [...discontinuities.slice(1 - maxKept), discontinuity];
       return atS;
     },
     reach(endS) {

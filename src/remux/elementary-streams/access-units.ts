@@ -1,7 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
 import { type AccessUnit, startCode, trimZeros } from "../codecs/nal-units.ts";
 import { nal, type VideoSyntax } from "../codecs/video-syntax.ts";
-import type { ElementaryStream, PesTime } from "./stream.ts";
+import type { ElementaryStream } from "./stream.ts";
+import type { PesTime } from "./timestamps.ts";
 
 /** An access unit of an elementary stream; valid until the callback that gets it returns. */
 export interface TimedAccessUnit extends AccessUnit {

@@ -1,6 +1,6 @@
 import type { AudioFrame, AudioSyntax } from "../codecs/audio-syntax.ts";
-import { ticksPerSecond } from "./clock.ts";
-import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
+import { ticksPerSecond } from "./timestamps.ts";
+import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first

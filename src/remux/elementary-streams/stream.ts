@@ -1,4 +1,7 @@
 import { ServiceError } from "../../model/errors.ts";
+import type { TrackOutput } from "../track-output.ts";
+import type { StreamClock } from "./clock.ts";
+import type { PesTime } from "./timestamps.ts";
 
 /** The bytes of an elementary stream, with the times that its packets state. */
 export interface ElementaryStream {
@@ -21,10 +24,23 @@ export interface ElementaryStream {
   consume(count: number): void;
 }
 
-/** Ticks of 1/90000 s, modulo 2^33. */
-export interface PesTime {
-  pts: number;
-  dts: number;
+/** Makes samples of one elementary stream. */
+export interface TrackReader {
+  /** Reads what is complete; with `isLast` everything. */
+  read(isLast: boolean): void;
+  /** Bytes were lost: what follows does not continue what is held. */
+  skip(): void;
+}
+
+export interface TrackReaderOptions<Syntax> {
+  stream: ElementaryStream;
+  syntax: Syntax;
+  clock: StreamClock;
+  output: TrackOutput;
+  /** Called at each place where media are left out: an access unit that cannot be decoded, damaged bytes between frames. */
+  onDrop?: () => void;
+  /** BCP 47; `null`: unknown. */
+  language: string | null;
 }
 
 const maxBytes = 32 * 1024 * 1024;

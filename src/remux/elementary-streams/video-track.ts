@@ -1,8 +1,8 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
-import { ticksPerSecond, unwrap } from "./clock.ts";
-import type { TrackReader, TrackReaderOptions } from "./track-reader.ts";
+import { ticksPerSecond, unwrap } from "./timestamps.ts";
+import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
 const maxFormats = 64;

@@ -6,8 +6,11 @@ import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { createClock, type StreamClock } from "../elementary-streams/clock.ts";
-import { createElementaryStream, type ElementaryStream } from "../elementary-streams/stream.ts";
-import type { TrackReader } from "../elementary-streams/track-reader.ts";
+import {
+  createElementaryStream,
+  type ElementaryStream,
+  type TrackReader,
+} from "../elementary-streams/stream.ts";
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
 import type { Demuxer, DemuxerOptions } from "../samples.ts";
 import { createTrackOutput, type TrackOutput } from "../track-output.ts";
@@ -83,7 +86,7 @@ export function createMpegTsDemuxer({
         if (isReady(opened)) track.read(false);
       },
       onTime(time) {
-        if (times.isLeap(time)) readAll(opened);
+        if (times.beginsTimeBase(time)) readAll(opened);
         times.note(time);
       },
       onCut,

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
-import type { ElementaryStream, PesTime } from "../elementary-streams/stream.ts";
+import type { ElementaryStream } from "../elementary-streams/stream.ts";
+import { type PesTime, readTimestamp } from "../elementary-streams/timestamps.ts";
 
 /** Assembles the PES packets of one PID into an elementary stream (ISO/IEC 13818-1 §2.4.3.6). */
 export interface PesReader {
@@ -115,13 +116,6 @@ function readTime(header: Buffer): PesTime | null {
   const flags = (header[7] ?? 0) >> 6;
   const length = header[8] ?? 0;
   if (flags < 2 || length < 5) return null;
-  const pts = readStamp(header, 9);
-  return { pts, dts: flags === 3 && length >= 10 ? readStamp(header, 14) : pts };
-}
-
-function readStamp(header: Buffer, at: number): number {
-  const high = ((header[at] ?? 0) >> 1) & 7;
-  const middle = header.readUInt16BE(at + 1) >> 1;
-  const low = header.readUInt16BE(at + 3) >> 1;
-  return high * 2 ** 30 + middle * 2 ** 15 + low;
+  const pts = readTimestamp(header, 9);
+  return { pts, dts: flags === 3 && length >= 10 ? readTimestamp(header, 14) : pts };
 }

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
-import { ticksPerSecond, unwrap } from "../elementary-streams/clock.ts";
+import { discontinuityLimits, isDiscontinuity } from "../discontinuity.ts";
+import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
 import type { SampleSink } from "../samples.ts";
@@ -69,8 +70,8 @@ interface PidTimes {
   latestPackets: number;
 }
 
-const maxFallBack = 10 * ticksPerSecond;
-const maxLeap = 3600 * ticksPerSecond;
+/** Wider than those of media that are written: only times that restart count. */
+const limits = discontinuityLimits(ticksPerSecond, 10, 3600);
 
 function createTimeScan() {
   const pids = new Map<number, PidTimes>();
@@ -88,10 +89,11 @@ function createTimeScan() {
       return;
     }
     const time = unwrap(stamp, found.latest);
-    const step = time - found.latest;
-    found.latest = time;
     // The times have restarted: they continue after the latest.
-    if (step < -maxFallBack || step > maxLeap) found.shift = found.most + lastStep(found) - time;
+    if (isDiscontinuity(time, found.latest, found.latest, limits)) {
+      found.shift = found.most + lastStep(found) - time;
+    }
+    found.latest = time;
     found.least = Math.min(found.least, time + found.shift);
     found.most = Math.max(found.most, time + found.shift);
     found.count++;
@@ -112,7 +114,7 @@ function createTimeScan() {
       if (bytes[body] !== 0 || bytes[body + 1] !== 0 || bytes[body + 2] !== 1) return;
       const kind = kindOf(bytes[body + 3] ?? 0);
       if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
-      note(pid, kind, readStamp(bytes, body + 9));
+      note(pid, kind, readTimestamp(bytes, body + 9));
     },
     result(): { hasVideo: boolean; durationS: number | null } {
       const all = [...pids.values()];
@@ -154,11 +156,4 @@ function kindOf(streamId: number): PidTimes["kind"] | undefined {
   if (streamId >= 0xc0 && streamId <= 0xdf) return "audio";
   // Private streams (AC-3, but subtitles too), and extended identifiers.
   return streamId === 0xbd || streamId === 0xfd ? "other" : undefined;
-}
-
-/** Reads 33 bits with marker bits between them (§2.4.3.6). */
-function readStamp(bytes: Uint8Array, at: number): number {
-  const [b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0] = bytes.subarray(at, at + 5);
-  const low = (b1 << 22) | ((b2 >> 1) << 15) | (b3 << 7) | (b4 >> 1);
-  return ((b0 >> 1) & 7) * 2 ** 30 + (low >>> 0);
 }

@@ -5,8 +5,7 @@ import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { createClock } from "../elementary-streams/clock.ts";
-import { createElementaryStream } from "../elementary-streams/stream.ts";
-import type { TrackReader } from "../elementary-streams/track-reader.ts";
+import { createElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { skipId3Tags } from "./tags.ts";
@@ -57,7 +56,7 @@ export function createPackedAudioDemuxer({
       if (track === null || found !== syntax) track = open(found);
       const stamp = timestamp ?? (times.tryStart() ? null : 0);
       const time = stamp === null ? null : { pts: stamp, dts: stamp };
-      if (time && times.isLeap(time)) track.read(true);
+      if (time && times.beginsTimeBase(time)) track.read(true);
       if (time) times.note(time);
       times.start();
       stream.begin(time);

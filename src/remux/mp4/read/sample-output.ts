@@ -1,19 +1,20 @@
+import { discontinuityLimits, isDiscontinuity } from "../../discontinuity.ts";
+import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../samples.ts";
+import type { Timelines } from "../../timelines.ts";
+import { createTrackOutput } from "../../track-output.ts";
 import { damagedError } from "../boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
-import { createSpanCut } from "./span-cut.ts";
-import type { SegmentTiming, SampleSink, TrackFormat, TrackKind } from "../../samples.ts";
-import type { Timelines } from "../../timelines.ts";
-import { createTrackOutput } from "../../track-output.ts";
+import { SpanCut } from "./span-cut.ts";
 
 /** Writes samples into a sink: one track of the sink per kind, whatever init sections follow each other. */
 export interface SampleOutput {
   /** Adds the track to the sink, before its first sample is known. */
   addTrack(track: InitTrack): void;
   /**
-   * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times,
-   * those of all tracks together. If those of a track fall back by more than 1 s within a timeline without a
-   * stated offset, or leap by more than 20 s, they continue where the latest sample ended.
+   * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
+   * tracks together. After a discontinuity of decode times within a timeline without a stated offset, they continue
+   * where the latest sample ended.
    * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
    */
   write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void;
@@ -21,21 +22,21 @@ export interface SampleOutput {
 
 export function createSampleOutput(sink: SampleSink, timelines: Timelines): SampleOutput {
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
-  const cuts = { video: createSpanCut(outputs.video), audio: createSpanCut(outputs.audio) };
-  let place = startTimeline(null);
+  const cuts = { video: new SpanCut(outputs.video), audio: new SpanCut(outputs.audio) };
+  let position = startOf(null);
 
   /** Returns the seconds to add to the media times of `samples`. */
   function offsetOf(samples: readonly IndexedSample[], timing: SegmentTiming): number {
     const { timeline, offsetS } = timing;
-    if (timeline !== place.timeline) place = startTimeline(timeline);
+    if (timeline !== position.timeline) position = startOf(timeline);
     const firstS = samples.reduce((least, { track, pts }) => {
       return Math.min(least, secondsOf(track, pts));
     }, Infinity);
-    const offset = timelines.offset(timeline, offsetS, firstS) + place.leapS;
-    if (offsetS !== null || !isLeap(samples, offset, place)) return offset;
-    const leap = { source: outputs, timeline, firstS, atS: place.reachedS };
-    const moved = timelines.leap(leap) - firstS;
-    place.leapS += moved - offset;
+    const offset = timelines.offset(timeline, offsetS, firstS) + position.movedS;
+    if (offsetS !== null || doesContinue(samples, offset, position)) return offset;
+    const atS = position.reachedS;
+    const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS }) - firstS;
+    position.movedS += moved - offset;
     return moved;
   }
 
@@ -45,26 +46,14 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines): Samp
     offsetS: number,
     timing: SegmentTiming,
   ): void {
-    const { track, entry, offset, size, dts, pts, duration, isSync } = sample;
-    if (offset < 0 || offset + size > bytes.length) {
-      throw damagedError(`a sample of ${size} bytes is at ${offset} of ${bytes.length} bytes`);
-    }
-    const format = formatOf(track, entry);
-    const { timescale } = outputs[format.kind];
-    const ratio = timescale / format.timescale;
-    const shift = Math.round(offsetS * timescale);
-    const ticks = (time: number): number => Math.round((time - track.shiftTicks) * ratio) + shift;
-    const moved = {
-      data: bytes.subarray(offset, offset + size),
-      dts: ticks(dts),
-      pts: ticks(pts),
-      duration: Math.round(duration * ratio),
-      isSync,
-    };
-    cuts[format.kind].write(format, moved, timing, pts < track.shiftTicks);
+    const { track, dts, pts, duration } = sample;
+    const format = formatOf(track, sample.entry);
+    const { kind } = format;
+    const presented = toPresentation(bytes, sample, outputs[kind].timescale, offsetS);
+    cuts[kind].write(format, presented, timing, pts < track.shiftTicks);
     const endS = secondsOf(track, pts + duration) + offsetS;
-    place.ends[format.kind] = secondsOf(track, dts + duration) + offsetS;
-    place.reachedS = Math.max(place.reachedS, endS);
+    position.ends[kind] = secondsOf(track, dts + duration) + offsetS;
+    position.reachedS = Math.max(position.reachedS, endS);
     timelines.reach(endS);
   }
 
@@ -83,34 +72,58 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines): Samp
 }
 
 /** How far a timeline has been written, seconds. */
-interface Place {
+interface TimelinePosition {
   timeline: number | null;
   /** Decode time at which the latest sample of each kind ends; −Infinity: none yet. */
   ends: Record<TrackKind, number>;
   /** Presentation time at which the latest sample ends. */
   reachedS: number;
-  /** Sum of the leaps. */
-  leapS: number;
+  /** How far the samples have been moved because of discontinuities. */
+  movedS: number;
 }
 
-function startTimeline(timeline: number | null): Place {
+function startOf(timeline: number | null): TimelinePosition {
   const ends = { video: -Infinity, audio: -Infinity };
-  return { timeline, ends, reachedS: -Infinity, leapS: 0 };
+  return { timeline, ends, reachedS: -Infinity, movedS: 0 };
 }
 
-const maxFallBackS = 1;
-const maxLeapS = 20;
+const limits = discontinuityLimits(1);
 
-/** Returns whether the first sample of a track does not continue those before. */
-function isLeap(samples: readonly IndexedSample[], offsetS: number, { ends }: Place): boolean {
+/** Returns whether the first sample of each track continues those before. */
+function doesContinue(
+  samples: readonly IndexedSample[],
+  offsetS: number,
+  { ends }: TimelinePosition,
+): boolean {
   const latest = Math.max(ends.video, ends.audio);
-  if (latest === -Infinity) return false;
+  if (latest === -Infinity) return true;
   const tracks = new Set(samples.map(({ track }) => track));
-  return [...tracks].some((track) => {
+  return [...tracks].every((track) => {
     const first = samples.find((sample) => sample.track === track)!;
     const atS = secondsOf(track, first.dts) + offsetS;
-    return atS < ends[first.track.formats[0]!.kind] - maxFallBackS || atS > latest + maxLeapS;
+    return !isDiscontinuity(atS, ends[track.formats[0]!.kind], latest, limits);
   });
+}
+
+/** Returns the sample with its data and its presentation times, in ticks of `timescale`. */
+function toPresentation(
+  bytes: Uint8Array,
+  { track, offset, size, dts, pts, duration, isSync }: IndexedSample,
+  timescale: number,
+  offsetS: number,
+): Sample {
+  if (offset < 0 || offset + size > bytes.length) {
+    throw damagedError(`a sample of ${size} bytes is at ${offset} of ${bytes.length} bytes`);
+  }
+  const ratio = timescale / track.formats[0]!.timescale;
+  const shift = Math.round(offsetS * timescale);
+  return {
+    data: bytes.subarray(offset, offset + size),
+    dts: Math.round((dts - track.shiftTicks) * ratio) + shift,
+    pts: Math.round((pts - track.shiftTicks) * ratio) + shift,
+    duration: Math.round(duration * ratio),
+    isSync,
+  };
 }
 
 function formatOf({ formats }: InitTrack, entry: number): TrackFormat {

@@ -1,99 +1,105 @@
 import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
 
-/**
- * Writes what is presented within the span of its timeline. Video samples outside that others need are
- * written hidden; audio outside is left out, except the priming of the decoder.
- */
-export interface SpanCut {
-  /** `isPriming`: the media themselves say that the sample is not presented. */
-  write(format: TrackFormat, sample: Sample, timing: SegmentTiming, isPriming: boolean): void;
-}
-
-/** More pictures than a decoder holds back to sort them. */
+/** More frames than a decoder holds back to sort them. */
 const maxTail = 32;
 /** Longer than the priming of any encoder. */
 const maxPrimingS = 0.2;
 
-export function createSpanCut(output: TrackOutput): SpanCut {
-  let timeline: number | undefined;
+/**
+ * Writes what is presented within the span of its timeline. Video samples outside that others need are
+ * written hidden; audio outside is left out, except the priming of the decoder.
+ */
+export class SpanCut {
+  readonly #output: TrackOutput;
+  #timeline: number | undefined;
   /** From the latest sync sample before the span on. */
-  let lead = createQueue();
+  #lead = createQueue();
   /** After the end of the span. */
-  let tail = createQueue();
-  let hasBegun = false;
-  let hasEnded = false;
-  let lastPts = -Infinity;
+  #tail = createQueue();
+  #hasBegun = false;
+  #hasEnded = false;
+  #lastPts = -Infinity;
   /** Samples after the end have been written. */
-  let hasTail = false;
+  #hasTail = false;
   /** The hidden samples between the last and the next one take media time. */
-  let isJump = false;
+  #isJump = false;
 
-  function startSpan(next: number): void {
-    timeline = next;
-    isJump ||= hasTail;
-    hasTail = false;
-    lead = createQueue();
-    tail = createQueue();
-    hasBegun = false;
-    hasEnded = false;
-    lastPts = -Infinity;
+  constructor(output: TrackOutput) {
+    this.#output = output;
   }
 
-  function put({ format, sample }: HeldSample, isHidden: boolean): void {
-    output.setFormat(format);
-    output.write({ ...sample, ...(isHidden && { isHidden }), ...(isJump && { isJump }) });
-    hasBegun = true;
-    isJump = false;
-    lastPts = sample.pts;
+  /** `isPriming`: the media themselves say that the sample is not presented. */
+  write(format: TrackFormat, sample: Sample, timing: SegmentTiming, isPriming: boolean): void {
+    const { timeline, span } = timing;
+    if (timeline !== this.#timeline) this.#startSpan(timeline);
+    if (span === undefined) {
+      this.#output.setFormat(format);
+      this.#output.write(sample);
+      return;
+    }
+    const { timescale } = this.#output;
+    const isVideo = format.kind === "video";
+    // A segment that is listed twice, or by two Periods.
+    if (this.#hasEnded || (!isVideo && sample.pts <= this.#lastPts)) return;
+    const held = { format, sample };
+    // Most of a frame must be in the span: the times in manifests are rounded.
+    const slack = isVideo ? sample.duration / 4 : timescale / 1000;
+    if (sample.pts >= span.endS * timescale - slack) {
+      this.#hasEnded = !isVideo || !this.#tail.add(held) || this.#tail.samples.length > maxTail;
+    } else if (sample.pts >= span.startS * timescale - slack) {
+      this.#putLead();
+      this.#putTail();
+      this.#put(held, false);
+    } else if (isVideo) {
+      this.#putBefore(held);
+    } else if (isPriming && sample.pts >= (span.startS - maxPrimingS) * timescale) {
+      this.#put(held, false);
+    }
   }
 
-  function putLead(): void {
-    if (lead.samples.length > 0 && !hasBegun) isJump = true;
-    for (const held of lead.samples) put(held, true);
-    lead = createQueue();
+  #startSpan(timeline: number): void {
+    this.#timeline = timeline;
+    this.#isJump ||= this.#hasTail;
+    this.#hasTail = false;
+    this.#lead = createQueue();
+    this.#tail = createQueue();
+    this.#hasBegun = false;
+    this.#hasEnded = false;
+    this.#lastPts = -Infinity;
   }
 
-  function putTail(): void {
-    const { samples } = tail;
-    tail = createQueue();
-    for (const held of samples) put(held, true);
-    hasTail ||= samples.length > 0;
+  #put({ format, sample }: HeldSample, isHidden: boolean): void {
+    const isJump = this.#isJump;
+    this.#output.setFormat(format);
+    this.#output.write({ ...sample, ...(isHidden && { isHidden }), ...(isJump && { isJump }) });
+    this.#hasBegun = true;
+    this.#isJump = false;
+    this.#lastPts = sample.pts;
   }
 
-  function writeBefore(held: HeldSample): void {
-    if (hasBegun) return put(held, true);
-    if (held.sample.isSync) lead = createQueue();
-    if (!lead.add(held)) putLead();
+  #putBefore(held: HeldSample): void {
+    if (this.#hasBegun) {
+      this.#put(held, true);
+      return;
+    }
+    if (held.sample.isSync) this.#lead = createQueue();
+    if (!this.#lead.add(held)) this.#putLead();
   }
 
-  return {
-    write(format, sample, { timeline: current, span }, isPriming) {
-      if (current !== timeline) startSpan(current);
-      const held = { format, sample };
-      if (span === undefined) {
-        output.setFormat(format);
-        return output.write(sample);
-      }
-      const { timescale } = output;
-      const isVideo = format.kind === "video";
-      // Most of a picture must be in the span: stated times are rounded.
-      const slack = isVideo ? sample.duration / 4 : timescale / 1000;
-      // A segment that is listed twice, or by two Periods.
-      if (hasEnded || (!isVideo && sample.pts <= lastPts)) return;
-      if (sample.pts >= span.endS * timescale - slack) {
-        hasEnded = !isVideo || !tail.add(held) || tail.samples.length > maxTail;
-      } else if (sample.pts >= span.startS * timescale - slack) {
-        putLead();
-        putTail();
-        put(held, false);
-      } else if (isVideo) {
-        writeBefore(held);
-      } else if (isPriming && sample.pts >= (span.startS - maxPrimingS) * timescale) {
-        put(held, false);
-      }
-    },
-  };
+  #putLead(): void {
+    const { samples } = this.#lead;
+    this.#isJump ||= samples.length > 0 && !this.#hasBegun;
+    for (const held of samples) this.#put(held, true);
+    if (samples.length > 0) this.#lead = createQueue();
+  }
+
+  #putTail(): void {
+    const { samples } = this.#tail;
+    this.#hasTail ||= samples.length > 0;
+    for (const held of samples) this.#put(held, true);
+    if (samples.length > 0) this.#tail = createQueue();
+  }
 }
 
 /** A sample that is written only if one follows that needs it. */

@@ -1,0 +1,134 @@
+import { discontinuityLimits } from "../discontinuity.ts";
+import type { SegmentTiming } from "../samples.ts";
+import type { Timelines } from "../timelines.ts";
+import { ticksPerSecond, timestampRange, unwrap } from "./timestamps.ts";
+
+/** Timestamps without a discontinuity between them: presentation time = timestamp, unwrapped, + `shift`. */
+export interface TimeBase {
+  /** The first one of its timeline. */
+  isInitial: boolean;
+  /** `null`: not started. */
+  shift: number | null;
+  /** The first and the latest timestamp of all its streams, unwrapped. */
+  first: number;
+  latest: number;
+  /** First presentation timestamps, unwrapped. */
+  firsts: Map<StreamTimes, number>;
+}
+
+/** How far a stream has been read. */
+export interface StreamTimes {
+  base: TimeBase | null;
+  /** Its latest timestamp, unwrapped. */
+  latest: number;
+  /** Presentation time at which its latest sample ends; −Infinity: none yet. */
+  end: number;
+}
+
+/** Without DTS the times fall back with the presentation times of frames. */
+export const limits = discontinuityLimits(ticksPerSecond);
+/** A larger step, or one back, leads to another time base that the time belongs to. */
+export const maxStep = ticksPerSecond / 2;
+/** How much earlier the first time of a stream may be than that of another. */
+const maxLead = 10 * ticksPerSecond;
+const maxBases = 3;
+
+/** The latest time bases of the streams of one source. */
+export class TimeBases {
+  readonly #timelines: Timelines;
+  readonly #streams = new Set<StreamTimes>();
+  #timing: SegmentTiming = { timeline: 0, offsetS: null };
+  /** The newest first. */
+  #bases: TimeBase[] = [];
+  /** Presentation time at which the latest sample of all streams ends. */
+  #reached = 0;
+
+  constructor(timelines: Timelines) {
+    this.#timelines = timelines;
+  }
+
+  /** Starts another timeline. */
+  reset(timing: SegmentTiming): void {
+    this.#timing = timing;
+    this.#bases = [];
+    for (const stream of this.#streams) {
+      Object.assign(stream, { base: null, latest: 0, end: -Infinity });
+    }
+  }
+
+  addStream(): StreamTimes {
+    const end = this.#bases.length > 0 ? this.#reached : -Infinity;
+    const stream = { base: null, latest: 0, end };
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  removeStream(stream: StreamTimes): void {
+    this.#streams.delete(stream);
+  }
+
+  /** Returns the newest time base; creates one with the timestamp 0 if there is none. */
+  newest(): TimeBase {
+    return this.#bases[0] ?? this.add(0);
+  }
+
+  /** Adds a time base that begins with `stamp`. */
+  add(stamp: number): TimeBase {
+    const isInitial = this.#bases.length === 0;
+    const times = { first: stamp, latest: stamp, firsts: new Map<StreamTimes, number>() };
+    const base: TimeBase = { isInitial, shift: null, ...times };
+    this.#bases = [base, ...this.#bases.slice(0, maxBases - 1)];
+    return base;
+  }
+
+  /** Returns a time base, other than that of `stream`, that its timestamp `stamp` belongs to. */
+  findOther(stream: StreamTimes, stamp: number): TimeBase | undefined {
+    const own = stream.base === null ? -1 : this.#bases.indexOf(stream.base);
+    return this.#bases.find((base, i) => {
+      if (i === own) return false;
+      const at = unwrap(stamp, base.latest);
+      const isNear = at >= base.first - maxLead && at <= base.latest + limits.maxAhead;
+      if (!isNear || base.shift === null) return isNear;
+      const gap = at + base.shift - stream.end;
+      // Back to an older one: only after a damaged time.
+      return gap >= -limits.maxBack && (own < 0 || i < own || Math.abs(gap) <= maxStep);
+    });
+  }
+
+  /** Returns whether all streams have times on `base`. */
+  isComplete({ firsts }: TimeBase): boolean {
+    return [...this.#streams].every((stream) => firsts.has(stream));
+  }
+
+  /** Decides the shift of `base`, unless that has been done. */
+  start(base: TimeBase): void {
+    base.shift ??= base.isInitial ? this.#initialShift(base) : this.#laterShift(base);
+  }
+
+  /** Notes that a sample ends at this presentation time. */
+  reach(end: number): void {
+    this.#reached = Math.max(this.#reached, end);
+  }
+
+  #initialShift({ firsts, first: earliest }: TimeBase): number {
+    const first = firsts.size > 0 ? Math.min(...firsts.values()) : earliest;
+    const lift = first < 0 ? timestampRange : 0;
+    const firstS = (first + lift) / ticksPerSecond;
+    const { timeline, offsetS } = this.#timing;
+    const addedS = this.#timelines.offset(timeline, offsetS, firstS);
+    const shift = lift + Math.round(addedS * ticksPerSecond);
+    this.#reached = first + shift;
+    return shift;
+  }
+
+  /** Returns the least shift by which no stream overlaps what it had before, in sync with other sources. */
+  #laterShift({ firsts, first }: TimeBase): number {
+    const reached = this.#reached;
+    const ends = [...firsts].map(([{ end }, stamp]) => (end > -Infinity ? end : reached) - stamp);
+    const at = first + (ends.length > 0 ? Math.max(...ends) : reached - first);
+    const [firstS, atS] = [first / ticksPerSecond, at / ticksPerSecond];
+    const { timeline } = this.#timing;
+    const startS = this.#timelines.continueAt({ source: this, timeline, firstS, atS });
+    return Math.round(startS * ticksPerSecond) - first;
+  }
+}
