@@ -15,13 +15,6 @@ export interface PesReader {
   finish(): void;
 }
 
-const fixedLength = 9;
-/** Fewer scrambled packets in a row are taken for damaged ones. */
-const maxScrambled = 8;
-const longestHeader = fixedLength + 255;
-/** Ids of streams whose packets have no optional header (table 2-21). */
-const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
-
 export interface PesReaderOptions {
   stream: ElementaryStream;
   /** Called before a PES packet is appended to `stream`. */
@@ -35,10 +28,12 @@ export interface PesReaderOptions {
   onCut(): void;
 }
 
+/** Fewer scrambled packets in a row are taken for damaged ones. */
+const maxScrambled = 8;
+
 export function createPesReader(options: PesReaderOptions): PesReader {
   const { stream, onStart, onTime, onCut } = options;
-  const header = Buffer.alloc(longestHeader);
-  let headerLength = 0;
+  const header = new PesHeader();
   let state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if the packet does not state its length. */
   let remaining = 0;
@@ -55,34 +50,20 @@ export function createPesReader(options: PesReaderOptions): PesReader {
     }
     state = "closed";
   };
-  /** Returns where the payload starts in `bytes`; `to` if the header continues or the packet is left out. */
-  const readHeader = (bytes: Uint8Array, from: number, to: number): number => {
-    const added = Math.min(to - from, longestHeader - headerLength);
-    header.set(bytes.subarray(from, from + added), headerLength);
-    const before = headerLength;
-    headerLength += added;
-    if (headerLength < fixedLength) return to;
-    const length = fixedLength + (header[8] ?? 0);
-    if (headerLength < length) return to;
+  /** The header is complete. */
+  const startPayload = (): void => {
     state = "closed";
-    if (plainIds.has(header[3] ?? 0)) return to;
-    const packetLength = header.readUInt16BE(4);
-    const isValid = header.readUIntBE(0, 3) === 1 && (header[6] ?? 0) >> 6 === 2;
-    const isScrambled = isValid && ((header[6] ?? 0) & 0x30) !== 0;
-    scrambled = isScrambled ? scrambled + 1 : 0;
+    if (header.isPlain) return;
+    scrambled = header.isScrambled ? scrambled + 1 : 0;
     if (scrambled >= maxScrambled) {
       throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
     }
-    if (!isValid || isScrambled) {
-      onCut();
-      return to;
-    }
+    if (!header.isValid || header.isScrambled) return onCut();
     state = "payload";
-    remaining = packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - length);
-    const time = readTime(header);
+    remaining = header.payloadLength;
+    const time = header.readTime();
     if (time) onTime(time);
     stream.begin(time);
-    return from + length - before;
   };
 
   return {
@@ -92,12 +73,16 @@ export function createPesReader(options: PesReaderOptions): PesReader {
         finish();
         onStart();
         state = "header";
-        headerLength = 0;
+        header.clear();
       }
       if (!hasStarted) onCut();
       hasStarted = true;
       if (state === "closed") return;
-      const start = state === "header" ? readHeader(bytes, from, to) : from;
+      let start = from;
+      if (state === "header") {
+        start = header.append(bytes, from, to);
+        if (header.isComplete) startPayload();
+      }
       const length = Math.min(to - start, remaining);
       if (state !== "payload" || length <= 0) return;
       stream.append(bytes, start, start + length);
@@ -111,11 +96,62 @@ export function createPesReader(options: PesReaderOptions): PesReader {
   };
 }
 
-/** Returns PTS and DTS; `null` if the header states neither. */
-function readTime(header: Buffer): PesTime | null {
-  const flags = (header[7] ?? 0) >> 6;
-  const length = header[8] ?? 0;
-  if (flags < 2 || length < 5) return null;
-  const pts = readTimestamp(header, 9);
-  return { pts, dts: flags === 3 && length >= 10 ? readTimestamp(header, 14) : pts };
+const fixedLength = 9;
+const longestHeader = fixedLength + 255;
+/** Ids of streams whose packets have no optional header (table 2-21). */
+const plainIds = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
+
+/** The header of a PES packet, which may continue in further transport packets. */
+class PesHeader {
+  readonly #bytes = Buffer.alloc(longestHeader);
+  /** How many bytes have been appended. */
+  #appended = 0;
+
+  clear(): void {
+    this.#appended = 0;
+  }
+
+  /** Returns where the payload starts, if the header ends before `to`. */
+  append(bytes: Uint8Array, from: number, to: number): number {
+    const before = this.#appended;
+    const added = Math.min(to - from, longestHeader - before);
+    this.#bytes.set(bytes.subarray(from, from + added), before);
+    this.#appended += added;
+    return from + this.#length - before;
+  }
+
+  get isComplete(): boolean {
+    return this.#appended >= fixedLength && this.#appended >= this.#length;
+  }
+
+  get isPlain(): boolean {
+    return plainIds.has(this.#bytes[3] ?? 0);
+  }
+
+  get isValid(): boolean {
+    return this.#bytes.readUIntBE(0, 3) === 1 && (this.#bytes[6] ?? 0) >> 6 === 2;
+  }
+
+  get isScrambled(): boolean {
+    return this.isValid && ((this.#bytes[6] ?? 0) & 0x30) !== 0;
+  }
+
+  /** Infinity if it is not stated. */
+  get payloadLength(): number {
+    const packetLength = this.#bytes.readUInt16BE(4);
+    return packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - this.#length);
+  }
+
+  /** Returns PTS and DTS; `null` if the header has neither. */
+  readTime(): PesTime | null {
+    const flags = (this.#bytes[7] ?? 0) >> 6;
+    const length = this.#bytes[8] ?? 0;
+    if (flags < 2 || length < 5) return null;
+    const pts = readTimestamp(this.#bytes, 9);
+    return { pts, dts: flags === 3 && length >= 10 ? readTimestamp(this.#bytes, 14) : pts };
+  }
+
+  get #length(): number {
+    return fixedLength + (this.#bytes[8] ?? 0);
+  }
 }

@@ -1,0 +1,138 @@
+import { adts } from "../codecs/adts.ts";
+import { avc } from "../codecs/avc.ts";
+import { dolby } from "../codecs/dolby.ts";
+import { hevc } from "../codecs/hevc.ts";
+import { mpegAudio } from "../codecs/mpeg-audio.ts";
+import { createAudioTrack } from "../elementary-streams/audio-track.ts";
+import type { Clock, StreamClock } from "../elementary-streams/clock.ts";
+import {
+  createElementaryStream,
+  type ElementaryStream,
+  type TrackReader,
+} from "../elementary-streams/stream.ts";
+import { createVideoTrack } from "../elementary-streams/video-track.ts";
+import type { TrackKind } from "../samples.ts";
+import type { TrackOutput } from "../track-output.ts";
+import { createPesReader, type PesReader } from "./pes.ts";
+import type { PidTable } from "./pids.ts";
+import type { ChosenStream } from "./streams.ts";
+
+/** The readers of the streams of a program. */
+export interface StreamReaders {
+  readonly isEmpty: boolean;
+  /** Reads these streams from now on; does nothing if they are the current ones. */
+  set(streams: readonly ChosenStream[]): void;
+  /** Writes what is held back. */
+  finish(): void;
+}
+
+export interface StreamReadersOptions {
+  pids: PidTable;
+  clock: Clock;
+  outputs: Readonly<Record<TrackKind, TrackOutput>>;
+  /** Called when media are left out. */
+  onDrop: (kind: TrackKind) => void;
+}
+
+/** A stream of the program that is being read. */
+interface OpenStream {
+  chosen: ChosenStream;
+  stream: ElementaryStream;
+  clock: StreamClock;
+  pes: PesReader;
+  track: TrackReader;
+}
+
+/** How much to read until the first timestamps of all streams of a time base are known. */
+const maxWaitBytes = 2 * 1024 * 1024;
+
+export function createStreamReaders(options: StreamReadersOptions): StreamReaders {
+  let open: OpenStream[] = [];
+
+  const countHeld = (): number => open.reduce((total, { stream }) => total + stream.length, 0);
+  const finish = (): void => {
+    for (const { pes } of open) pes.finish();
+    // A time base starts where those end that have started before.
+    for (const stream of open.filter(({ clock }) => clock.tryStart())) readAll(stream);
+    for (const stream of open) readAll(stream);
+  };
+
+  return {
+    get isEmpty() {
+      return open.length === 0;
+    },
+    set(streams) {
+      const isSame = ({ chosen }: OpenStream) =>
+        streams.some(({ pid, codec }) => pid === chosen.pid && codec === chosen.codec);
+      if (open.length === streams.length && open.every(isSame)) return;
+      finish();
+      for (const { chosen, clock } of open) {
+        options.pids.delete(chosen.pid);
+        clock.close();
+      }
+      open = streams.map((chosen) => openStream(chosen, options, countHeld));
+    },
+    finish,
+  };
+}
+
+/** @param countHeld Returns the bytes that all streams hold. */
+function openStream(
+  chosen: ChosenStream,
+  { pids, clock: source, outputs, onDrop }: StreamReadersOptions,
+  countHeld: () => number,
+): OpenStream {
+  const stream = createElementaryStream();
+  const clock = source.open();
+  const onCut = () => onDrop(chosen.kind);
+  const track = createTrack(chosen, { stream, clock, output: outputs[chosen.kind], onDrop: onCut });
+  const pes = createPesReader({
+    stream,
+    onStart() {
+      if (!clock.tryStart()) {
+        if (countHeld() < maxWaitBytes) return;
+        clock.start();
+      }
+      track.read(false);
+    },
+    onTime(time) {
+      if (clock.beginsTimeBase(time)) readAll(opened);
+      clock.note(time);
+    },
+    onCut,
+  });
+  const opened = { chosen, stream, clock, pes, track };
+  pids.set(chosen.pid, {
+    read: pes.read,
+    onLoss() {
+      pes.drop();
+      onCut();
+      if (!clock.tryStart()) return;
+      track.read(false);
+      track.skip();
+    },
+  });
+  return opened;
+}
+
+function readAll({ clock, stream, track }: OpenStream): void {
+  if (stream.length === 0) return;
+  clock.start();
+  track.read(true);
+}
+
+const videoSyntaxes = { avc, hevc };
+const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby };
+
+interface TrackOptions {
+  stream: ElementaryStream;
+  clock: StreamClock;
+  output: TrackOutput;
+  onDrop: () => void;
+}
+
+function createTrack({ codec, language }: ChosenStream, options: TrackOptions): TrackReader {
+  return codec === "avc" || codec === "hevc"
+    ? createVideoTrack({ ...options, language, syntax: videoSyntaxes[codec] })
+    : createAudioTrack({ ...options, language, syntax: audioSyntaxes[codec] });
+}
