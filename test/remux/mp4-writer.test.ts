@@ -2,7 +2,7 @@ import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { diskError } from "../../src/files/disk-error.ts";
 import { ascii, boxesIn, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
-import { openMediaData } from "../../src/remux/mp4/write/media-data.ts";
+import { MediaData } from "../../src/remux/mp4/write/media-data.ts";
 import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import type { Sample } from "../../src/remux/samples.ts";
@@ -56,7 +56,7 @@ describe("the MP4 writer", () => {
       const headBytes = 1_000;
       const mdatHeaderBytes = 8;
       const reserveBytes = () => headBytes + mdatHeaderBytes + bytesLeft;
-      const media = openMediaData({ path, maxBytes: 1e9, reserveBytes });
+      const media = new MediaData({ path, maxBytes: 1e9, reserveBytes });
       const block = fillPattern(3 << 20, 1);
       for (let n = 0; n < 2; n++) media.append(block);
       let stated = 0;

@@ -14,72 +14,87 @@ export interface TimedAccessUnit extends AccessUnit {
 
 const maxUnits = 16_384;
 
-/**
- * Splits an elementary stream into access units. The function that is returned reads those that are
- * complete, with `isLast` also the one at the end.
- * @throws ServiceError, from that function: `upstream_invalid` if an access unit has over 16384 NAL units.
- */
-export function createAccessUnitReader(
-  stream: ElementaryStream,
-  syntax: VideoSyntax,
-  onAccessUnit: (unit: TimedAccessUnit) => void,
-): (isLast: boolean) => void {
-  let starts: number[] = [];
-  let roles: number[] = [];
-  let time: PesTime | null = null;
-  let hasPicture = false;
+/** Splits an elementary stream into access units. */
+export class AccessUnitReader {
+  readonly #stream: ElementaryStream;
+  readonly #syntax: VideoSyntax;
+  readonly #onAccessUnit: (unit: TimedAccessUnit) => void;
+  #starts: number[] = [];
+  #roles: number[] = [];
+  #time: PesTime | null = null;
+  #hasPicture = false;
   /** The stream has been searched up to here. */
-  let searched = 0;
+  #searched = 0;
 
-  const finish = (bytes: Buffer, end: number, isLast: boolean): void => {
+  constructor(
+    stream: ElementaryStream,
+    syntax: VideoSyntax,
+    onAccessUnit: (unit: TimedAccessUnit) => void,
+  ) {
+    this.#stream = stream;
+    this.#syntax = syntax;
+    this.#onAccessUnit = onAccessUnit;
+  }
+
+  /**
+   * Reads the access units that are complete, with `isLast` also the one at the end.
+   * @throws ServiceError `upstream_invalid` if an access unit has over 16384 NAL units.
+   */
+  read(isLast: boolean): void {
+    const bytes = this.#stream.view();
+    const reserve = isLast ? 1 : this.#syntax.headerLength;
+    for (;;) {
+      const at = bytes.indexOf(startCode, this.#searched);
+      const start = at + startCode.length;
+      if (at < 0 || start + reserve > bytes.length) {
+        this.#searched =
+          at < 0 ? Math.max(this.#searched, bytes.length - startCode.length + 1) : at;
+        break;
+      }
+      const role = this.#syntax.classify(bytes, start);
+      if (role & nal.start && this.#hasPicture) this.#finish(bytes, at, false);
+      this.#add(start, role);
+      this.#searched = start;
+    }
+    if (isLast) {
+      this.#finish(bytes, bytes.length, true);
+      this.#release(bytes.length);
+    } else {
+      const first = this.#starts[0];
+      this.#release(first === undefined ? this.#searched : first - startCode.length);
+    }
+  }
+
+  #finish(bytes: Buffer, end: number, isLast: boolean): void {
+    const starts = this.#starts;
     const ends = starts.map((start, i) =>
       trimZeros(bytes, start, (starts[i + 1] ?? end + startCode.length) - startCode.length),
     );
-    if (hasPicture) onAccessUnit({ bytes, starts, ends, roles, time, isLast });
-    starts = [];
-    roles = [];
-    hasPicture = false;
-  };
-  const add = (start: number, role: number): void => {
-    if (starts.length === 0) time = stream.takeTime(start - startCode.length);
-    if (starts.length >= maxUnits) {
+    const unit = { bytes, starts, ends, roles: this.#roles, time: this.#time, isLast };
+    if (this.#hasPicture) this.#onAccessUnit(unit);
+    this.#starts = [];
+    this.#roles = [];
+    this.#hasPicture = false;
+  }
+
+  #add(start: number, role: number): void {
+    if (this.#starts.length === 0) this.#time = this.#stream.takeTime(start - startCode.length);
+    if (this.#starts.length >= maxUnits) {
       throw new ServiceError(
         "upstream_invalid",
         `reading the video stopped: an access unit has over ${maxUnits} NAL units, which is the limit`,
       );
     }
-    starts.push(start);
-    roles.push(role);
-    hasPicture ||= (role & nal.picture) !== 0;
-  };
-  /** Drops everything before `offset`. */
-  const release = (offset: number): void => {
-    stream.consume(offset);
-    searched = Math.max(0, searched - offset);
-    for (let i = 0; i < starts.length; i++) starts[i] = (starts[i] ?? 0) - offset;
-  };
+    this.#starts.push(start);
+    this.#roles.push(role);
+    this.#hasPicture ||= (role & nal.picture) !== 0;
+  }
 
-  return (isLast) => {
-    const bytes = stream.view();
-    const reserve = isLast ? 1 : syntax.headerLength;
-    for (;;) {
-      const at = bytes.indexOf(startCode, searched);
-      const start = at + startCode.length;
-      if (at < 0 || start + reserve > bytes.length) {
-        searched = at < 0 ? Math.max(searched, bytes.length - startCode.length + 1) : at;
-        break;
-      }
-      const role = syntax.classify(bytes, start);
-      if (role & nal.start && hasPicture) finish(bytes, at, false);
-      add(start, role);
-      searched = start;
-    }
-    if (isLast) {
-      finish(bytes, bytes.length, true);
-      release(bytes.length);
-    } else {
-      const first = starts[0];
-      release(first === undefined ? searched : first - startCode.length);
-    }
-  };
+  /** Drops everything before `offset`. */
+  #release(offset: number): void {
+    this.#stream.consume(offset);
+    this.#searched = Math.max(0, this.#searched - offset);
+    const starts = this.#starts;
+    for (let i = 0; i < starts.length; i++) starts[i] = (starts[i] ?? 0) - offset;
+  }
 }

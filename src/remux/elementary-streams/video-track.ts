@@ -1,6 +1,6 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
-import { createAccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
+import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import { ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
@@ -55,8 +55,9 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
       isSync: isSync(unit, syntax),
     });
   };
+  const units = new AccessUnitReader(stream, syntax, onAccessUnit);
   // Nothing to skip: PES packets with missing bytes are removed from the stream.
-  return { read: createAccessUnitReader(stream, syntax, onAccessUnit), skip: () => {} };
+  return { read: (isLast) => units.read(isLast), skip: () => {} };
 }
 
 function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {

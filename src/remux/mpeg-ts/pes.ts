@@ -2,19 +2,6 @@ import { ServiceError } from "../../model/errors.ts";
 import type { ElementaryStream } from "../elementary-streams/stream.ts";
 import { type PesTime, readTimestamp } from "../elementary-streams/timestamps.ts";
 
-/** Assembles the PES packets of one PID into an elementary stream (ISO/IEC 13818-1 §2.4.3.6). */
-export interface PesReader {
-  /**
-   * Reads the payload of a transport packet; `isStart`: a PES packet starts with it.
-   * @throws ServiceError `drm_protected` if 8 PES packets in a row are scrambled.
-   */
-  read(bytes: Buffer, from: number, to: number, isStart: boolean): void;
-  /** Removes the open PES packet from the stream and ignores the rest of it. */
-  drop(): void;
-  /** Ends the open PES packet; removes it from the stream if it is shorter than it stated. */
-  finish(): void;
-}
-
 export interface PesReaderOptions {
   stream: ElementaryStream;
   /** Called before a PES packet is appended to `stream`. */
@@ -31,69 +18,84 @@ export interface PesReaderOptions {
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 8;
 
-export function createPesReader(options: PesReaderOptions): PesReader {
-  const { stream, onStart, onTime, onCut } = options;
-  const header = new PesHeader();
-  let state: "closed" | "header" | "payload" = "closed";
+/** Assembles the PES packets of one PID into an elementary stream (ISO/IEC 13818-1 §2.4.3.6). */
+export class PesReader {
+  readonly #options: PesReaderOptions;
+  readonly #header = new PesHeader();
+  #state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if the packet does not state its length. */
-  let remaining = 0;
+  #remaining = 0;
   /** A payload was read. */
-  let hasStarted = false;
+  #hasStarted = false;
   /** Scrambled packets in a row. */
-  let scrambled = 0;
+  #scrambled = 0;
 
-  const finish = (): void => {
-    const isCut = state === "payload" && remaining > 0 && Number.isFinite(remaining);
-    if (isCut) {
-      stream.rewind();
-      onCut();
+  constructor(options: PesReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Reads the payload of a transport packet; `isStart`: a PES packet starts with it.
+   * @throws ServiceError `drm_protected` if 8 PES packets in a row are scrambled.
+   */
+  read(bytes: Buffer, from: number, to: number, isStart: boolean): void {
+    if (isStart) {
+      this.#hasStarted = true;
+      this.finish();
+      this.#options.onStart();
+      this.#state = "header";
+      this.#header.clear();
     }
-    state = "closed";
-  };
-  /** The header is complete. */
-  const startPayload = (): void => {
-    state = "closed";
+    if (!this.#hasStarted) this.#options.onCut();
+    this.#hasStarted = true;
+    if (this.#state === "closed") return;
+    let start = from;
+    if (this.#state === "header") {
+      start = this.#header.append(bytes, from, to);
+      if (this.#header.isComplete) this.#startPayload();
+    }
+    const length = Math.min(to - start, this.#remaining);
+    if (this.#state !== "payload" || length <= 0) return;
+    this.#options.stream.append(bytes, start, start + length);
+    this.#remaining -= length;
+  }
+
+  /** Removes the open PES packet from the stream and ignores the rest of it. */
+  drop(): void {
+    if (this.#state === "payload" && this.#remaining > 0) this.#options.stream.rewind();
+    this.#state = "closed";
+  }
+
+  /** Ends the open PES packet; removes it from the stream if it is shorter than it stated. */
+  finish(): void {
+    const isOpen = this.#state === "payload" && this.#remaining > 0;
+    if (isOpen && Number.isFinite(this.#remaining)) {
+      this.#options.stream.rewind();
+      this.#options.onCut();
+    }
+    this.#state = "closed";
+  }
+
+  #startPayload(): void {
+    const header = this.#header;
+    const { stream, onTime, onCut } = this.#options;
+    this.#state = "closed";
     if (header.isPlain) return;
-    scrambled = header.isScrambled ? scrambled + 1 : 0;
-    if (scrambled >= maxScrambled) {
-      throw new ServiceError("drm_protected", `${scrambled} PES packets in a row are scrambled`);
+    this.#scrambled = header.isScrambled ? this.#scrambled + 1 : 0;
+    if (this.#scrambled >= maxScrambled) {
+      const message = `${this.#scrambled} PES packets in a row are scrambled`;
+      throw new ServiceError("drm_protected", message);
     }
-    if (!header.isValid || header.isScrambled) return onCut();
-    state = "payload";
-    remaining = header.payloadLength;
+    if (!header.isValid || header.isScrambled) {
+      onCut();
+      return;
+    }
+    this.#state = "payload";
+    this.#remaining = header.payloadLength;
     const time = header.readTime();
     if (time) onTime(time);
     stream.begin(time);
-  };
-
-  return {
-    read(bytes, from, to, isStart) {
-      if (isStart) {
-        hasStarted = true;
-        finish();
-        onStart();
-        state = "header";
-        header.clear();
-      }
-      if (!hasStarted) onCut();
-      hasStarted = true;
-      if (state === "closed") return;
-      let start = from;
-      if (state === "header") {
-        start = header.append(bytes, from, to);
-        if (header.isComplete) startPayload();
-      }
-      const length = Math.min(to - start, remaining);
-      if (state !== "payload" || length <= 0) return;
-      stream.append(bytes, start, start + length);
-      remaining -= length;
-    },
-    drop() {
-      if (state === "payload" && remaining > 0) stream.rewind();
-      state = "closed";
-    },
-    finish,
-  };
+  }
 }
 
 const fixedLength = 9;

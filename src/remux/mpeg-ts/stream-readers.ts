@@ -13,7 +13,7 @@ import {
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
 import type { TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
-import { createPesReader, type PesReader } from "./pes.ts";
+import { PesReader } from "./pes.ts";
 import type { PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
 
@@ -86,7 +86,7 @@ function openStream(
   const clock = source.open();
   const onCut = () => onDrop(chosen.kind);
   const track = createTrack(chosen, { stream, clock, output: outputs[chosen.kind], onDrop: onCut });
-  const pes = createPesReader({
+  const pes: PesReader = new PesReader({
     stream,
     onStart() {
       if (!clock.tryStart()) {
@@ -103,7 +103,7 @@ function openStream(
   });
   const opened = { chosen, stream, clock, pes, track };
   pids.set(chosen.pid, {
-    read: pes.read,
+    read: (bytes, from, to, isStart) => pes.read(bytes, from, to, isStart),
     onLoss() {
       pes.drop();
       onCut();

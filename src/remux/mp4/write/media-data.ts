@@ -3,27 +3,6 @@ import { ServiceError } from "../../../model/errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
 import { type BackgroundWrites, createBackgroundWrites, writeAt } from "./background-writes.ts";
 
-/**
- * The media data (`mdat`) of an MP4 file while it is written, with space for the index in front. All
- * functions throw the file system's own errors.
- */
-export interface MediaData extends Pick<BackgroundWrites, "drain" | "settle"> {
-  /** Bytes so far. */
-  readonly size: number;
-  /**
-   * Appends `bytes` and returns their offset in the media data.
-   * @throws ServiceError `too_large` beyond `maxBytes`.
-   */
-  append(bytes: Uint8Array): number;
-  /**
-   * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
-   * the file. Returns its size. After `drain` it needs a `settle`.
-   */
-  finish(headAt: (start: number) => Uint8Array): number;
-  /** Closes and removes the file; does nothing after `finish` or an earlier call. */
-  discard(): void;
-}
-
 export interface MediaDataOptions {
   path: string;
   /** Limit of the media data, bytes. */
@@ -34,82 +13,110 @@ export interface MediaDataOptions {
 
 const bufferBytes = 4 << 20;
 
-/** Creates or overwrites the file at `path`. */
-export function openMediaData({ path, maxBytes, reserveBytes }: MediaDataOptions): MediaData {
-  const fd = openSync(path, "w+");
-  const writes = createBackgroundWrites(fd);
-  let buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
-  let isOpen = true;
-  let isKept = false;
-  let start: number | undefined;
-  let size = 0;
-  let buffered = 0;
+/**
+ * The media data (`mdat`) of an MP4 file while it is written, with space for the index in front. All
+ * functions throw the file system's own errors.
+ */
+export class MediaData {
+  readonly #options: MediaDataOptions;
+  readonly #fd: number;
+  readonly #writes: BackgroundWrites;
+  #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
+  #buffered = 0;
+  /** Where the media data start in the file. */
+  #start: number | undefined;
+  #size = 0;
+  #isOpen = true;
+  #isKept = false;
 
-  /** Writes the buffer to the file; returns where the media data start. */
-  function flush(): number {
-    start ??= reserveBytes();
-    buffer = writes.write(buffer, buffered, start + size - buffered);
-    buffered = 0;
-    return start;
+  /** Creates or overwrites the file. */
+  constructor(options: MediaDataOptions) {
+    this.#options = options;
+    this.#fd = openSync(options.path, "w+");
+    this.#writes = createBackgroundWrites(this.#fd);
   }
 
-  function checkOpen(): void {
-    if (!isOpen) throw new Error(`${path} is closed`);
+  /** Bytes so far. */
+  get size(): number {
+    return this.#size;
   }
 
-  function append(bytes: Uint8Array): number {
-    checkOpen();
-    const at = size;
+  /**
+   * Appends `bytes` and returns their offset in the media data.
+   * @throws ServiceError `too_large` beyond `maxBytes`.
+   */
+  append(bytes: Uint8Array): number {
+    this.#checkOpen();
+    const { maxBytes } = this.#options;
+    const at = this.#size;
     if (at + bytes.length > maxBytes) {
       throw new ServiceError("too_large", `the file would be larger than ${maxBytes} bytes`);
     }
-    if (buffered + bytes.length > bufferBytes) flush();
-    size += bytes.length;
+    if (this.#buffered + bytes.length > bufferBytes) this.#flush();
+    this.#size += bytes.length;
     if (bytes.length > bufferBytes) {
-      writeAt(fd, bytes, start! + at);
+      writeAt(this.#fd, bytes, this.#start! + at);
     } else {
-      buffer.set(bytes, buffered);
-      buffered += bytes.length;
+      this.#buffer.set(bytes, this.#buffered);
+      this.#buffered += bytes.length;
     }
     return at;
   }
 
-  function finish(headAt: (start: number) => Uint8Array): number {
-    checkOpen();
+  /** See `BackgroundWrites`. */
+  drain(): Promise<void> {
+    return this.#writes.drain();
+  }
+
+  /** See `BackgroundWrites`. */
+  settle(): Promise<void> {
+    return this.#writes.settle();
+  }
+
+  /**
+   * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
+   * the file. Returns its size. After `drain` it needs a `settle`.
+   */
+  finish(headAt: (start: number) => Uint8Array): number {
+    this.#checkOpen();
+    const size = this.#size;
     const header = mediaDataHeader(size);
-    const layout = layOut(headAt, header.length, start ?? 0);
-    start ??= layout.start;
-    const from = flush();
-    if (layout.start > from) moveUp(fd, buffer, { from, to: layout.start, size });
-    writeAt(fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
-    writeAt(fd, header, layout.start - header.length);
-    isOpen = false;
-    writes.close();
-    isKept = true;
+    const layout = layOut(headAt, header.length, this.#start ?? 0);
+    this.#start ??= layout.start;
+    const from = this.#flush();
+    if (layout.start > from) moveUp(this.#fd, this.#buffer, { from, to: layout.start, size });
+    writeAt(this.#fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
+    writeAt(this.#fd, header, layout.start - header.length);
+    this.#isOpen = false;
+    this.#writes.close();
+    this.#isKept = true;
     return layout.start + size;
   }
 
-  function discard(): void {
-    const wasOpen = isOpen;
-    isOpen = false;
+  /** Closes and removes the file; does nothing after `finish` or an earlier call. */
+  discard(): void {
+    const wasOpen = this.#isOpen;
+    this.#isOpen = false;
     try {
-      if (wasOpen) writes.close();
+      if (wasOpen) this.#writes.close();
     } finally {
-      if (!isKept) rmSync(path, { force: true });
-      isKept = true;
+      if (!this.#isKept) rmSync(this.#options.path, { force: true });
+      this.#isKept = true;
     }
   }
 
-  return {
-    get size() {
-      return size;
-    },
-    append,
-    drain: writes.drain,
-    settle: writes.settle,
-    finish,
-    discard,
-  };
+  #checkOpen(): void {
+    if (!this.#isOpen) throw new Error(`${this.#options.path} is closed`);
+  }
+
+  /** Writes the buffer to the file; returns where the media data start. */
+  #flush(): number {
+    const start = (this.#start ??= this.#options.reserveBytes());
+    const position = start + this.#size - this.#buffered;
+    this.#buffer = this.#writes.write(this.#buffer, this.#buffered, position);
+    this.#buffered = 0;
+    return start;
+  }
 }
 
 /**

@@ -29,115 +29,119 @@ export interface PresentedRun {
   shiftTicks: number;
 }
 
-export interface TrackTimes {
+/** Collects the times of a track. */
+export class TrackTimes {
+  readonly #timescale: number;
+  readonly #keepsOffsets: boolean;
+  readonly #durations = createRunLengths();
+  readonly #compositions = createRunLengths();
+  #first: number | undefined;
+  #last = { dts: 0, pts: 0, duration: 0, isHidden: false };
+  #step = 0;
+  #leastComposition = Infinity;
+  /** Where the media end, on the presentation timeline plus the run's shift. */
+  #mediaEnd = -Infinity;
+  #run: PresentedRun = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
+  readonly #runs = [this.#run];
+  #hasHidden = false;
+
+  /**
+   * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
+   * terms of them; else the least becomes 0. A sample lasts until the next is decoded; the last has its own duration, or that of the one before.
+   */
+  constructor(timescale: number, keepsOffsets = false) {
+    this.#timescale = timescale;
+    this.#keepsOffsets = keepsOffsets;
+  }
+
   /**
    * Returns the decode time that the sample gets: its own if it increases, else the next possible.
    * @throws ServiceError `upstream_invalid` for times too far apart for an MP4: 2^32 ticks between
    * samples, 2^31 between decode and presentation time.
    */
-  add(sample: Sample): number;
+  add({ dts: wanted, pts: shown, duration, isHidden = false, isJump = false }: Sample): number {
+    const isNewRun = isJump && this.#first !== undefined;
+    if (isNewRun) this.#startRun(Math.min(wanted, shown));
+    this.#hasHidden ||= isHidden;
+    const { shiftTicks } = this.#run;
+    const ticks = wanted + shiftTicks;
+    const dts = this.#first === undefined ? ticks : Math.max(ticks, this.#last.dts + 1);
+    // A sample that is decoded later is shown no earlier: all others would be delayed by its offset.
+    const pts = dts > ticks ? Math.max(shown + shiftTicks, dts) : shown + shiftTicks;
+    if (this.#first === undefined) {
+      this.#first = dts;
+    } else {
+      this.#step = this.#within(dts - this.#last.dts, 0, 2 ** 32 - 1, "between two samples");
+      this.#durations.push(this.#step);
+      if (!isNewRun) this.#endLast(this.#step);
+    }
+    const composition = pts - dts;
+    this.#within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation");
+    this.#compositions.push(composition);
+    this.#leastComposition = Math.min(this.#leastComposition, composition);
+    if (!isHidden) this.#run.startTicks = Math.min(this.#run.startTicks, shown);
+    this.#last = { dts, pts, duration, isHidden };
+    return dts;
+  }
+
   /** Whether a sample is presented. */
-  readonly isPresented: boolean;
+  get isPresented(): boolean {
+    return this.#runs.some(({ startTicks }) => startTicks < Infinity);
+  }
+
   /** To be called if a sample is presented. */
-  index(): TimesIndex;
-}
+  index(): TimesIndex {
+    const first = this.#first ?? 0;
+    const lastStep = this.#lastStep();
+    const ended = [
+      ...this.#runs.slice(0, -1),
+      { ...this.#run, endTicks: this.#endAfter(lastStep) },
+    ];
+    const shown = ended.filter(({ startTicks }) => startTicks < Infinity);
+    const base = this.#keepsOffsets ? Math.min(0, this.#leastComposition) : this.#leastComposition;
+    return {
+      durations: this.#durations.pairs(lastStep),
+      compositions: aboveLeast(this.#compositions.pairs(), base),
+      mediaTicks: this.#last.dts - first + lastStep,
+      startTicks: Math.min(...shown.map(({ startTicks }) => startTicks)),
+      endTicks: Math.max(...shown.map(({ endTicks }) => endTicks)),
+      runs: this.#hasHidden ? shown : null,
+      firstTicks: first,
+      zeroTicks: -first - base,
+    };
+  }
 
-/**
- * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
- * terms of them; else the least becomes 0. A sample lasts until the next is decoded; the last has its own duration, or that of the one before.
- */
-export function createTrackTimes(timescale: number, keepsOffsets = false): TrackTimes {
-  const durations = createRunLengths();
-  const compositions = createRunLengths();
-  let first: number | undefined;
-  let last = { dts: 0, pts: 0, duration: 0, isHidden: false };
-  let step = 0;
-  let leastComposition = Infinity;
-  /** Where the media end, on the presentation timeline plus the run's shift. */
-  let mediaEnd = -Infinity;
-  let run: PresentedRun = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
-  const runs = [run];
-  let hasHidden = false;
-
-  function lastStep(): number {
-    return last.duration || step || 1;
+  #lastStep(): number {
+    return this.#last.duration || this.#step || 1;
   }
 
   /** Returns where the run ends if the last sample lasts so long. */
-  function endAfter(ticks: number): number {
-    return last.isHidden ? run.endTicks : Math.max(run.endTicks, last.pts + ticks - run.shiftTicks);
+  #endAfter(ticks: number): number {
+    const { endTicks, shiftTicks } = this.#run;
+    const { isHidden, pts } = this.#last;
+    return isHidden ? endTicks : Math.max(endTicks, pts + ticks - shiftTicks);
   }
 
-  function endLast(ticks: number): void {
-    mediaEnd = Math.max(mediaEnd, last.pts + ticks, last.dts + ticks);
-    run.endTicks = endAfter(ticks);
+  #endLast(ticks: number): void {
+    this.#mediaEnd = Math.max(this.#mediaEnd, this.#last.pts + ticks, this.#last.dts + ticks);
+    this.#run.endTicks = this.#endAfter(ticks);
   }
 
   /** Hidden samples get media time of their own, which the presentation leaves out. */
-  function startRun(from: number): void {
-    endLast(lastStep());
-    run = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: Math.max(0, mediaEnd - from) };
-    runs.push(run);
+  #startRun(from: number): void {
+    this.#endLast(this.#lastStep());
+    const shiftTicks = Math.max(0, this.#mediaEnd - from);
+    this.#run = { startTicks: Infinity, endTicks: -Infinity, shiftTicks };
+    this.#runs.push(this.#run);
   }
 
-  return {
-    add({ dts: wanted, pts: shown, duration, isHidden = false, isJump = false }) {
-      const isNewRun = isJump && first !== undefined;
-      if (isNewRun) startRun(Math.min(wanted, shown));
-      hasHidden ||= isHidden;
-      const { shiftTicks } = run;
-      const ticks = wanted + shiftTicks;
-      const dts = first === undefined ? ticks : Math.max(ticks, last.dts + 1);
-      // A sample that is decoded later is shown no earlier: all others would be delayed by its offset.
-      const pts = dts > ticks ? Math.max(shown + shiftTicks, dts) : shown + shiftTicks;
-      if (first === undefined) {
-        first = dts;
-      } else {
-        step = within(dts - last.dts, 0, 2 ** 32 - 1, "between two samples", timescale);
-        durations.push(step);
-        if (!isNewRun) endLast(step);
-      }
-      const composition = pts - dts;
-      within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation", timescale);
-      compositions.push(composition);
-      leastComposition = Math.min(leastComposition, composition);
-      if (!isHidden) run.startTicks = Math.min(run.startTicks, shown);
-      last = { dts, pts, duration, isHidden };
-      return dts;
-    },
-    get isPresented() {
-      return runs.some(({ startTicks }) => startTicks < Infinity);
-    },
-    index() {
-      const ended = [...runs.slice(0, -1), { ...run, endTicks: endAfter(lastStep()) }];
-      const shown = ended.filter(({ startTicks }) => startTicks < Infinity);
-      const base = keepsOffsets ? Math.min(0, leastComposition) : leastComposition;
-      return {
-        durations: durations.pairs(lastStep()),
-        compositions: aboveLeast(compositions.pairs(), base),
-        mediaTicks: last.dts - first! + lastStep(),
-        startTicks: Math.min(...shown.map(({ startTicks }) => startTicks)),
-        endTicks: Math.max(...shown.map(({ endTicks }) => endTicks)),
-        runs: hasHidden ? shown : null,
-        firstTicks: first!,
-        zeroTicks: -first! - base,
-      };
-    },
-  };
-}
-
-function within(
-  ticks: number,
-  least: number,
-  most: number,
-  what: string,
-  timescale: number,
-): number {
-  if (ticks >= least && ticks <= most) return ticks;
-  throw new ServiceError(
-    "upstream_invalid",
-    `the media times are damaged: ${Math.round(ticks / timescale)} s ${what}`,
-  );
+  #within(ticks: number, least: number, most: number, what: string): number {
+    if (ticks >= least && ticks <= most) return ticks;
+    throw new ServiceError(
+      "upstream_invalid",
+      `the media times are damaged: ${Math.round(ticks / this.#timescale)} s ${what}`,
+    );
+  }
 }
 
 function aboveLeast(pairs: Uint32Array, least: number): Uint32Array {

@@ -2,18 +2,8 @@ import { ServiceError } from "../../../model/errors.ts";
 import { createNumberList } from "./number-lists.ts";
 import { createSampleEntries } from "./sample-entries.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
-import { createTrackTimes, type TimesIndex } from "./times.ts";
-import type { Sample, TrackFormat } from "../../samples.ts";
-
-/** A track of a file that is written. */
-export interface TrackWriter {
-  setFormat(format: TrackFormat): void;
-  write(sample: Sample): void;
-  /** Appends the samples of the open chunk to the media data. */
-  flush(): void;
-  /** Returns what the index states; before `flush`, the open chunk is missing in it. Undefined if no sample is presented. */
-  index(): TrackIndex | undefined;
-}
+import { type TimesIndex, TrackTimes } from "./times.ts";
+import type { Edit, Sample, TrackFormat } from "../../samples.ts";
 
 /** Contents of the sample tables (ISO/IEC 14496-12 §8.6, §8.7). */
 export interface TrackIndex extends Pick<TimesIndex, "durations" | "compositions" | "mediaTicks"> {
@@ -35,85 +25,99 @@ export interface TrackIndex extends Pick<TimesIndex, "durations" | "compositions
 const maxSamples = 1 << 24;
 const chunkBytes = 1 << 20;
 
-/**
- * Creates a track whose chunks have at most 1 MiB and last at most a second; a larger sample is a chunk of its own.
- * @param append Appends a chunk to the media data and returns its offset in them.
- */
-export function createTrackWriter(
-  first: TrackFormat,
-  append: (chunk: Uint8Array) => number,
-): TrackWriter {
-  const entries = createSampleEntries();
-  const times = createTrackTimes(first.timescale, first.edits !== undefined);
-  const sizes = createNumberList();
-  const syncs = createNumberList();
-  const chunks: number[] = [];
-  const chunkRuns = createNumberList();
-  let buffer: Buffer | undefined;
-  let open = { bytes: 0, samples: 0, fromTicks: 0 };
-  let entry = entries.add(first.sampleEntry);
-  let { edits } = first;
-  let lastRun = { samples: 0, entry: 0 };
+/** A track of a file that is written. Its chunks have at most 1 MiB and last at most a second; a larger sample is a chunk of its own. */
+export class TrackWriter {
+  readonly #first: TrackFormat;
+  readonly #append: (chunk: Uint8Array) => number;
+  readonly #entries = createSampleEntries();
+  readonly #times: TrackTimes;
+  readonly #sizes = createNumberList();
+  readonly #syncs = createNumberList();
+  readonly #chunks: number[] = [];
+  readonly #chunkRuns = createNumberList();
+  #lastRun = { samples: 0, entry: 0 };
+  /** The open chunk. */
+  #buffer: Buffer | undefined;
+  #open = { bytes: 0, samples: 0, fromTicks: 0 };
+  #entry: number;
+  #edits: readonly Edit[] | undefined;
 
-  function addChunk(bytes: Uint8Array, samples: number): void {
-    chunks.push(append(bytes));
-    if (lastRun.samples === samples && lastRun.entry === entry) return;
-    lastRun = { samples, entry };
-    for (const value of [chunks.length, samples, entry]) chunkRuns.push(value);
+  /** @param append Appends a chunk to the media data and returns its offset in them. */
+  constructor(first: TrackFormat, append: (chunk: Uint8Array) => number) {
+    this.#first = first;
+    this.#append = append;
+    this.#times = new TrackTimes(first.timescale, first.edits !== undefined);
+    this.#entry = this.#entries.add(first.sampleEntry);
+    this.#edits = first.edits;
   }
 
-  function flush(): void {
-    if (open.samples > 0) addChunk(buffer!.subarray(0, open.bytes), open.samples);
-    open = { bytes: 0, samples: 0, fromTicks: 0 };
+  setFormat(format: TrackFormat): void {
+    const { kind, timescale, edits } = this.#first;
+    if (format.kind !== kind || format.timescale !== timescale) {
+      throw new TypeError("a track keeps its kind and timescale");
+    }
+    this.flush();
+    this.#entry = this.#entries.add(format.sampleEntry);
+    if (format.edits !== edits) {
+      this.#edits = this.#edits?.slice(0, 1).map((edit) => ({ ...edit, durationTicks: Infinity }));
+    }
   }
 
-  function addToChunk(data: Uint8Array, dts: number): void {
-    const isFull = open.bytes + data.length > chunkBytes;
-    if (isFull || dts - open.fromTicks >= first.timescale) flush();
-    if (data.length > chunkBytes) return addChunk(data, 1);
-    buffer ??= Buffer.allocUnsafeSlow(chunkBytes);
-    buffer.set(data, open.bytes);
+  write(sample: Sample): void {
+    if (this.#sizes.length >= maxSamples) {
+      throw new ServiceError("upstream_invalid", `a track has more than ${maxSamples} samples`);
+    }
+    this.#addToChunk(sample.data, this.#times.add(sample));
+    this.#sizes.push(sample.data.length);
+    if (sample.isSync) this.#syncs.push(this.#sizes.length);
+  }
+
+  /** Appends the samples of the open chunk to the media data. */
+  flush(): void {
+    const { bytes, samples } = this.#open;
+    if (samples > 0) this.#addChunk(this.#buffer!.subarray(0, bytes), samples);
+    this.#open = { bytes: 0, samples: 0, fromTicks: 0 };
+  }
+
+  /** Returns what the index has of it; before `flush`, the open chunk is missing. Undefined if no sample is presented. */
+  index(): TrackIndex | undefined {
+    if (!this.#times.isPresented) return undefined;
+    const index = this.#times.index();
+    const { durations, compositions, mediaTicks } = index;
+    return {
+      format: this.#first,
+      sampleEntries: this.#entries.all,
+      sizes: this.#sizes.values(),
+      syncs: this.#syncs.values(),
+      chunks: this.#chunks,
+      chunkRuns: this.#chunkRuns.values(),
+      durations,
+      compositions,
+      mediaTicks,
+      parts: presentedParts(index, this.#first, this.#edits),
+    };
+  }
+
+  #addToChunk(data: Uint8Array, dts: number): void {
+    const isFull = this.#open.bytes + data.length > chunkBytes;
+    if (isFull || dts - this.#open.fromTicks >= this.#first.timescale) this.flush();
+    if (data.length > chunkBytes) {
+      this.#addChunk(data, 1);
+      return;
+    }
+    const open = this.#open;
+    this.#buffer ??= Buffer.allocUnsafeSlow(chunkBytes);
+    this.#buffer.set(data, open.bytes);
     if (open.samples === 0) open.fromTicks = dts;
     open.bytes += data.length;
     open.samples++;
   }
 
-  return {
-    setFormat(format) {
-      if (format.kind !== first.kind || format.timescale !== first.timescale) {
-        throw new TypeError("a track keeps its kind and timescale");
-      }
-      flush();
-      entry = entries.add(format.sampleEntry);
-      if (format.edits !== first.edits) {
-        edits = edits?.slice(0, 1).map((edit) => ({ ...edit, durationTicks: Infinity }));
-      }
-    },
-    write(sample) {
-      if (sizes.length >= maxSamples) {
-        throw new ServiceError("upstream_invalid", `a track has more than ${maxSamples} samples`);
-      }
-      addToChunk(sample.data, times.add(sample));
-      sizes.push(sample.data.length);
-      if (sample.isSync) syncs.push(sizes.length);
-    },
-    flush,
-    index() {
-      if (!times.isPresented) return undefined;
-      const index = times.index();
-      const { durations, compositions, mediaTicks } = index;
-      return {
-        format: first,
-        sampleEntries: entries.all,
-        sizes: sizes.values(),
-        syncs: syncs.values(),
-        chunks,
-        chunkRuns: chunkRuns.values(),
-        durations,
-        compositions,
-        mediaTicks,
-        parts: presentedParts(index, first, edits),
-      };
-    },
-  };
+  #addChunk(bytes: Uint8Array, samples: number): void {
+    this.#chunks.push(this.#append(bytes));
+    const entry = this.#entry;
+    if (this.#lastRun.samples === samples && this.#lastRun.entry === entry) return;
+    this.#lastRun = { samples, entry };
+    for (const value of [this.#chunks.length, samples, entry]) this.#chunkRuns.push(value);
+  }
 }

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { movieDuration, indexBoxes } from "./index-boxes.ts";
-import { openMediaData, type MediaData } from "./media-data.ts";
-import { createTrackWriter, type TrackWriter, type TrackIndex } from "./track.ts";
+import { MediaData } from "./media-data.ts";
+import { type TrackIndex, TrackWriter } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
 /**
@@ -58,11 +58,13 @@ export function openMp4Writer({
   maxBytes = Number.MAX_SAFE_INTEGER,
 }: Mp4WriterOptions): Mp4Writer {
   const tracks: TrackWriter[] = [];
-  const media = openMediaData({
+  const media = new MediaData({
     path,
     maxBytes,
     reserveBytes: () => estimateIndexBytes(indexesOf(tracks), expectedS),
   });
+
+  const append = (chunk: Uint8Array): number => media.append(chunk);
 
   /** Removes the file if `call` throws. */
   function guarded<T>(call: () => T): T {
@@ -95,15 +97,15 @@ export function openMp4Writer({
     },
     setFormat: (format, track) =>
       guarded(() => {
-        if (track === undefined) return tracks.push(createTrackWriter(format, media.append)) - 1;
+        if (track === undefined) return tracks.push(new TrackWriter(format, append)) - 1;
         trackAt(track).setFormat(format);
         return track;
       }),
     write: (track, sample) => guarded(() => trackAt(track).write(sample)),
-    drain: () => guardedAsync(media.drain),
-    settle: () => guardedAsync(media.settle),
+    drain: () => guardedAsync(() => media.drain()),
+    settle: () => guardedAsync(() => media.settle()),
     finish: () => guarded(() => finish(tracks, media)),
-    discard: media.discard,
+    discard: () => media.discard(),
   };
 }
 
