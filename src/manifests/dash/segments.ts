@@ -1,14 +1,24 @@
 import { shorten } from "../../net/http-url.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
-import { addressingOf, parseMediaRange, type SegmentAddressing } from "./addressing.ts";
+import {
+  addressingOf,
+  parseMediaRange,
+  type SegmentAddressing,
+  compileTemplate,
+  type SegmentNumbers,
+} from "./addressing.ts";
 import type { PeriodTimes } from "./periods.ts";
-import { compileTemplate, type SegmentNumbers } from "./template.ts";
 import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
-import { createSegmentCollector } from "../segment-collector.ts";
-import type { ComputedPlace, InitSection, Segment, TimeSpan } from "../segments.ts";
+import {
+  createSegmentCollector,
+  type ComputedPlace,
+  type InitSection,
+  type Segment,
+  type TimeSpan,
+} from "../segments.ts";
 
 /**
  * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one

@@ -1,8 +1,7 @@
-import { parseUnsignedLong, type SegmentAddressing } from "./addressing.ts";
-import type { SegmentNumbers } from "./template.ts";
+import { parseUnsignedLong, type SegmentAddressing, type SegmentNumbers } from "./addressing.ts";
 import type { TimelineEntry } from "./xml.ts";
 import { invalidManifestError } from "../manifest.ts";
-import { checkSegmentCount } from "../segment-collector.ts";
+import { checkSegmentCount } from "../segments.ts";
 
 /** A segment of a Period. */
 export interface TimedSegment extends SegmentNumbers {

@@ -1,9 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
 import { urlForMessage, shorten } from "../../net/http-url.ts";
-import { readDataKey } from "../data-key.ts";
+import { readDataKey, resolveSegmentUrl } from "../segment-url.ts";
 import { type Attributes, readAttributes } from "./lines.ts";
 import { invalidManifestError } from "../manifest.ts";
-import { resolveSegmentUrl } from "../segment-url.ts";
 import type { SegmentKey } from "../segments.ts";
 
 /** Tells whether all keys that apply come from licence servers, line by line: one other is enough to decrypt. */

@@ -10,8 +10,7 @@ import {
 import { createByteRangeReader, parseByteRange } from "./range.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
-import { createSegmentCollector } from "../segment-collector.ts";
-import type { InitSection, SegmentList } from "../segments.ts";
+import { createSegmentCollector, type InitSection, type SegmentList } from "../segments.ts";
 
 /**
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its

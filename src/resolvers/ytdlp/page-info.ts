@@ -9,8 +9,7 @@ import type {
 } from "../../model/page-info.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
-import { parseTags } from "../../parsers/tags.ts";
-import { parseLine, parseParagraphs } from "../../parsers/text.ts";
+import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
 import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
 import { type ListedFormat, readExt } from "./formats.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";

@@ -1,6 +1,6 @@
 import { createDecipheriv } from "node:crypto";
 import { buffer } from "node:stream/consumers";
-import { readDataKey } from "../../../manifests/data-key.ts";
+import { readDataKey } from "../../../manifests/segment-url.ts";
 import type { SegmentKey } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
