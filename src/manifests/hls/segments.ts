@@ -1,16 +1,22 @@
-import { createPlaylistKeys } from "./key.ts";
+import { invalidManifestError } from "../manifest.ts";
+import { resolveSegmentUrl } from "../segment-url.ts";
 import {
-  type PlaylistLine,
+  createSegmentCollector,
+  type InitSection,
+  type SegmentCollector,
+  type SegmentList,
+} from "../segments.ts";
+import { createPlaylistKeys, type PlaylistKeys } from "./key.ts";
+import {
   checkPlaylist,
   createVariables,
   isMultivariant,
+  type PlaylistLine,
   readAttributes,
   readLines,
+  type Variables,
 } from "./lines.ts";
-import { createByteRangeReader, parseByteRange } from "./range.ts";
-import { invalidManifestError } from "../manifest.ts";
-import { resolveSegmentUrl } from "../segment-url.ts";
-import { createSegmentCollector, type InitSection, type SegmentList } from "../segments.ts";
+import { type ByteRangeReader, createByteRangeReader, parseByteRange } from "./range.ts";
 
 /**
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its
@@ -29,15 +35,15 @@ export function readHlsSegments(text: string, url: URL): SegmentList {
   if (isMultivariant(text)) {
     throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   }
-  const reader = createPlaylistReader(url);
-  for (const line of readLines(text)) reader.read(line);
-  return reader.finish();
+  const playlist = new MediaPlaylist(url);
+  for (const line of readLines(text)) playlist.read(line);
+  return playlist.list();
 }
 
 const minRefreshS = 1;
 const maxRefreshS = 60;
 
-/** What the lines before a URI state about this URI only. */
+/** What the lines before a URI say about this URI only. */
 interface Pending {
   durationS: number;
   byteRange: string | null;
@@ -47,92 +53,109 @@ interface Pending {
 
 const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false, dateMs: null };
 
-function createPlaylistReader(url: URL) {
-  const { segments, add } = createSegmentCollector(url);
-  const variables = createVariables(url);
-  const keys = createPlaylistKeys(url);
-  const readRange = createByteRangeReader(url);
-  const gapsS: number[] = [];
-  let pending = { ...nonePending };
-  let init: InitSection | null = null;
-  let hasBegun = false;
-  let sequence = 0;
-  let timeline = 0;
-  let longestS = 0;
-  let targetS: number | null = null;
-  let hasEnded = false;
+/** A media playlist while it is read line by line. */
+class MediaPlaylist {
+  readonly #url: URL;
+  readonly #collector: SegmentCollector;
+  readonly #variables: Variables;
+  readonly #keys: PlaylistKeys;
+  readonly #readRange: ByteRangeReader;
+  readonly #gapsS: number[] = [];
+  #pending = { ...nonePending };
+  #init: InitSection | null = null;
+  #hasBegun = false;
+  #sequence = 0;
+  #timeline = 0;
+  #longestS = 0;
+  #targetS: number | null = null;
+  #hasEnded = false;
   /** When the last segment ended, and its timeline; `null`: not known. */
-  let dated: { endMs: number; timeline: number } | null = null;
+  #dated: { endMs: number; timeline: number } | null = null;
 
-  /** Throws for an undefined variable: the URL would be a wrong one. */
-  function substitute(text: string): string {
-    const result = variables.substitute(text);
-    const [missing] = /\{\$[\w-]{1,60}/.exec(result) ?? [];
-    if (missing === undefined) return result;
-    throw invalidManifestError(
-      url,
-      `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`,
-    );
+  constructor(url: URL) {
+    this.#url = url;
+    this.#collector = createSegmentCollector(url);
+    this.#variables = createVariables(url);
+    this.#keys = createPlaylistKeys(url);
+    this.#readRange = createByteRangeReader(url);
   }
 
-  function readSegment(uri: string): void {
-    const { href } = resolveSegmentUrl(substitute(uri), url, url);
-    const { durationS, byteRange, isGap } = pending;
-    const range = readRange(byteRange, href);
-    const dateMs = pending.dateMs ?? (dated?.timeline === timeline ? dated.endMs : null);
-    const isDated = dateMs !== null && durationS > 0;
-    dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
-    if (isGap) gapsS.push(durationS);
-    else {
-      const key = keys.current(sequence);
-      const place = { sequence, timeline, offsetS: null, ...(isDated && { dateMs }) };
-      add({ url: href, range, init, key, durationS, ...place });
+  read({ tag, value }: PlaylistLine): void {
+    if (tag === null) this.#readSegment(value);
+    else if (Object.hasOwn(this.#tagReaders, tag)) this.#tagReaders[tag]?.(value);
+  }
+
+  list(): SegmentList {
+    const { segments } = this.#collector;
+    const [hasEnded, gapsS] = [this.#hasEnded, this.#gapsS];
+    if (segments.length === 0 && (hasEnded || this.#targetS === null)) {
+      throw invalidManifestError(this.#url, "an HLS media playlist must list segments");
     }
-    pending = { ...nonePending };
-    hasBegun = true;
-    sequence += 1;
+    const wishedS = this.#targetS ?? this.#longestS;
+    const refreshS = Math.min(Math.max(wishedS, minRefreshS), maxRefreshS);
+    return { segments, hasEnded, refreshS, ...(gapsS.length > 0 && { gapsS }) };
   }
 
-  const tagReaders: Readonly<Record<string, (value: string) => void>> = {
+  readonly #tagReaders: Readonly<Record<string, (value: string) => void>> = {
     "#EXTINF": (value) => {
-      pending.durationS = parseSeconds(value);
-      longestS = Math.max(longestS, pending.durationS);
+      this.#pending.durationS = parseSeconds(value);
+      this.#longestS = Math.max(this.#longestS, this.#pending.durationS);
     },
-    "#EXT-X-BYTERANGE": (value) => (pending.byteRange = value),
-    "#EXT-X-GAP": () => (pending.isGap = true),
-    "#EXT-X-PROGRAM-DATE-TIME": (value) => (pending.dateMs = parseDate(value)),
-    "#EXT-X-MAP": (value) => (init = parseMap(substitute(value), url, keys.current(null))),
-    "#EXT-X-KEY": (value) => keys.set(substitute(value)),
-    "#EXT-X-FAXS-CM": () => keys.setLicensed(),
-    "#EXT-X-DISCONTINUITY": () => (timeline += 1),
+    "#EXT-X-BYTERANGE": (value) => (this.#pending.byteRange = value),
+    "#EXT-X-GAP": () => (this.#pending.isGap = true),
+    "#EXT-X-PROGRAM-DATE-TIME": (value) => (this.#pending.dateMs = parseDate(value)),
+    "#EXT-X-MAP": (value) => {
+      this.#init = parseMap(this.#substitute(value), this.#url, this.#keys.current(null));
+    },
+    "#EXT-X-KEY": (value) => this.#keys.set(this.#substitute(value)),
+    "#EXT-X-FAXS-CM": () => this.#keys.setLicensed(),
+    "#EXT-X-DISCONTINUITY": () => (this.#timeline += 1),
     "#EXT-X-DISCONTINUITY-SEQUENCE": (value) => {
-      if (!hasBegun) timeline = parseDecimalInteger("EXT-X-DISCONTINUITY-SEQUENCE", value, url);
+      if (this.#hasBegun) return;
+      this.#timeline = parseDecimalInteger("EXT-X-DISCONTINUITY-SEQUENCE", value, this.#url);
     },
     "#EXT-X-MEDIA-SEQUENCE": (value) => {
-      if (!hasBegun) sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, url);
+      if (this.#hasBegun) return;
+      this.#sequence = parseDecimalInteger("EXT-X-MEDIA-SEQUENCE", value, this.#url);
     },
-    "#EXT-X-TARGETDURATION": (value) => (targetS = parseSeconds(value)),
-    "#EXT-X-DEFINE": (value) => variables.define(value),
-    "#EXT-X-ENDLIST": () => (hasEnded = true),
-    "#EXT-X-PLAYLIST-TYPE": (value) => (hasEnded ||= value.trim().toUpperCase() === "VOD"),
+    "#EXT-X-TARGETDURATION": (value) => (this.#targetS = parseSeconds(value)),
+    "#EXT-X-DEFINE": (value) => this.#variables.define(value),
+    "#EXT-X-ENDLIST": () => (this.#hasEnded = true),
+    "#EXT-X-PLAYLIST-TYPE": (value) => (this.#hasEnded ||= value.trim().toUpperCase() === "VOD"),
     "#EXT-X-SKIP": () => {
-      throw invalidManifestError(url, "it must be complete, but is a delta update (EXT-X-SKIP)");
+      const rule = "it must be complete, but is a delta update (EXT-X-SKIP)";
+      throw invalidManifestError(this.#url, rule);
     },
   };
 
-  return {
-    read({ tag, value }: PlaylistLine): void {
-      if (tag === null) readSegment(value);
-      else if (Object.hasOwn(tagReaders, tag)) tagReaders[tag]?.(value);
-    },
-    finish(): SegmentList {
-      if (segments.length === 0 && (hasEnded || targetS === null)) {
-        throw invalidManifestError(url, "an HLS media playlist must list segments");
-      }
-      const refreshS = Math.min(Math.max(targetS ?? longestS, minRefreshS), maxRefreshS);
-      return { segments, hasEnded, refreshS, ...(gapsS.length > 0 && { gapsS }) };
-    },
-  };
+  #readSegment(uri: string): void {
+    const { href } = resolveSegmentUrl(this.#substitute(uri), this.#url, this.#url);
+    const { durationS, byteRange, isGap } = this.#pending;
+    const range = this.#readRange(byteRange, href);
+    const [sequence, timeline] = [this.#sequence, this.#timeline];
+    const dateMs =
+      this.#pending.dateMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
+    const isDated = dateMs !== null && durationS > 0;
+    this.#dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
+    if (isGap) this.#gapsS.push(durationS);
+    else {
+      const key = this.#keys.current(sequence);
+      const timing = { sequence, timeline, offsetS: null, ...(isDated && { dateMs }) };
+      this.#collector.add({ url: href, range, init: this.#init, key, durationS, ...timing });
+    }
+    this.#pending = { ...nonePending };
+    this.#hasBegun = true;
+    this.#sequence += 1;
+  }
+
+  /** Throws for an undefined variable: the URL would be a wrong one. */
+  #substitute(text: string): string {
+    const result = this.#variables.substitute(text);
+    const [missing] = /\{\$[\w-]{1,60}/.exec(result) ?? [];
+    if (missing === undefined) return result;
+    const rule = `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`;
+    throw invalidManifestError(this.#url, rule);
+  }
 }
 
 /** Parses an EXT-X-MAP (RFC 8216 §4.3.2.5); a range without offset begins at 0. */
@@ -140,8 +163,8 @@ function parseMap(list: string, url: URL, key: InitSection["key"]): InitSection 
   const attributes = readAttributes(list);
   const uri = attributes.get("URI") ?? "";
   if (uri === "") throw invalidManifestError(url, "EXT-X-MAP must have a URI (RFC 8216 §4.3.2.5)");
-  const stated = attributes.get("BYTERANGE");
-  const range = stated === undefined ? null : parseByteRange(stated, url);
+  const byteRange = attributes.get("BYTERANGE");
+  const range = byteRange === undefined ? null : parseByteRange(byteRange, url);
   return {
     url: resolveSegmentUrl(uri, url, url).href,
     range: range && { offset: range.offset ?? 0, length: range.length },
