@@ -5,12 +5,12 @@ import type { Format, PageInfo } from "../model/page-info.ts";
 /** What an HLS playlist or a DASH MPD lists, in its own order. */
 export interface Manifest extends Pick<PageInfo, "subtitles" | "live_status"> {
   formats: ManifestFormat[];
-  /** Seconds; `null` if the manifest does not state it or the stream has not ended. */
+  /** Seconds; `null` if it is unknown or the stream has not ended. */
   duration: number | null;
 }
 
 export interface ManifestFormat extends Format {
-  /** Mean, stated or estimated, of the bit rate whose peak `tbr` is, kbit/s. Absent: `tbr` is the mean, or unknown. */
+  /** Mean, listed or estimated, of the bit rate whose peak `tbr` is, kbit/s. Absent: `tbr` is the mean, or unknown. */
   averageTbr?: number;
 }
 

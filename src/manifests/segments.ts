@@ -22,7 +22,7 @@ export interface Segment {
   /** Needed to decode it (EXT-X-MAP, Initialization); `null`: none. */
   init: InitSection | null;
   key: SegmentKey | null;
-  /** Seconds as stated; 0: not stated. */
+  /** As listed, seconds; 0: unknown. */
   durationS: number;
   /** Increases through the list (EXT-X-MEDIA-SEQUENCE, or the index in the presentation). */
   sequence: number;
@@ -33,7 +33,7 @@ export interface Segment {
    * presentationTimeOffset). `null`: a timeline begins at the end of the one before.
    */
   offsetS: number | null;
-  /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME), milliseconds since 1970; absent: not stated. */
+  /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME), milliseconds since 1970; absent: unknown. */
   dateMs?: number;
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;
@@ -41,8 +41,8 @@ export interface Segment {
    * It is listed only because of the duration of its Period. It may not exist if the media before it already last as
    * long as the Period.
    */
-  computed?: ComputedPlace;
-  /** It comes after the last one that the manifest states: it may have the end of its Period, or not exist. */
+  computed?: ComputedEnd;
+  /** It comes after the last one that the manifest lists: it may have the end of its Period, or not exist. */
   isOptional?: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface TimeSpan {
 }
 
 /** Where the media end if a computed segment does not exist. */
-export interface ComputedPlace {
+export interface ComputedEnd {
   /** End of its Period in the presentation, seconds. */
   periodEndS: number;
   /** How long a segment is that is not the last one, seconds. */

@@ -2,7 +2,7 @@ export type MediaKind = "video" | "audio" | "hls" | "dash" | "image" | "flash" |
 
 export interface MediaType {
   kind: MediaKind;
-  /** File name extension without the dot; `null` if neither type nor path tell it. */
+  /** File name extension without the dot; `null` if neither type nor path have one. */
   ext: string | null;
   /** In lower case, without parameters. */
   mime_type: string | null;
@@ -13,16 +13,16 @@ export interface MediaType {
  * absent or generic (octet-stream, plain text, XML). The query is ignored.
  */
 export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
-  const stated = bareMediaType(contentType);
+  const sent = bareMediaType(contentType);
   const byPath = byExtension.get(extensionOf(url));
-  if (stated === null || genericTypes.has(stated)) return byPath ?? { ...unknown, mime_type: null };
-  const known = byMediaType.get(stated);
-  if (known !== undefined) return { ...known, mime_type: stated };
-  const family = stated.slice(0, stated.indexOf("/"));
+  if (sent === null || genericTypes.has(sent)) return byPath ?? { ...unknown, mime_type: null };
+  const known = byMediaType.get(sent);
+  if (known !== undefined) return { ...known, mime_type: sent };
+  const family = sent.slice(0, sent.indexOf("/"));
   if (family !== "video" && family !== "audio" && family !== "image") {
-    return { ...unknown, mime_type: stated };
+    return { ...unknown, mime_type: sent };
   }
-  return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: stated };
+  return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: sent };
 }
 
 /** Returns the extension of a media type (parameters ignored); `null` if none is known. */

@@ -3,7 +3,7 @@ import { readMatroskaHeader } from "./matroska-header.ts";
 import { readMp4Header } from "./mp4/read/file-header.ts";
 
 /**
- * Reads what the first bytes of a file state of its media; undefined if it is neither MP4 nor WebM nor Matroska. Takes
+ * Reads the media of a file by its first bytes; undefined if it is neither MP4 nor WebM nor Matroska. Takes
  * time linear in the number of bytes, a millisecond for 64 KiB; never throws, whatever they are.
  */
 export function readFileHeader(start: Uint8Array): FileHeader | undefined {

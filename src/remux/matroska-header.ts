@@ -29,7 +29,7 @@ const maxFrameRate = 1_000;
 const maxTracks = 100;
 
 /**
- * Reads what the first bytes of a WebM or Matroska file state of its media, as far as they have it. Takes time linear
+ * Reads the header of a WebM or Matroska file, as far as its first bytes have it. Takes time linear
  * in the number of bytes; never throws.
  */
 export function readMatroskaHeader(start: Uint8Array): FileHeader {
@@ -48,7 +48,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   const video = ofType(videoType);
   const audio = ofType(audioType);
   const missing = (video ?? audio) !== undefined && tracks?.isCut === false ? "none" : null;
-  const picture = childrenOf(bytes, video?.get(ids.video));
+  const videoFields = childrenOf(bytes, video?.get(ids.video));
   const nanoseconds = readUnsigned(bytes, video?.get(ids.defaultDuration)) ?? 0;
   const fps = roundNumber(1e9 / nanoseconds);
   const scale = readUnsigned(bytes, info.get(ids.timestampScale)) ?? 1_000_000;
@@ -56,7 +56,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   return {
     container: docType === "webm" ? "webm" : "matroska",
     duration: roundNumber((readFloat(bytes, info.get(ids.duration)) * scale) / 1e9),
-    ...sizeOf(bytes, picture),
+    ...sizeOf(bytes, videoFields),
     fps: fps !== null && fps <= maxFrameRate ? fps : null,
     vcodec: video === undefined ? missing : codecOf(bytes, video),
     acodec: audio === undefined ? missing : codecOf(bytes, audio),
@@ -71,14 +71,14 @@ function childrenOf(bytes: Buffer, parent: Pick<Element, "body" | "end"> | undef
   return new Map(found.toReversed().map((element) => [element.id, element]));
 }
 
-/** Returns the displayed size if it is stated in pixels (DisplayUnit 0, its default), else the coded one. */
-function sizeOf(bytes: Buffer, picture: Children): Pick<FileHeader, "width" | "height"> {
-  const isInPixels = readUnsigned(bytes, picture.get(ids.displayUnit)) === null;
-  const width = isInPixels ? readUnsigned(bytes, picture.get(ids.displayWidth)) : null;
-  const height = isInPixels ? readUnsigned(bytes, picture.get(ids.displayHeight)) : null;
+/** Returns the displayed size if it is in pixels (DisplayUnit 0, its default), else the coded one. */
+function sizeOf(bytes: Buffer, video: Children): Pick<FileHeader, "width" | "height"> {
+  const isInPixels = readUnsigned(bytes, video.get(ids.displayUnit)) === null;
+  const width = isInPixels ? readUnsigned(bytes, video.get(ids.displayWidth)) : null;
+  const height = isInPixels ? readUnsigned(bytes, video.get(ids.displayHeight)) : null;
   return {
-    width: width ?? readUnsigned(bytes, picture.get(ids.pixelWidth)),
-    height: height ?? readUnsigned(bytes, picture.get(ids.pixelHeight)),
+    width: width ?? readUnsigned(bytes, video.get(ids.pixelWidth)),
+    height: height ?? readUnsigned(bytes, video.get(ids.pixelHeight)),
   };
 }
 

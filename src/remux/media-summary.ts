@@ -1,14 +1,14 @@
-/** What a file states of its media. */
+/** The media of a file by its own fields. */
 export interface MediaSummary {
   hasVideo: boolean;
-  /** Seconds; `null`: not stated. */
+  /** Seconds; `null`: unknown. */
   durationS: number | null;
   /** Of the first format of the video, pixels as displayed; `null`: no video, or not known. */
   width: number | null;
   height: number | null;
 }
 
-/** What the first bytes of a file state of its media; `null`: they do not state it. */
+/** The media of a file by its first bytes; `null`: unknown. */
 export interface FileHeader {
   container: "mp4" | "webm" | "matroska";
   /** Seconds. */

@@ -12,7 +12,7 @@ export interface TrackFormat {
   kind: TrackKind;
   /** Ticks per second, a positive integer below 2^32. */
   timescale: number;
-  /** A whole SampleEntry box (ISO/IEC 14496-12 §8.5.2): `avc1`, `hvc1`, `av01`, `mp4a` … */
+  /** A SampleEntry box (ISO/IEC 14496-12 §8.5.2): `avc1`, `hvc1`, `av01`, `mp4a` … */
   sampleEntry: Uint8Array;
   /** Pixels as shown, before `matrix`; 0 for audio. */
   width: number;
@@ -82,7 +82,7 @@ export interface Demuxer {
    * `format_unavailable` for a codec that an MP4 cannot hold; `drm_protected`.
    */
   read(segment: Uint8Array, timing: SegmentTiming): void;
-  /** Only of MP4: reads a segment or whole file of any size; each step reads a bounded part of it. */
+  /** Only of MP4: reads a segment or file of any size; each step reads a bounded part of it. */
   readFile?(path: string, timing: SegmentTiming): Generator<undefined, void>;
   /** Writes what is held back (the last access units). */
   flush(): void;
@@ -91,7 +91,7 @@ export interface Demuxer {
 /** Where a segment is in the presentation. */
 export interface SegmentTiming {
   timeline: number;
-  /** Seconds to add to its media times, if the manifest states it; else `null`. */
+  /** Seconds to add to its media times, if the manifest has it; else `null`. */
   offsetS: number | null;
   /** When its media may be presented, presentation times in seconds; default: always. */
   span?: { startS: number; endS: number };

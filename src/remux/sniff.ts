@@ -10,11 +10,11 @@ const mp4Boxes = new Set(
 const ebml = 0x1a45dfa3;
 const cluster = 0x1f43b675;
 const maxGarbage = 4096;
-/** Some servers put a picture before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
-const pictures = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
-const maxPictureBytes = 128 * 1024;
+/** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
+const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
+const maxImageBytes = 128 * 1024;
 /** Bytes that are enough to recognise a container. */
-export const sniffBytes = maxPictureBytes + maxGarbage;
+export const sniffBytes = maxImageBytes + maxGarbage;
 
 /** Returns the container of a segment by its first bytes; `null` if it is none of these. */
 export function sniffContainer(segment: Uint8Array): Container | null {
@@ -31,8 +31,8 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   if (start > 0 && (start >= segment.length || isPackedAudio(segment, start)))
     return "packed-audio";
   const first = start < segment.length ? start : 0;
-  const isPicture = pictures.test(head.toString("latin1", 0, 4));
-  const searched = segment.subarray(first, first + (isPicture ? sniffBytes : maxGarbage));
+  const isImage = images.test(head.toString("latin1", 0, 4));
+  const searched = segment.subarray(first, first + (isImage ? sniffBytes : maxGarbage));
   if (findPackets(searched, 0).stride > 0) return "mpeg-ts";
   return isPackedAudio(segment, start) ? "packed-audio" : null;
 }

@@ -9,12 +9,12 @@ export interface SegmentAddressing {
   initialization: Initialization | null;
   timeline: readonly TimelineEntry[] | null;
   urls: readonly SegmentUrl[];
-  /** URL templates; `undefined`: not stated. */
+  /** URL templates; `undefined`: none. */
   media: string | undefined;
   initializationMedia: string | undefined;
   /** Ticks per second. */
   timescale: number;
-  /** Ticks of one segment; `null`: a SegmentTimeline states it. */
+  /** Ticks of one segment; `null`: a SegmentTimeline has it. */
   duration: number | null;
   startNumber: number;
   endNumber: number | null;

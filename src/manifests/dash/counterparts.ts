@@ -56,13 +56,13 @@ export function* comparePeriods(
   return {
     listed,
     join({ format, representation }) {
-      const place = offered.findIndex((each) => each.representation === representation);
+      const index = offered.findIndex((each) => each.representation === representation);
       const joined: Joined = { representations: [], missing: null };
       for (const [period, others] of periods) {
         const isOwn = period === representation.period;
         const found = isOwn
           ? representation
-          : bestCounterpart(others, format, { representation, place });
+          : bestCounterpart(others, format, { representation, index });
         if (found !== undefined) joined.representations.push(found);
         else joined.missing ??= period;
       }
@@ -104,17 +104,17 @@ function isSameTrack(a: Track, b: Track): boolean {
 
 /**
  * Prefers, in this order: without DRM, the same language, the nearest height, the same id, the nearest bit
- * rate, the nearest place in the Period.
+ * rate, the nearest index in the Period.
  */
 function bestCounterpart(
   others: readonly Candidate[],
   format: Format,
-  { representation: { id }, place }: { representation: DashRepresentation; place: number },
+  { representation: { id }, index }: { representation: DashRepresentation; index: number },
 ): DashRepresentation | undefined {
   const track = trackOf(format);
   const distance = (a: number | null, b: number | null) => Math.abs((a ?? 0) - (b ?? 0));
   let best: { representation: DashRepresentation; distances: number[] } | undefined;
-  for (const [index, { format: other, representation }] of others.entries()) {
+  for (const [at, { format: other, representation }] of others.entries()) {
     if (!isSameTrack(trackOf(other), track)) continue;
     const distances = [
       Number(other.has_drm),
@@ -122,7 +122,7 @@ function bestCounterpart(
       distance(other.height, format.height),
       Number(representation.id !== id),
       distance(other.tbr, format.tbr),
-      Math.abs(index - place),
+      Math.abs(at - index),
     ];
     if (best === undefined || isLess(distances, best.distances))
       best = { representation, distances };

@@ -15,7 +15,7 @@ export interface OpenMpd {
   /**
    * Returns the segments of a listed format through all Periods that continue it.
    *
-   * @throws ServiceError `upstream_invalid` if the MPD states its segments incompletely or wrongly, lists
+   * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists
    * more than 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD;
    * `drm_protected` for ContentProtection; `format_unavailable` if it lists no such format, or a
    * Period has nothing that could continue it;

@@ -1,7 +1,7 @@
 import { roundSeconds } from "../attributes.ts";
 import type { MpdElement } from "./xml.ts";
 
-/** A Period's place in the presentation, seconds; `null`: the MPD does not state it. */
+/** When a Period is presented, seconds; `null`: unknown. */
 export interface PeriodTimes {
   startS: number | null;
   durationS: number | null;
@@ -9,20 +9,20 @@ export interface PeriodTimes {
 
 /** Returns the times of each Period of a static MPD (ISO/IEC 23009-1 §5.3.2.1). */
 export function timePeriods(mpd: MpdElement): PeriodTimes[] {
-  const stated = mpd.children.map(({ attributes }) => ({
+  const listed = mpd.children.map(({ attributes }) => ({
     startS: parseXsDuration(attributes.get("start")),
     durationS: parseXsDuration(attributes.get("duration")) || null,
   }));
   const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
-  const firstS = stated[0]?.startS ?? 0;
-  /** Some MPDs state a total that leaves out the time before the first Period. */
+  const firstS = listed[0]?.startS ?? 0;
+  /** Some MPDs have a total that leaves out the time before the first Period. */
   const lastEndS = (startS: number | null) =>
     totalS !== null && totalS <= (startS ?? 0) ? firstS + totalS : totalS;
   let endS: number | null = 0;
-  return stated.map((period, index) => {
+  return listed.map((period, index) => {
     const startS: number | null = period.startS ?? endS;
-    const isLast = index === stated.length - 1;
-    const nextS = isLast ? lastEndS(startS) : (stated[index + 1]?.startS ?? null);
+    const isLast = index === listed.length - 1;
+    const nextS = isLast ? lastEndS(startS) : (listed[index + 1]?.startS ?? null);
     const untilNextS = nextS === null || startS === null ? null : nextS - startS;
     const durationS =
       period.durationS ?? (untilNextS !== null && untilNextS > 0 ? untilNextS : null);
@@ -32,8 +32,8 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
 }
 
 /**
- * Returns the stated duration in seconds, else the end of the last Period; `null` if unknown. A live
- * stream has only a stated one.
+ * Returns the duration attribute in seconds, else the end of the last Period; `null` if unknown. A live
+ * stream has only the attribute.
  */
 export function presentationDuration(mpd: MpdElement, isLive: boolean): number | null {
   const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;

@@ -8,13 +8,13 @@ import type { MpdElement } from "./xml.ts";
 /** A Representation and its ancestors: AdaptationSet, Period, MPD. */
 export type Chain = readonly [MpdElement, MpdElement, MpdElement, MpdElement];
 
-/** What one Representation states, with what it inherits. */
+/** A Representation with what it inherits. */
 export interface DashRepresentation {
   chain: Chain;
   /** Index of its Period. */
   period: number;
   /** Its index in the MPD. */
-  place: number;
+  index: number;
   kind: "video" | "audio" | "text" | null;
   id: string | null;
   codecs: Codecs;
@@ -33,16 +33,16 @@ export interface DashRepresentation {
 /** Yields the Representations of an MPD fetched from `url`, except files whose URL is not http(s). */
 export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRepresentation> {
   const mpdBase = resolve(mpd, url);
-  let place = 0;
-  for (const [index, period] of mpd.children.entries()) {
+  let count = 0;
+  for (const [periodIndex, period] of mpd.children.entries()) {
     const periodBase = resolve(period, mpdBase);
     for (const set of period.children) {
       const setBase = resolve(set, periodBase);
       for (const representation of set.children) {
         const base = resolve(representation, setBase);
         const found = representationOf([representation, set, period, mpd], base);
-        if (found !== null) yield { ...found, period: index, place };
-        place += 1;
+        if (found !== null) yield { ...found, period: periodIndex, index: count };
+        count += 1;
       }
     }
   }
@@ -52,7 +52,7 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
 function representationOf(
   chain: Chain,
   base: URL | null,
-): Omit<DashRepresentation, "period" | "place"> | null {
+): Omit<DashRepresentation, "period" | "index"> | null {
   const [representation, set, , mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");

@@ -14,7 +14,7 @@ import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
 import {
   createSegmentCollector,
-  type ComputedPlace,
+  type ComputedEnd,
   type InitSection,
   type Segment,
   type TimeSpan,
@@ -47,15 +47,15 @@ export function segmentsOf(
 
 /**
  * Returns when each Period's media may be presented. The first Period is not cut at its start, the last one
- * not at its end: nothing else is presented there, and stated durations are often a little too short.
+ * not at its end: nothing else is presented there, and listed durations are often a little too short.
  */
 function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
   if (periods.length === 1) return [];
   return periods.map(({ startS, durationS }, index) => {
     if (startS === null) return undefined;
     const next = periods[index + 1];
-    const statedEndS = durationS === null ? Infinity : startS + durationS;
-    const endS = Math.min(statedEndS, next?.startS ?? Infinity);
+    const ownEndS = durationS === null ? Infinity : startS + durationS;
+    const endS = Math.min(ownEndS, next?.startS ?? Infinity);
     return {
       startS: index === 0 ? Number.NEGATIVE_INFINITY : startS,
       endS: next === undefined ? Infinity : endS,
@@ -80,8 +80,8 @@ function* segmentsInPeriod(
       const name = JSON.stringify(shorten(id ?? "", 100));
       throw invalidManifestError(url, `Representation ${name} must have a BaseURL`);
     }
-    const stated = initOf(addressing, base, url);
-    const init = stated?.url === base.href ? null : stated;
+    const found = initOf(addressing, base, url);
+    const init = found?.url === base.href ? null : found;
     yield { ...common, url: base.href, range: null, init, durationS: durationS ?? 0 };
   } else if (addressing.name === "SegmentList") {
     const init = initOf(addressing, base, url);
@@ -120,27 +120,27 @@ function* templateSegments(
           range: null,
           key: null,
         };
-  const computed = computedPlace(addressing, times);
+  const computed = computedEnd(addressing, times);
   let last: SegmentNumbers | null = null;
   for (const timed of timeSegments(addressing, times.durationS, url)) {
     const { durationS, isComputed } = timed;
-    const place = isComputed === true && computed !== null && { computed };
-    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...place };
+    const end = isComputed === true && computed !== null && { computed };
+    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...end };
     if (timed.isComputed === true) last = timed;
   }
   if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
     return;
-  // Audio frames do not end at the stated boundaries of segments: the last ones may be in one more segment.
+  // Audio frames do not end at the listed boundaries of segments: the last ones may be in one more segment.
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
   const optional = { durationS: 0, isOptional: true, span };
   yield { ...common, url: mediaUrl(after), range: null, init, ...optional };
 }
 
-function computedPlace(
+function computedEnd(
   { duration, timescale }: SegmentAddressing,
   { startS, durationS }: PeriodTimes,
-): ComputedPlace | null {
+): ComputedEnd | null {
   if (startS === null || durationS === null) return null;
   return { periodEndS: startS + durationS, segmentS: (duration ?? 0) / timescale };
 }

@@ -17,11 +17,11 @@ const computedShare = 0.01;
 const tolerance = 1e-3;
 
 /**
- * Yields, in order, the segments that a SegmentTimeline or a constant duration states for a Period of
+ * Yields, in order, the segments that a SegmentTimeline or a constant duration gives a Period of
  * `periodS` seconds (`null`: unknown).
  *
  * @throws ServiceError `upstream_invalid` for an entry of more than 200,000 segments, before yielding any
- * of them; for an entry without duration; if the number of segments is not stated.
+ * of them; for an entry without duration; if the number of segments is unknown.
  */
 export function timeSegments(
   addressing: SegmentAddressing,

@@ -131,12 +131,12 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
   }
 }
 
-/** Assumed ratio of peak to mean bit rate if only the peak is stated, as ffmpeg writes it for constant bit rates. */
+/** Assumed ratio of peak to mean bit rate if only the peak is known, as ffmpeg writes it for constant bit rates. */
 const peakToAverage = 1.1;
 
 type FormatPart = Omit<ManifestFormat, "manifest_url" | "has_drm">;
 
-/** Reads what a variant and its audio group state; leaves `format_id` empty. */
+/** Converts a variant with its audio group; leaves `format_id` empty. */
 function variantFormat(
   { attributes, codecs, url }: Variant,
   group: AudioGroup | undefined,
@@ -145,8 +145,8 @@ function variantFormat(
   const hasSize = parsePixels(width) !== null;
   const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
   const peakTbr = kilobits(attributes.get("BANDWIDTH"));
-  const statedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
-  const averageTbr = statedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
+  const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
+  const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const isAudioSeparate = group !== undefined && group.included === undefined;
   return {
     ...unknownHlsFormat,
@@ -160,7 +160,7 @@ function variantFormat(
     // Without CODECS a variant may be muxed although it references a group.
     acodec:
       isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
-    tbr: peakTbr ?? statedTbr,
+    tbr: peakTbr ?? listedTbr,
     ...(averageTbr !== null && { averageTbr }),
     language: languageTag(group?.included?.attributes.get("LANGUAGE")),
   };

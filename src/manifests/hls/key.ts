@@ -40,7 +40,7 @@ export interface PlaylistKeys {
   setLicensed(): void;
   /**
    * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
-   * init section, whose IV must be stated; `null` if it is not encrypted.
+   * init section, which must have an IV; `null` if it is not encrypted.
    *
    * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
    * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that

@@ -25,7 +25,7 @@ export function* findMultivariantTag(text: string): Steps<boolean> {
   return false;
 }
 
-/** Yields the text in pieces of whole lines: about `stepLength` characters, or one longer line. */
+/** Yields the text in pieces of complete lines: about `stepLength` characters, or one longer line. */
 export function* splitLines(text: string): Generator<string> {
   for (let start = 0; start < text.length;) {
     const end = text.indexOf("\n", start + stepLength) + 1 || text.length;

@@ -7,7 +7,7 @@ import type { Manifest } from "../manifest.ts";
 /**
  * Reads a media playlist as one format with the playlist's own URL. With EXT-X-ENDLIST or as VOD (which
  * must not change, RFC 8216 §4.3.3.5) it has ended and has a duration; else it is live, also as EVENT. A
- * playlist without media tags has no format. `filesize_approx` is known if it states the size of each segment.
+ * playlist without media tags has no format. `filesize_approx` is known if the size of each segment is.
  */
 export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   let seconds = 0;
@@ -43,7 +43,7 @@ export function* readMediaPlaylist(text: string, url: URL): Steps<Manifest> {
   };
 }
 
-/** What a playlist may leave unstated. */
+/** What a playlist need not have. */
 export const unknownHlsFormat = {
   protocol: "m3u8",
   ext: "mp4",

@@ -27,7 +27,7 @@ export function createByteRangeReader(url: URL): ByteRangeReader {
 }
 
 /**
- * Parses `length[@offset]`; `offset` is `null` if it is not stated.
+ * Parses `length[@offset]`; `offset` is `null` if it is missing.
  *
  * @throws ServiceError `upstream_invalid`
  */

@@ -2,11 +2,11 @@
 export interface AudioSyntax {
   /** First byte of every frame. */
   readonly firstByte: number;
-  /** Bytes that tell whether a frame starts. */
+  /** Bytes that show whether a frame starts. */
   readonly headerLength: number;
   /**
    * Returns the frame at `at`; `null` if none starts there; `"incomplete"` if `bytes` is too short to
-   * tell (not with `isLast`: then no more bytes follow).
+   * decide (not with `isLast`: then no more bytes follow).
    */
   frameAt(bytes: Uint8Array, at: number, isLast: boolean): AudioFrame | "incomplete" | null;
 }

@@ -73,7 +73,7 @@ interface Syncframe {
   acmod: number;
   lfe: number;
   bsid: number;
-  /** chanmap of a dependent substream; 0: not stated. */
+  /** chanmap of a dependent substream; 0: none. */
   channelMap: number;
 }
 

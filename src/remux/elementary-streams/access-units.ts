@@ -6,7 +6,7 @@ import type { PesTime } from "./timestamps.ts";
 
 /** An access unit of an elementary stream; valid until the callback that gets it returns. */
 export interface TimedAccessUnit extends AccessUnit {
-  /** As stated for its first byte; `null`: not stated. */
+  /** Of the packet with its first byte; `null`: it has none. */
   time: PesTime | null;
   /** Nothing follows it on this timeline. */
   isLast: boolean;

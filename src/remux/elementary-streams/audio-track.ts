@@ -4,7 +4,7 @@ import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
- * stated time on, so that rounded times cause no jitter. Counting restarts from a stated time that is off by
+ * timestamp on, so that rounded times cause no jitter. Counting restarts from a timestamp that is off by
  * more than a frame, so that gaps are kept. Bytes between frames are left out; those that are no tag count as damage.
  */
 export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
@@ -83,15 +83,15 @@ function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
   /** Seconds counted since. */
   let counted = 0;
   return {
-    /** Returns time and duration of `frame` in ticks of the track; `stamp`: its stated time. */
+    /** Returns time and duration of `frame` in ticks of the track; `stamp`: its timestamp. */
     next(frame: AudioFrame, stamp: number | null): { dts: number; duration: number } {
       const { timescale } = output;
       const length = frame.samples / frame.sampleRate;
       const expected = (origin ?? 0) + Math.round(counted * timescale);
-      const stated = stamp === null ? null : clock.time(stamp) / ticksPerSecond;
-      const isOff = stated !== null && Math.abs(stated * timescale - expected) > length * timescale;
-      if (stated !== null && (origin === null || isOff)) {
-        origin = Math.round(stated * timescale);
+      const stampS = stamp === null ? null : clock.time(stamp) / ticksPerSecond;
+      const isOff = stampS !== null && Math.abs(stampS * timescale - expected) > length * timescale;
+      if (stampS !== null && (origin === null || isOff)) {
+        origin = Math.round(stampS * timescale);
         counted = 0;
       }
       const dts = (origin ??= expected) + Math.round(counted * timescale);

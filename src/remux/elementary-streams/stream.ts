@@ -3,7 +3,7 @@ import type { TrackOutput } from "../track-output.ts";
 import type { StreamClock } from "./clock.ts";
 import type { PesTime } from "./timestamps.ts";
 
-/** The bytes of an elementary stream, with the times that its packets state. */
+/** The bytes of an elementary stream, with the times of its packets. */
 export interface ElementaryStream {
   /** Bytes that are held. */
   readonly length: number;
@@ -18,7 +18,7 @@ export interface ElementaryStream {
   begin(time: PesTime | null): void;
   /** Removes what was appended since the last `begin`. */
   rewind(): void;
-  /** Returns the latest time stated up to the byte at `offset`, once; `null` if there is none. */
+  /** Returns the latest time of a packet up to the byte at `offset`, once; `null` if there is none. */
   takeTime(offset: number): PesTime | null;
   /** Drops the first `count` bytes. */
   consume(count: number): void;

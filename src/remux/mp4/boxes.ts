@@ -101,16 +101,16 @@ export function readBoxHeader(
 ): { type: string; headerBytes: number; size: number } {
   if (left < 8) throw damagedError(`${left} bytes are too few for a box`);
   const type = typeAt(view, at + 4);
-  const stated = view.getUint32(at);
-  const headerBytes = stated === 1 ? 16 : 8;
+  const field = view.getUint32(at);
+  const headerBytes = field === 1 ? 16 : 8;
   if (left < headerBytes) throw damagedError(`the box "${type}" ends in the middle of its size`);
   // 1: the size follows in 64 bits; 0: the box extends to the end.
   const size =
-    stated === 1
+    field === 1
       ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12)
-      : stated === 0
+      : field === 0
         ? left
-        : stated;
+        : field;
   if (size < headerBytes || size > left) {
     throw damagedError(
       `the box "${type}" has a size of ${size} bytes, possible are ${headerBytes} to ${left}`,

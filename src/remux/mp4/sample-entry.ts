@@ -85,7 +85,7 @@ export interface PixelSize {
 
 const fieldsEnd = 86;
 
-/** Returns the size in a visual sample entry (ISO/IEC 14496-12 §12.1.3); undefined if it states none. */
+/** Returns the size in a visual sample entry (ISO/IEC 14496-12 §12.1.3); undefined if it has none. */
 export function readCodedSize(sampleEntry: Uint8Array): PixelSize | undefined {
   if (sampleEntry.length < 36) return undefined;
   const view = viewOf(sampleEntry);

@@ -17,7 +17,7 @@ const maxGarbage = 1024 * 1024;
 /** A shorter segment may lie within the garbage between two packets. */
 const minSegmentBytes = 1024;
 
-/** @param onPacket Gets the offset of a sync byte in `bytes`, which is followed by a whole packet. */
+/** @param onPacket Gets the offset of a sync byte in `bytes`, which starts a complete packet. */
 export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void): PacketReader {
   /** Bytes from one packet to the next; 0: unknown. */
   let stride = 0;

@@ -6,7 +6,7 @@ export interface PesReaderOptions {
   stream: ElementaryStream;
   /** Called before a PES packet is appended to `stream`. */
   onStart(): void;
-  /** Called then with its time, if it states one. */
+  /** Called then with its time, if it has one. */
   onTime(time: PesTime): void;
   /**
    * Called when a packet was removed because its end is missing, or left out because its header is damaged, it is
@@ -23,7 +23,7 @@ export class PesReader {
   readonly #options: PesReaderOptions;
   readonly #header = new PesHeader();
   #state: "closed" | "header" | "payload" = "closed";
-  /** Bytes left of the payload; Infinity if the packet does not state its length. */
+  /** Bytes left of the payload; Infinity if its length is unknown. */
   #remaining = 0;
   /** A payload was read. */
   #hasStarted = false;
@@ -66,7 +66,7 @@ export class PesReader {
     this.#state = "closed";
   }
 
-  /** Ends the open PES packet; removes it from the stream if it is shorter than it stated. */
+  /** Ends the open PES packet; removes it from the stream if it is shorter than its length. */
   finish(): void {
     const isOpen = this.#state === "payload" && this.#remaining > 0;
     if (isOpen && Number.isFinite(this.#remaining)) {
@@ -138,7 +138,7 @@ class PesHeader {
     return this.isValid && ((this.#bytes[6] ?? 0) & 0x30) !== 0;
   }
 
-  /** Infinity if it is not stated. */
+  /** Infinity if it is unknown. */
   get payloadLength(): number {
     const packetLength = this.#bytes.readUInt16BE(4);
     return packetLength === 0 ? Infinity : Math.max(0, packetLength + 6 - this.#length);

@@ -9,7 +9,7 @@ export interface ChosenStream {
   pid: number;
   kind: TrackKind;
   codec: TsCodec;
-  /** BCP 47; `null`: not stated. */
+  /** BCP 47; `null`: unknown. */
   language: string | null;
 }
 

@@ -58,9 +58,9 @@ function readVideoSize(file: OpenFile): Pick<MediaSummary, "width" | "height"> {
 /** The presentation times of one PID, in ticks from the first of all. */
 interface PidTimes {
   kind: "video" | "audio" | "other";
-  /** The latest time as it is stated, unwrapped. */
+  /** The latest timestamp, unwrapped. */
   latest: number;
-  /** What to add to stated times; changes when they restart. */
+  /** What to add to timestamps; changes when they restart. */
   shift: number;
   least: number;
   most: number;

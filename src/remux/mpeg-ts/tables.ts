@@ -60,7 +60,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** CRC of Annex A: 0 for a whole section with its checksum. */
+/** CRC of Annex A: 0 for a complete section with its checksum. */
 function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (crc << 8) ^ (crcTable[((crc >>> 24) ^ byte) & 0xff] ?? 0);

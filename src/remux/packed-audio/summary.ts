@@ -9,7 +9,7 @@ export interface FramesSummary {
   codec: "aac" | "ac-3" | "ec-3";
   /** Seconds of all frames. */
   durationS: number;
-  /** The last frame is whole. */
+  /** The last frame is not cut off. */
   isComplete: boolean;
 }
 

@@ -1,6 +1,6 @@
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import type { ComputedPlace, InitSection, SegmentKey } from "../../../manifests/segments.ts";
+import type { ComputedEnd, InitSection, SegmentKey } from "../../../manifests/segments.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
@@ -21,7 +21,7 @@ export interface FetchedSegment extends FetchedPart {
 
 /** A segment that does not exist, which is right if the media before it reach the end of their Period. */
 export interface AbsentSegment {
-  computed: ComputedPlace;
+  computed: ComputedEnd;
   /** Seconds that it would have. */
   durationS: number;
   error: ServiceError;
@@ -90,7 +90,7 @@ interface SegmentRequest {
   key: SegmentKey | null;
   timing: SegmentTiming;
   durationS: number;
-  computed?: ComputedPlace | undefined;
+  computed?: ComputedEnd | undefined;
   isOptional: boolean;
 }
 

@@ -28,7 +28,7 @@ const maxFragmentSamples = 1 << 20;
  * to four billion: sample tables (ISO/IEC 14496-12 §8.6, §8.7) of audio and video tracks, and track runs
  * (§8.8.8). Time and memory: the boxes' bytes are read once, through small windows.
  *
- * @param source The file, or a segment of whole boxes.
+ * @param source The file, or a segment of complete boxes.
  * @throws ServiceError `upstream_invalid` if they contradict each other or the size.
  */
 export function checkSampleTables(source: NumberSource): void {
@@ -72,7 +72,7 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   let count = 0;
   for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
     const box = parent.end - parent.next < 8 ? undefined : readBox(source, parent.next, parent.end);
-    // Bytes behind the last box of a file are allowed; `isCompleteMp4` judges them.
+    // Bytes after the last box of a file are allowed; see `isCompleteMp4`.
     if (box === undefined && parent.type !== "file" && parent.end - parent.next >= 8) {
       throw damagedError(`a box in "${parent.type}" is longer than it`);
     }
@@ -89,16 +89,16 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
 
 /** Returns undefined if there is no box that ends by `end`. */
 function readBox(source: NumberSource, start: number, end: number): Box | undefined {
-  const stated = source.u32(start);
+  const field = source.u32(start);
   const type = String.fromCharCode(...[4, 5, 6, 7].map((at) => source.u8(start + at)));
-  const body = start + (stated === 1 ? 16 : 8);
+  const body = start + (field === 1 ? 16 : 8);
   if (body > end) return undefined;
   const size =
-    stated === 1
+    field === 1
       ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12)
-      : stated === 0
+      : field === 0
         ? end - start
-        : stated;
+        : field;
   return start + size < body || start + size > end
     ? undefined
     : { type, start, body, end: start + size };

@@ -14,7 +14,7 @@ export interface TrackTables {
 /** Of a track whose samples differ in size or composition; 77 hours of 60 frames a second. */
 const maxSamples = 1 << 24;
 
-/** Some muxers state durations of a few samples more than there are. */
+/** Some muxers write durations of a few samples more than there are. */
 const maxExcess = 1_000;
 
 /**
@@ -112,7 +112,7 @@ function checkChunks(
   for (let entry = 0; entry < entries; entry++) {
     const first = firstChunk(entry);
     const next = firstChunk(entry + 1);
-    // An empty track may state a run for its first chunk, which it does not have.
+    // An empty track may have a run for its first chunk, which it does not have.
     if (first === 0 || (first > chunks && first > 1) || (entry + 1 < entries && next <= first)) {
       throw damagedError(`"stsc" leads to chunk ${first}, and there are ${chunks}`);
     }

@@ -16,7 +16,7 @@ const maxFileSamples = 1 << 24;
 
 /**
  * Creates a demuxer of MP4, fragmented (ISO/IEC 14496-12 §8.8) or not. It passes sample entries and
- * samples on as they are, whatever the codec. A segment consists of whole boxes: an init section,
+ * samples on as they are, whatever the codec. A segment consists of complete boxes: an init section,
  * fragments with their media data, or both.
  */
 export function createMp4Demuxer({ sink, timelines, kinds }: DemuxerOptions): Required<Demuxer> {

@@ -13,7 +13,7 @@ import {
 import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
 
 /**
- * Reads what the first bytes of an MP4 file state in its index (`moov`), as far as they have it; nothing if the index
+ * Reads the index (`moov`) of an MP4 file, as far as its first bytes have it; nothing if the index
  * comes later. Takes time linear in the number of bytes; never throws.
  */
 export function readMp4Header(start: Uint8Array): FileHeader {
@@ -51,11 +51,11 @@ const maxBoxes = 1_000;
 function childrenOf(view: DataView, parent: Pick<Box, "body" | "end">, type: string): PartialBox[] {
   const found: PartialBox[] = [];
   for (let at = parent.body, count = 0; parent.end - at >= 8 && count < maxBoxes; count++) {
-    const stated = view.getUint32(at);
-    const isLong = stated === 1 && parent.end - at >= 16;
-    const long = isLong ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12) : stated;
+    const field = view.getUint32(at);
+    const isLong = field === 1 && parent.end - at >= 16;
+    const long = isLong ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12) : field;
     // 0: the box extends to the end of the file.
-    const size = stated === 0 ? Infinity : long;
+    const size = field === 0 ? Infinity : long;
     const body = at + (isLong ? 16 : 8);
     if (at + size < body) break;
     const end = Math.min(at + size, parent.end);
@@ -93,7 +93,7 @@ function codecOfTrack(bytes: Uint8Array, trak: Box): string | null {
 
 const maxPixels = 65_535;
 
-/** Returns the size as displayed, as the finished file's is stated. */
+/** Returns the size as displayed, as the size of the finished file is. */
 function readSize(bytes: Uint8Array, trak: Box, movie: MovieHeader): PixelSize | undefined {
   const tkhd = findPath(viewOf(bytes), trak, "tkhd");
   if (tkhd === undefined) return undefined;

@@ -63,7 +63,7 @@ interface FragmentHeader {
   /** Undefined: not to be read. */
   track: InitTrack | undefined;
   defaults: SampleDefaults;
-  /** Offset in the file that data offsets count from; `null`: not stated. */
+  /** Offset in the file that data offsets count from; `null`: none. */
   absoluteBase: number | null;
   /** Data offsets count from the start of the `moof` box. */
   isFromMoof: boolean;

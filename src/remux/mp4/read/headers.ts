@@ -4,7 +4,7 @@ import { mp4ToBcp47 } from "../../language.ts";
 import { multiplyMatrices, type Matrix } from "../matrix.ts";
 import type { Edit } from "../../samples.ts";
 
-/** What a `tkhd` states; the size is in pixels as shown, before the matrix. */
+/** A `tkhd`; the size is in pixels as shown, before the matrix. */
 export interface TrackHeader {
   id: number;
   width: number;
@@ -24,7 +24,7 @@ export function readTrackHeader(bytes: Uint8Array, tkhd: Box): TrackHeader {
   return { id, width: Math.round(width), height: Math.round(height), matrix };
 }
 
-/** What an `mvhd` states; `duration` counts ticks of `timescale`, `null`: not stated. */
+/** An `mvhd`; `duration` counts ticks of `timescale`, `null`: unknown. */
 export interface MovieHeader {
   timescale: number;
   duration: number | null;
@@ -38,11 +38,11 @@ export function readMovieHeader(bytes: Uint8Array, mvhd: Box): MovieHeader {
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 20 : 12);
   const [high, low] = [version === 1 ? reader.u32() : 0, reader.u32()];
-  const isStated = (low !== 0 || high !== 0) && low !== 0xffffffff;
+  const isKnown = (low !== 0 || high !== 0) && low !== 0xffffffff;
   reader.skip(16);
   return {
     timescale,
-    duration: isStated ? high * 2 ** 32 + low : null,
+    duration: isKnown ? high * 2 ** 32 + low : null,
     matrix: readMatrix(reader),
   };
 }

@@ -13,7 +13,7 @@ export interface SampleOutput {
   addTrack(track: InitTrack): void;
   /**
    * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
-   * tracks together. After a discontinuity of decode times within a timeline without a stated offset, they continue
+   * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
    * where the latest sample ended.
    * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
    */

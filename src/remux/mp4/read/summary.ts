@@ -21,7 +21,7 @@ export interface Mp4Summary extends MediaSummary {
 const maxSamples = 1 << 24;
 
 /**
- * Reads what the MP4 file at `path` states: its index, and of a fragmented file the times of all fragments.
+ * Reads the MP4 file at `path`: its index, and of a fragmented file the times of all fragments.
  * Each step reads a bounded part. Does not parse configurations of decoders. Returns undefined if no box is cut off and there
  * is no audio or video track.
  * @throws ServiceError `upstream_invalid` if it cannot be read; `drm_protected`; the file system's own errors.

@@ -98,11 +98,11 @@ function trackBox(movieTrack: MovieTrack, id: number, data: MediaDataRange): Uin
   return box("trak", header, ...editList(movieTrack), mediaBox(movieTrack.track, data));
 }
 
-/** Returns no box if the whole track is presented from the start on. */
+/** Returns no box if all of the track is presented from the start on. */
 function editList({ track, parts }: MovieTrack): Uint8Array[] {
   const [first] = parts;
-  const isWhole = parts.length === 1 && !track.parts[0]!.isCut;
-  if (isWhole && first?.start === 0 && first.mediaTicks === 0) return [];
+  const isUncut = parts.length === 1 && !track.parts[0]!.isCut;
+  if (isUncut && first?.start === 0 && first.mediaTicks === 0) return [];
   let at = 0;
   const edits = parts.flatMap(({ start, end, mediaTicks }) => {
     const gap = start - at;

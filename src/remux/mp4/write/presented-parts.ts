@@ -59,7 +59,7 @@ function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
   return parts;
 }
 
-/** A run ends where the next one begins: the end of the last picture before a cut is not exact. */
+/** A run ends where the next one begins: the end of the last frame before a cut is not exact. */
 function partsOfRuns(runs: readonly PresentedRun[], zeroTicks: number): PresentedPart[] {
   return runs.map(({ startTicks, endTicks, shiftTicks }, index) => ({
     startTicks,

@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { createRunLengths } from "./number-lists.ts";
 import type { Sample } from "../../samples.ts";
 
-/** Times of a track in its ticks, as its index states them. */
+/** Times of a track in its ticks, as its index has them. */
 export interface TimesIndex {
   /** Counts and decode durations in turn (`stts`). */
   durations: Uint32Array;
