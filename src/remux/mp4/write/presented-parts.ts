@@ -1,5 +1,5 @@
 import type { Edit, TrackFormat } from "../../samples.ts";
-import type { PresentedRun, TimesIndex } from "./times.ts";
+import type { PresentedSpan, TimesIndex } from "./times.ts";
 
 /** A part of a track's media and when it is presented, in ticks of the track. */
 export interface PresentedPart {
@@ -21,7 +21,7 @@ export function presentedParts(
   format: TrackFormat,
   edits: readonly Edit[] | undefined,
 ): PresentedPart[] {
-  if (times.runs !== null) return partsOfRuns(times.runs, times.zeroTicks);
+  if (times.spans !== null) return partsOfSpans(times.spans, times.zeroTicks);
   if (edits !== undefined) {
     const parts = partsOf(times, edits);
     if (parts.length > 0) return parts;
@@ -59,12 +59,12 @@ function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
   return parts;
 }
 
-/** A run ends where the next one begins: the end of the last frame before a cut is not exact. */
-function partsOfRuns(runs: readonly PresentedRun[], zeroTicks: number): PresentedPart[] {
-  return runs.map(({ startTicks, endTicks, shiftTicks }, index) => ({
+/** A span ends where the next one begins: the end of the last frame before a cut is not exact. */
+function partsOfSpans(spans: readonly PresentedSpan[], zeroTicks: number): PresentedPart[] {
+  return spans.map(({ startTicks, endTicks, shiftTicks }, index) => ({
     startTicks,
-    endTicks: Math.min(endTicks, runs[index + 1]?.startTicks ?? Infinity),
+    endTicks: Math.min(endTicks, spans[index + 1]?.startTicks ?? Infinity),
     mediaTicks: startTicks + shiftTicks + zeroTicks,
-    isCut: index < runs.length - 1,
+    isCut: index < spans.length - 1,
   }));
 }

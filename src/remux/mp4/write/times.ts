@@ -13,8 +13,8 @@ export interface TimesIndex {
   /** Start of the first sample and end of the last in presentation order, without hidden ones. */
   startTicks: number;
   endTicks: number;
-  /** The runs of samples between which others are hidden, in order; `null`: none is hidden. */
-  runs: readonly PresentedRun[] | null;
+  /** The spans of samples between which others are hidden, in order; `null`: none is hidden. */
+  spans: readonly PresentedSpan[] | null;
   /** Decode time of the first sample. */
   firstTicks: number;
   /** Media time (ISO/IEC 14496-12 §8.6.6) of the presentation time 0. */
@@ -22,7 +22,7 @@ export interface TimesIndex {
 }
 
 /** Samples that are presented one after the other, in ticks. */
-export interface PresentedRun {
+export interface PresentedSpan {
   startTicks: number;
   endTicks: number;
   /** How much more time the media have before it than the presentation. */
@@ -39,10 +39,10 @@ export class TrackTimes {
   #last = { dts: 0, pts: 0, duration: 0, isHidden: false };
   #step = 0;
   #leastComposition = Infinity;
-  /** Where the media end, on the presentation timeline plus the run's shift. */
+  /** Where the media end, on the presentation timeline plus the span's shift. */
   #mediaEnd = -Infinity;
-  #run: PresentedRun = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
-  readonly #runs = [this.#run];
+  #span: PresentedSpan = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
+  readonly #spans = [this.#span];
   #hasHidden = false;
 
   /**
@@ -60,10 +60,10 @@ export class TrackTimes {
    * samples, 2^31 between decode and presentation time.
    */
   add({ dts: wanted, pts: shown, duration, isHidden = false, isJump = false }: Sample): number {
-    const isNewRun = isJump && this.#first !== undefined;
-    if (isNewRun) this.#startRun(Math.min(wanted, shown));
+    const isNewSpan = isJump && this.#first !== undefined;
+    if (isNewSpan) this.#startSpan(Math.min(wanted, shown));
     this.#hasHidden ||= isHidden;
-    const { shiftTicks } = this.#run;
+    const { shiftTicks } = this.#span;
     const ticks = wanted + shiftTicks;
     const dts = this.#first === undefined ? ticks : Math.max(ticks, this.#last.dts + 1);
     // A sample that is decoded later is shown no earlier: all others would be delayed by its offset.
@@ -73,20 +73,20 @@ export class TrackTimes {
     } else {
       this.#step = this.#within(dts - this.#last.dts, 0, 2 ** 32 - 1, "between two samples");
       this.#durations.push(this.#step);
-      if (!isNewRun) this.#endLast(this.#step);
+      if (!isNewSpan) this.#endLast(this.#step);
     }
     const composition = pts - dts;
     this.#within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation");
     this.#compositions.push(composition);
     this.#leastComposition = Math.min(this.#leastComposition, composition);
-    if (!isHidden) this.#run.startTicks = Math.min(this.#run.startTicks, shown);
+    if (!isHidden) this.#span.startTicks = Math.min(this.#span.startTicks, shown);
     this.#last = { dts, pts, duration, isHidden };
     return dts;
   }
 
   /** Whether a sample is presented. */
   get isPresented(): boolean {
-    return this.#runs.some(({ startTicks }) => startTicks < Infinity);
+    return this.#spans.some(({ startTicks }) => startTicks < Infinity);
   }
 
   /** To be called if a sample is presented. */
@@ -94,8 +94,8 @@ export class TrackTimes {
     const first = this.#first ?? 0;
     const lastStep = this.#lastStep();
     const ended = [
-      ...this.#runs.slice(0, -1),
-      { ...this.#run, endTicks: this.#endAfter(lastStep) },
+      ...this.#spans.slice(0, -1),
+      { ...this.#span, endTicks: this.#endAfter(lastStep) },
     ];
     const shown = ended.filter(({ startTicks }) => startTicks < Infinity);
     const base = this.#keepsOffsets ? Math.min(0, this.#leastComposition) : this.#leastComposition;
@@ -105,7 +105,7 @@ export class TrackTimes {
       mediaTicks: this.#last.dts - first + lastStep,
       startTicks: Math.min(...shown.map(({ startTicks }) => startTicks)),
       endTicks: Math.max(...shown.map(({ endTicks }) => endTicks)),
-      runs: this.#hasHidden ? shown : null,
+      spans: this.#hasHidden ? shown : null,
       firstTicks: first,
       zeroTicks: -first - base,
     };
@@ -115,24 +115,24 @@ export class TrackTimes {
     return this.#last.duration || this.#step || 1;
   }
 
-  /** Returns where the run ends if the last sample lasts so long. */
+  /** Returns where the span ends if the last sample lasts so long. */
   #endAfter(ticks: number): number {
-    const { endTicks, shiftTicks } = this.#run;
+    const { endTicks, shiftTicks } = this.#span;
     const { isHidden, pts } = this.#last;
     return isHidden ? endTicks : Math.max(endTicks, pts + ticks - shiftTicks);
   }
 
   #endLast(ticks: number): void {
     this.#mediaEnd = Math.max(this.#mediaEnd, this.#last.pts + ticks, this.#last.dts + ticks);
-    this.#run.endTicks = this.#endAfter(ticks);
+    this.#span.endTicks = this.#endAfter(ticks);
   }
 
   /** Hidden samples get media time of their own, which the presentation leaves out. */
-  #startRun(from: number): void {
+  #startSpan(from: number): void {
     this.#endLast(this.#lastStep());
     const shiftTicks = Math.max(0, this.#mediaEnd - from);
-    this.#run = { startTicks: Infinity, endTicks: -Infinity, shiftTicks };
-    this.#runs.push(this.#run);
+    this.#span = { startTicks: Infinity, endTicks: -Infinity, shiftTicks };
+    this.#spans.push(this.#span);
   }
 
   #within(ticks: number, least: number, most: number, what: string): number {
