@@ -5,56 +5,39 @@ import { type Attributes, readAttributes } from "./lines.ts";
 import { invalidManifestError } from "../manifest.ts";
 import type { SegmentKey } from "../segments.ts";
 
-/** Tells whether all keys that apply come from licence servers, line by line: one other is enough to decrypt. */
-export interface LicenceCheck {
-  /** Applies the attribute list of an EXT-X-KEY or EXT-X-SESSION-KEY. */
-  set(list: string): void;
-  /** Applies an EXT-X-FAXS-CM: an Adobe Access key. */
-  setLicensed(): void;
-  readonly isLicensed: boolean;
-}
-
-export function createLicenceCheck(): LicenceCheck {
+/** Checks line by line whether all keys that apply come from licence servers: one other is enough to decrypt. */
+export function createLicenceCheck() {
   let hasLicensed = false;
   let hasPlain = false;
   return {
-    set(list) {
+    /** Applies the attribute list of an EXT-X-KEY or EXT-X-SESSION-KEY. */
+    set(list: string): void {
       const kind = kindOf(readAttributes(list));
       hasLicensed = kind === "licensed" || (hasLicensed && kind !== "none");
       hasPlain = kind === "plain" || (hasPlain && kind !== "none");
     },
-    setLicensed() {
+    /** Applies an EXT-X-FAXS-CM: an Adobe Access key. */
+    setLicensed(): void {
       hasLicensed = true;
     },
-    get isLicensed() {
+    get isLicensed(): boolean {
       return hasLicensed && !hasPlain;
     },
   };
 }
 
-/** The keys of a media playlist, line by line. */
-export interface PlaylistKeys {
-  /** Applies the attribute list of an EXT-X-KEY. */
-  set(list: string): void;
-  /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
-  setLicensed(): void;
-  /**
-   * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
-   * init section, which must have an IV; `null` if it is not encrypted.
-   *
-   * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
-   * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
-   * is neither http(s) nor a `data:` URL with a key.
-   */
-  current(sequence: number | null): SegmentKey | null;
-}
+export type PlaylistKeys = ReturnType<typeof createPlaylistKeys>;
 
-/** Keys of several KEYFORMATs may apply at once; one usable key is enough (RFC 8216 §4.3.2.4). */
-export function createPlaylistKeys(url: URL): PlaylistKeys {
+/**
+ * Creates the keys of a media playlist, which are applied line by line. Keys of several KEYFORMATs may apply at once; one
+ * usable key is enough (RFC 8216 §4.3.2.4).
+ */
+export function createPlaylistKeys(url: URL) {
   const licensed = new Set<string>();
   let plain: PlainKey | null = null;
   return {
-    set(list) {
+    /** Applies the attribute list of an EXT-X-KEY. */
+    set(list: string): void {
       const attributes = readAttributes(list);
       const kind = kindOf(attributes);
       if (kind === "licensed") licensed.add(formatOf(attributes));
@@ -64,10 +47,19 @@ export function createPlaylistKeys(url: URL): PlaylistKeys {
         plain = null;
       }
     },
-    setLicensed() {
+    /** Applies an EXT-X-FAXS-CM: an Adobe Access key from a licence server. */
+    setLicensed(): void {
       licensed.add("Adobe Access");
     },
-    current(sequence) {
+    /**
+     * Returns the key of the next segment (its sequence number is the default IV) or, for `null`, of an
+     * init section, which must have an IV; `null` if it is not encrypted.
+     *
+     * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
+     * not AES-128; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
+     * is neither http(s) nor a `data:` URL with a key.
+     */
+    current(sequence: number | null): SegmentKey | null {
       if (plain !== null) return keyOf(plain, sequence, url);
       const [format] = licensed;
       if (format === undefined) return null;

@@ -38,18 +38,10 @@ export const nal = {
   message: 32,
 } as const;
 
-/** The current parameter sets of a stream. */
-export interface ParameterSets {
-  /** Returns them in the order in which they were sent. */
-  list(): readonly ParameterSet[];
-  /** Takes the parameter sets of one access unit; returns whether any has changed. */
-  take(units: readonly Buffer[]): boolean;
-}
-
 const maxBytes = 65_535;
 
-/** Creates an empty collection; a parameter set of over 65,535 bytes is left out. */
-export function createParameterSets(syntax: VideoSyntax): ParameterSets {
+/** Creates the current parameter sets of a stream; one of over 65,535 bytes is left out. */
+export function createParameterSets(syntax: VideoSyntax) {
   const sets = new Map<string, ParameterSet & { content: string }>();
   /** Picture sets depend on their sequence set: another one makes them invalid. */
   const removePicturesBut = (sent: ReadonlySet<string>): void => {
@@ -58,8 +50,10 @@ export function createParameterSets(syntax: VideoSyntax): ParameterSets {
     }
   };
   return {
-    list: () => [...sets.values()],
-    take(units) {
+    /** Returns them in the order in which they were sent. */
+    list: (): readonly ParameterSet[] => [...sets.values()],
+    /** Takes the parameter sets of one access unit; returns whether any has changed. */
+    take(units: readonly Buffer[]): boolean {
       const sent = new Set(
         units.filter(({ length }) => length <= maxBytes).map((unit) => unit.toString("latin1")),
       );

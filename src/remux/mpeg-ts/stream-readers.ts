@@ -17,15 +17,6 @@ import { PesReader } from "./pes.ts";
 import type { PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
 
-/** The readers of the streams of a program. */
-export interface StreamReaders {
-  readonly isEmpty: boolean;
-  /** Reads these streams from now on; does nothing if they are the current ones. */
-  set(streams: readonly ChosenStream[]): void;
-  /** Writes what is held back. */
-  finish(): void;
-}
-
 export interface StreamReadersOptions {
   pids: PidTable;
   clock: Clock;
@@ -46,10 +37,12 @@ interface OpenStream {
 /** How much to read until the first timestamps of all streams of a time base are known. */
 const maxWaitBytes = 2 * 1024 * 1024;
 
-export function createStreamReaders(options: StreamReadersOptions): StreamReaders {
+/** Creates the readers of the streams of a program. */
+export function createStreamReaders(options: StreamReadersOptions) {
   let open: OpenStream[] = [];
 
   const countHeld = (): number => open.reduce((total, { stream }) => total + stream.length, 0);
+  /** Writes what is held back. */
   const finish = (): void => {
     for (const { pes } of open) pes.finish();
     // A time base starts where those end that have started before.
@@ -58,10 +51,11 @@ export function createStreamReaders(options: StreamReadersOptions): StreamReader
   };
 
   return {
-    get isEmpty() {
+    get isEmpty(): boolean {
       return open.length === 0;
     },
-    set(streams) {
+    /** Reads these streams from now on; does nothing if they are the current ones. */
+    set(streams: readonly ChosenStream[]): void {
       const isSame = ({ chosen }: OpenStream) =>
         streams.some(({ pid, codec }) => pid === chosen.pid && codec === chosen.codec);
       if (open.length === streams.length && open.every(isSame)) return;

@@ -7,20 +7,8 @@ import type { IndexedSample } from "./indexed-sample.ts";
 import { type InitTrack, secondsOf } from "./init.ts";
 import { SpanCut } from "./span-cut.ts";
 
-/** Writes samples into a sink: one track of the sink per kind, whatever init sections follow each other. */
-export interface SampleOutput {
-  /** Adds the track to the sink, before its first sample is known. */
-  addTrack(track: InitTrack): void;
-  /**
-   * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
-   * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
-   * where the latest sample ended.
-   * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
-   */
-  write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void;
-}
-
-export function createSampleOutput(sink: SampleSink, timelines: Timelines): SampleOutput {
+/** Creates a writer of samples: one track of the sink per kind, whatever init sections follow each other. */
+export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const cuts = { video: new SpanCut(outputs.video), audio: new SpanCut(outputs.audio) };
   let position = startOf(null);
@@ -58,11 +46,18 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines): Samp
   }
 
   return {
-    addTrack(track) {
+    /** Adds the track to the sink, before its first sample is known. */
+    addTrack(track: InitTrack): void {
       const format = formatOf(track, track.defaults.entry);
       outputs[format.kind].setFormat(format);
     },
-    write(bytes, samples, timing) {
+    /**
+     * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
+     * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
+     * where the latest sample ended.
+     * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
+     */
+    write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void {
       if (samples.length === 0) return;
       const offset = offsetOf(samples, timing);
       samples.sort((a, b) => secondsOf(a.track, a.dts) - secondsOf(b.track, b.dts));

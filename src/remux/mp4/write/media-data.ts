@@ -20,7 +20,7 @@ const bufferBytes = 4 << 20;
 export class MediaData {
   readonly #options: MediaDataOptions;
   readonly #fd: number;
-  readonly #writes: BackgroundWrites;
+  readonly writes: BackgroundWrites;
   #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
   #buffered = 0;
   /** Where the media data start in the file. */
@@ -33,7 +33,7 @@ export class MediaData {
   constructor(options: MediaDataOptions) {
     this.#options = options;
     this.#fd = openSync(options.path, "w+");
-    this.#writes = createBackgroundWrites(this.#fd);
+    this.writes = createBackgroundWrites(this.#fd);
   }
 
   /** Bytes so far. */
@@ -63,16 +63,6 @@ export class MediaData {
     return at;
   }
 
-  /** See `BackgroundWrites`. */
-  drain(): Promise<void> {
-    return this.#writes.drain();
-  }
-
-  /** See `BackgroundWrites`. */
-  settle(): Promise<void> {
-    return this.#writes.settle();
-  }
-
   /**
    * Writes the boxes that `headAt` returns for media data that start at this byte of the file, and closes
    * the file. Returns its size. After `drain` it needs a `settle`.
@@ -88,7 +78,7 @@ export class MediaData {
     writeAt(this.#fd, Buffer.concat([layout.head, freeHeader(layout.gap)]), 0);
     writeAt(this.#fd, header, layout.start - header.length);
     this.#isOpen = false;
-    this.#writes.close();
+    this.writes.close();
     this.#isKept = true;
     return layout.start + size;
   }
@@ -98,7 +88,7 @@ export class MediaData {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
     try {
-      if (wasOpen) this.#writes.close();
+      if (wasOpen) this.writes.close();
     } finally {
       if (!this.#isKept) rmSync(this.#options.path, { force: true });
       this.#isKept = true;
@@ -113,7 +103,7 @@ export class MediaData {
   #flush(): number {
     const start = (this.#start ??= this.#options.reserveBytes());
     const position = start + this.#size - this.#buffered;
-    this.#buffer = this.#writes.write(this.#buffer, this.#buffered, position);
+    this.#buffer = this.writes.write(this.#buffer, this.#buffered, position);
     this.#buffered = 0;
     return start;
   }

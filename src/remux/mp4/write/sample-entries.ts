@@ -1,24 +1,19 @@
 import { ServiceError } from "../../../model/errors.ts";
 
-/** The distinct sample entries of a track. */
-export interface SampleEntries {
-  readonly all: readonly Uint8Array[];
-  /**
-   * Adds `entry` unless it is known; returns its number, from 1.
-   * @throws ServiceError `upstream_invalid` beyond 1024 entries or 1 MiB.
-   */
-  add(entry: Uint8Array): number;
-}
-
 const maxEntries = 1024;
 const maxBytes = 1 << 20;
 
-export function createSampleEntries(): SampleEntries {
+/** Creates a list of the distinct sample entries of a track. */
+export function createSampleEntries() {
   const all: Buffer[] = [];
   let bytes = 0;
   return {
     all,
-    add(entry) {
+    /**
+     * Adds `entry` unless it is known; returns its number, from 1.
+     * @throws ServiceError `upstream_invalid` beyond 1024 entries or 1 MiB.
+     */
+    add(entry: Uint8Array): number {
       const copy = Buffer.from(entry);
       // data_reference_index 1 (ISO/IEC 14496-12 §8.5.2): the media data are in this file.
       if (copy.length >= 16) copy.writeUInt16BE(1, 14);

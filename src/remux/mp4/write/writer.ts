@@ -102,8 +102,8 @@ export function openMp4Writer({
         return track;
       }),
     write: (track, sample) => guarded(() => trackAt(track).write(sample)),
-    drain: () => guardedAsync(() => media.drain()),
-    settle: () => guardedAsync(() => media.settle()),
+    drain: () => guardedAsync(() => media.writes.drain()),
+    settle: () => guardedAsync(() => media.writes.settle()),
     finish: () => guarded(() => finish(tracks, media)),
     discard: () => media.discard(),
   };
