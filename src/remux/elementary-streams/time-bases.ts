@@ -105,9 +105,10 @@ export class TimeBases {
     base.shift ??= base.isInitial ? this.#initialShift(base) : this.#laterShift(base);
   }
 
-  /** Notes that a sample ends at this presentation time. */
-  reach(end: number): void {
-    this.#reached = Math.max(this.#reached, end);
+  /** Notes that a sample ends at `end`, and all of its stream at `streamEnd`; presentation times. */
+  reach(end: number, streamEnd: number): void {
+    this.#reached = Math.max(this.#reached, streamEnd);
+    this.#timelines.reach(end / ticksPerSecond);
   }
 
   #initialShift({ firsts, first: earliest }: TimeBase): number {

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import { createClock } from "../elementary-streams/clock.ts";
+import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { createPacketReader, packetLength } from "./packets.ts";
@@ -19,10 +19,10 @@ export function createMpegTsDemuxer({
   kinds,
   onDrop = () => {},
 }: DemuxerOptions): Demuxer {
-  const clock = createClock(timelines);
+  const bases = new TimeBases(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const pids = createPidTable();
-  const streams = createStreamReaders({ pids, clock, outputs, onDrop });
+  const streams = createStreamReaders({ pids, bases, outputs, onDrop });
   const program = createProgramReader({ pids, kinds, onProgram: streams.set });
   const packets = createPacketReader(createPacketRouter(pids, program));
   let timeline: number | null = null;
@@ -31,7 +31,7 @@ export function createMpegTsDemuxer({
       if (timing.timeline !== timeline) {
         if (timeline !== null) streams.finish();
         ({ timeline } = timing);
-        clock.reset(timing);
+        bases.reset(timing);
         packets.reset();
         program.reset();
       }

@@ -1,13 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
 
-/** Finds the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2). */
-export interface PacketReader {
-  /** @throws ServiceError `upstream_invalid` if a segment of 1 KiB or more, or 1 MiB in a row, has no packet. */
-  read(segment: Uint8Array): void;
-  /** Forgets what was read: the next segment does not continue it. */
-  reset(): void;
-}
-
 export const packetLength = 188;
 const sync = 0x47;
 /** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
@@ -17,8 +9,11 @@ const maxGarbage = 1024 * 1024;
 /** A shorter segment may lie within the garbage between two packets. */
 const minSegmentBytes = 1024;
 
-/** @param onPacket Gets the offset of a sync byte in `bytes`, which starts a complete packet. */
-export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void): PacketReader {
+/**
+ * Creates a reader of the packets of a transport stream in segments cut anywhere (ISO/IEC 13818-1 §2.4.3.2).
+ * @param onPacket Gets the offset of a sync byte in `bytes`, which starts a complete packet.
+ */
+export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void) {
   /** Bytes from one packet to the next; 0: unknown. */
   let stride = 0;
   let rest: Uint8Array = new Uint8Array();
@@ -50,7 +45,8 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
     stride > 0 && segment[0] === sync && (segment[stride - rest.length] ?? sync) !== sync;
 
   return {
-    read(segment) {
+    /** @throws ServiceError `upstream_invalid` if a segment of 1 KiB or more, or 1 MiB in a row, has no packet. */
+    read(segment: Uint8Array): void {
       const skipped = Math.min(toSkip, segment.length);
       toSkip -= skipped;
       if (rest.length > 0 && isRestCutOff(segment)) rest = new Uint8Array();
@@ -63,7 +59,8 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
       if (garbage >= minSegmentBytes && garbage + rest.length >= bytes.length)
         throw noPacketsError(garbage);
     },
-    reset() {
+    /** Forgets what was read: the next segment does not continue it. */
+    reset(): void {
       stride = 0;
       rest = new Uint8Array();
       toSkip = 0;

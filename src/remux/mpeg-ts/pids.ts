@@ -1,20 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { packetLength } from "./packets.ts";
 
-/** Passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
-export interface PidTable {
-  set(pid: number, reader: PidReader): void;
-  delete(pid: number): void;
-  has(pid: number): boolean;
-  /**
-   * Reads the packet that starts at `at`.
-   * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
-   */
-  read(bytes: Buffer, at: number): void;
-  /** From here on a continuity counter may restart with a packet that starts a payload unit. */
-  startSegment(): void;
-}
-
 export interface PidReader {
   /** Reads the payload of a packet; `isStart`: payload_unit_start_indicator. */
   read(bytes: Buffer, from: number, to: number, isStart: boolean): void;
@@ -45,22 +31,30 @@ export function pidOf(bytes: Uint8Array, at: number): number {
 /** Fewer scrambled packets in a row are taken for damaged ones. */
 const maxScrambled = 32;
 
-export function createPidTable(): PidTable {
+export type PidTable = ReturnType<typeof createPidTable>;
+
+/** Creates a table that passes the payload of packets to the readers of their PIDs (ISO/IEC 13818-1 §2.4.3.2). */
+export function createPidTable() {
   const pids: (Pid | undefined)[] = Array.from({ length: 8192 });
   let segment = 0;
   return {
-    set(pid, reader) {
+    set(pid: number, reader: PidReader): void {
       const bytes = new Uint8Array();
       pids[pid] = { reader, counter: -1, segment, at: 0, bytes, scrambled: 0, isRestart: false };
     },
-    delete(pid) {
+    delete(pid: number): void {
       pids[pid] = undefined;
     },
-    has: (pid) => pids[pid] !== undefined,
-    startSegment() {
+    has: (pid: number): boolean => pids[pid] !== undefined,
+    /** From here on a continuity counter may restart with a packet that starts a payload unit. */
+    startSegment(): void {
       segment++;
     },
-    read(bytes, at) {
+    /**
+     * Reads the packet that starts at `at`.
+     * @throws ServiceError `drm_protected` if 32 packets in a row of a wanted PID are scrambled.
+     */
+    read(bytes: Buffer, at: number): void {
       const second = bytes[at + 1] ?? 0;
       const pid = pids[pidOf(bytes, at)];
       if (pid === undefined) return;

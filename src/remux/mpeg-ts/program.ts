@@ -10,24 +10,13 @@ export interface ProgramReaderOptions {
   onProgram(streams: readonly ChosenStream[]): void;
 }
 
-/** Reads program association and program map (ISO/IEC 13818-1 §2.4.4). */
-export interface ProgramReader {
-  /** A program map has been read, whatever streams it has. */
-  readonly hasMap: boolean;
-  /** Its map has been read since the last `reset`. */
-  readonly isFound: boolean;
-  /** Looks for a program again; the last one stays in use until another is found. */
-  reset(): void;
-}
+export type ProgramReader = ReturnType<typeof createProgramReader>;
 
 const associationPid = 0;
 const maxPrograms = 64;
 
-export function createProgramReader({
-  pids,
-  kinds,
-  onProgram,
-}: ProgramReaderOptions): ProgramReader {
+/** Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4). */
+export function createProgramReader({ pids, kinds, onProgram }: ProgramReaderOptions) {
   let mapPids = new Set<number>();
   /** PID of the chosen program's map. */
   let chosenPid: number | null = null;
@@ -63,13 +52,16 @@ export function createProgramReader({
   };
   pids.set(associationPid, createSectionReader(onAssociations));
   return {
-    get hasMap() {
+    /** A program map has been read, whatever streams it has. */
+    get hasMap(): boolean {
       return hasMap;
     },
-    get isFound() {
+    /** Its map has been read since the last `reset`. */
+    get isFound(): boolean {
       return chosenPid !== null;
     },
-    reset() {
+    /** Looks for a program again; the last one stays in use until another is found. */
+    reset(): void {
       for (const pid of mapPids) pids.delete(pid);
       mapPids = new Set();
       chosenPid = null;

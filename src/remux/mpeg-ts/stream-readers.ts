@@ -4,12 +4,9 @@ import { dolby } from "../codecs/dolby.ts";
 import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
-import type { Clock, StreamClock } from "../elementary-streams/clock.ts";
-import {
-  createElementaryStream,
-  type ElementaryStream,
-  type TrackReader,
-} from "../elementary-streams/stream.ts";
+import { StreamClock } from "../elementary-streams/clock.ts";
+import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
+import type { TimeBases } from "../elementary-streams/time-bases.ts";
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
 import type { TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
@@ -19,7 +16,7 @@ import type { ChosenStream } from "./streams.ts";
 
 export interface StreamReadersOptions {
   pids: PidTable;
-  clock: Clock;
+  bases: TimeBases;
   outputs: Readonly<Record<TrackKind, TrackOutput>>;
   /** Called when media are left out. */
   onDrop: (kind: TrackKind) => void;
@@ -73,11 +70,11 @@ export function createStreamReaders(options: StreamReadersOptions) {
 /** @param countHeld Returns the bytes that all streams hold. */
 function openStream(
   chosen: ChosenStream,
-  { pids, clock: source, outputs, onDrop }: StreamReadersOptions,
+  { pids, bases, outputs, onDrop }: StreamReadersOptions,
   countHeld: () => number,
 ): OpenStream {
-  const stream = createElementaryStream();
-  const clock = source.open();
+  const stream = new ElementaryStream();
+  const clock = new StreamClock(bases);
   const onCut = () => onDrop(chosen.kind);
   const track = createTrack(chosen, { stream, clock, output: outputs[chosen.kind], onDrop: onCut });
   const pes: PesReader = new PesReader({

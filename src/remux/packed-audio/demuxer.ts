@@ -4,8 +4,9 @@ import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
-import { createClock } from "../elementary-streams/clock.ts";
-import { createElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
+import { StreamClock } from "../elementary-streams/clock.ts";
+import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
+import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { skipId3Tags } from "./tags.ts";
@@ -24,19 +25,19 @@ export function createPackedAudioDemuxer({
   timelines,
   onDrop = () => {},
 }: Omit<DemuxerOptions, "kinds">): Demuxer {
-  const clock = createClock(timelines);
-  const times = clock.open();
+  const bases = new TimeBases(timelines);
+  const clock = new StreamClock(bases);
   const output = createTrackOutput(sink);
-  let stream = createElementaryStream();
+  let stream = new ElementaryStream();
   let track: TrackReader | null = null;
   let syntax: AudioSyntax | null = null;
   let timeline: number | null = null;
 
   const open = (found: AudioSyntax): TrackReader => {
     track?.read(true);
-    stream = createElementaryStream();
+    stream = new ElementaryStream();
     syntax = found;
-    const options = { stream, clock: times, output, language: null };
+    const options = { stream, clock, output, language: null };
     return createAudioTrack({ ...options, syntax, onDrop: () => onDrop("audio") });
   };
   const startTimeline = (timing: SegmentTiming): void => {
@@ -44,7 +45,7 @@ export function createPackedAudioDemuxer({
     track = null;
     syntax = null;
     ({ timeline } = timing);
-    clock.reset(timing);
+    bases.reset(timing);
   };
   return {
     read(segment, timing) {
@@ -54,11 +55,11 @@ export function createPackedAudioDemuxer({
       const found = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? syntax;
       if (!found) throw noAudioError();
       if (track === null || found !== syntax) track = open(found);
-      const stamp = timestamp ?? (times.tryStart() ? null : 0);
+      const stamp = timestamp ?? (clock.tryStart() ? null : 0);
       const time = stamp === null ? null : { pts: stamp, dts: stamp };
-      if (time && times.beginsTimeBase(time)) track.read(true);
-      if (time) times.note(time);
-      times.start();
+      if (time && clock.beginsTimeBase(time)) track.read(true);
+      if (time) clock.note(time);
+      clock.start();
       stream.begin(time);
       const { buffer, byteOffset, length } = segment;
       const bytes = Buffer.from(buffer, byteOffset, length);

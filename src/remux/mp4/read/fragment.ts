@@ -59,22 +59,11 @@ export function readFragmentRuns(
   return { runs, isAbsolute };
 }
 
-interface FragmentHeader {
-  /** Undefined: not to be read. */
-  track: InitTrack | undefined;
-  defaults: SampleDefaults;
-  /** Offset in the file that data offsets count from; `null`: none. */
-  absoluteBase: number | null;
-  /** Data offsets count from the start of the `moof` box. */
-  isFromMoof: boolean;
-}
-
-/** Reads `tfhd` (§8.8.7). */
-function readFragmentHeader(
-  bytes: Uint8Array,
-  traf: Box,
-  tracks: readonly InitTrack[],
-): FragmentHeader {
+/**
+ * Reads `tfhd` (§8.8.7). `track`: undefined if it is not to be read. `absoluteBase`: offset in the file that data offsets
+ * count from, `null` if there is none. `isFromMoof`: they count from the start of the `moof` box.
+ */
+function readFragmentHeader(bytes: Uint8Array, traf: Box, tracks: readonly InitTrack[]) {
   const reader = createBoxReader(bytes, getChild(viewOf(bytes), traf, "tfhd"));
   const { flags } = reader.versionAndFlags();
   const id = reader.u32();
