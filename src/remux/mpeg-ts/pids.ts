@@ -60,14 +60,9 @@ export function createPidTable() {
       if (pid === undefined) return;
       const control = bytes[at + 3] ?? 0;
       const hasPayload = (control & 0x10) !== 0;
-      const isDamaged = (second & 0x80) !== 0;
-      if (isDamaged) return;
-      let from = at + 4;
-      if (control & 0x20) {
-        const length = bytes[from] ?? 0;
-        pid.isRestart ||= length > 0 && ((bytes[from + 1] ?? 0) & 0x80) !== 0;
-        from += 1 + length;
-      }
+      // transport_error_indicator
+      if (second & 0x80) return;
+      const from = at + 4 + (control & 0x20 ? readAdaptation(pid, bytes, at + 4) : 0);
       const counter = control & 0x0f;
       if (!hasPayload) {
         // The next payload has the number after it (§2.4.3.5).
@@ -95,6 +90,13 @@ export function createPidTable() {
       if (from < to) pid.reader.read(bytes, from, to, isStart);
     },
   };
+}
+
+/** Reads the adaptation field at `at` (§2.4.3.4); returns its length. */
+function readAdaptation(pid: Pid, bytes: Uint8Array, at: number): number {
+  const length = bytes[at] ?? 0;
+  pid.isRestart ||= length > 0 && ((bytes[at + 1] ?? 0) & 0x80) !== 0;
+  return 1 + length;
 }
 
 const pcrFlag = 0x10;
