@@ -77,8 +77,6 @@ const maxSegments = 200_000;
 const maxUrlsLength = 64 * 1024 * 1024;
 
 /** Collects the segments of one list within its limits. */
-export type SegmentCollector = ReturnType<typeof createSegmentCollector>;
-
 export function createSegmentCollector(manifest: URL) {
   const segments: Segment[] = [];
   let remaining = maxUrlsLength;

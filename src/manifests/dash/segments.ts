@@ -89,21 +89,17 @@ function* segmentsInPeriod(
       const { href } = media === "" ? base : resolveSegmentUrl(media, base, url);
       yield { ...common, ...listed, url: href, init };
     }
-  } else yield* templateSegments(representation, { addressing, base, times, common }, url);
-}
-
-interface Template {
-  addressing: SegmentAddressing;
-  base: URL;
-  times: PeriodTimes;
-  common: Pick<PeriodSegment, "key" | "offsetS">;
+  } else yield* templateSegments(representation, addressing, times, base, url);
 }
 
 function* templateSegments(
   { id, kind, mime_type, attribute }: DashRepresentation,
-  { addressing, base, times, common }: Template,
+  addressing: SegmentAddressing,
+  times: PeriodTimes,
+  base: URL,
   url: URL,
 ): Generator<PeriodSegment> {
+  const common = { key: null, offsetS: offsetOf(addressing, times), range: null };
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
   if (media === undefined) throw invalidManifestError(url, "a SegmentTemplate must have media");
   const values = { id: id ?? "", bandwidth: attribute("bandwidth") ?? "" };
@@ -112,20 +108,17 @@ function* templateSegments(
     return (numbers: SegmentNumbers) => resolveSegmentUrl(reference(numbers), base, url).href;
   };
   const mediaUrl = compile(media);
+  const first = { number: startNumber, time };
   const init =
     initializationMedia === undefined
       ? initOf(addressing, base, url)
-      : {
-          url: compile(initializationMedia)({ number: startNumber, time }),
-          range: null,
-          key: null,
-        };
+      : { url: compile(initializationMedia)(first), range: null, key: null };
   const computed = computedEnd(addressing, times);
   let last: SegmentNumbers | null = null;
   for (const timed of timeSegments(addressing, times.durationS, url)) {
     const { durationS, isComputed } = timed;
     const end = isComputed === true && computed !== null && { computed };
-    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...end };
+    yield { ...common, url: mediaUrl(timed), init, durationS, ...end };
     if (timed.isComputed === true) last = timed;
   }
   if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
@@ -134,7 +127,7 @@ function* templateSegments(
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
   const optional = { durationS: 0, isOptional: true, span };
-  yield { ...common, url: mediaUrl(after), range: null, init, ...optional };
+  yield { ...common, url: mediaUrl(after), init, ...optional };
 }
 
 function computedEnd(

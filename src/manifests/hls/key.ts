@@ -26,8 +26,6 @@ export function createLicenceCheck() {
   };
 }
 
-export type PlaylistKeys = ReturnType<typeof createPlaylistKeys>;
-
 /**
  * Creates the keys of a media playlist, which are applied line by line. Keys of several KEYFORMATs may apply at once; one
  * usable key is enough (RFC 8216 §4.3.2.4).

@@ -91,22 +91,16 @@ const maxValueLength = 8_192;
 const maxSubstituted = 1_048_576;
 const costPerSubstitution = 100;
 
-export interface Variables {
-  /** Applies the attribute list of an EXT-X-DEFINE; the first definition of a name counts. */
-  define(list: string): void;
-  /** Replaces each `{$name}` that is defined by its value. */
-  substitute(text: string): string;
-}
-
 /**
  * Creates the variables of the playlist at `url` (RFC 8216bis §4.4.2.3); QUERYPARAM reads the URL's query.
  * Substitutes at most about 1 MiB in at most 10,000 places, so that nested variables stay bounded; an
  * undefined reference, or one beyond the limit, stays as written.
  */
-export function createVariables(url: URL): Variables {
+export function createVariables(url: URL) {
   const values = new Map<string, string>();
   let budget = maxSubstituted;
 
+  /** Replaces each `{$name}` that is defined by its value. */
   function substitute(text: string): string {
     if (budget <= 0 || !text.includes("{$")) return text;
     return text.replaceAll(/\{\$([\w-]+)\}/g, (reference, name: string) => {
@@ -117,6 +111,7 @@ export function createVariables(url: URL): Variables {
     });
   }
 
+  /** Applies the attribute list of an EXT-X-DEFINE; the first definition of a name counts. */
   function define(list: string): void {
     const attributes = readAttributes(list);
     const parameter = attributes.get("QUERYPARAM");

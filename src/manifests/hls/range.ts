@@ -1,19 +1,16 @@
 import type { ByteRange } from "../../net/byte-range.ts";
 import { invalidManifestError } from "../manifest.ts";
 
-/** Returns the range of a segment; `null`: the whole resource. */
-export type ByteRangeReader = (value: string | null, resourceUrl: string) => ByteRange | null;
-
 /**
  * Creates a reader of the segments' EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, `null` if a
- * segment has none; each may continue the one before.
+ * segment has none; each may continue the one before. It returns `null` for all of the resource.
  *
  * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for one without
  * offset that does not follow a range of the same resource.
  */
-export function createByteRangeReader(url: URL): ByteRangeReader {
+export function createByteRangeReader(url: URL) {
   let last: { resourceUrl: string; end: number } | null = null;
-  return (value, resourceUrl) => {
+  return (value: string | null, resourceUrl: string): ByteRange | null => {
     if (value === null) return (last = null);
     const { length, offset } = parseByteRange(value, url);
     const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);

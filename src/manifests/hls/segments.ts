@@ -1,12 +1,7 @@
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
-import {
-  createSegmentCollector,
-  type InitSection,
-  type SegmentCollector,
-  type SegmentList,
-} from "../segments.ts";
-import { createPlaylistKeys, type PlaylistKeys } from "./key.ts";
+import { createSegmentCollector, type InitSection, type SegmentList } from "../segments.ts";
+import { createPlaylistKeys } from "./key.ts";
 import {
   checkPlaylist,
   createVariables,
@@ -14,9 +9,8 @@ import {
   type PlaylistLine,
   readAttributes,
   readLines,
-  type Variables,
 } from "./lines.ts";
-import { type ByteRangeReader, createByteRangeReader, parseByteRange } from "./range.ts";
+import { createByteRangeReader, parseByteRange } from "./range.ts";
 
 /**
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its
@@ -56,10 +50,10 @@ const nonePending: Pending = { durationS: 0, byteRange: null, isGap: false, date
 /** A media playlist while it is read line by line. */
 class MediaPlaylist {
   readonly #url: URL;
-  readonly #collector: SegmentCollector;
-  readonly #variables: Variables;
-  readonly #keys: PlaylistKeys;
-  readonly #readRange: ByteRangeReader;
+  readonly #collector;
+  readonly #variables;
+  readonly #keys;
+  readonly #readRange;
   readonly #gapsS: number[] = [];
   #pending = { ...nonePending };
   #init: InitSection | null = null;
