@@ -99,7 +99,7 @@ function* templateSegments(
   base: URL,
   url: URL,
 ): Generator<PeriodSegment> {
-  const common = { key: null, offsetS: offsetOf(addressing, times), range: null };
+  const common = { key: null, offsetS: offsetOf(addressing, times) };
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
   if (media === undefined) throw invalidManifestError(url, "a SegmentTemplate must have media");
   const values = { id: id ?? "", bandwidth: attribute("bandwidth") ?? "" };
@@ -118,7 +118,7 @@ function* templateSegments(
   for (const timed of timeSegments(addressing, times.durationS, url)) {
     const { durationS, isComputed } = timed;
     const end = isComputed === true && computed !== null && { computed };
-    yield { ...common, url: mediaUrl(timed), init, durationS, ...end };
+    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...end };
     if (timed.isComputed === true) last = timed;
   }
   if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
@@ -127,7 +127,7 @@ function* templateSegments(
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
   const optional = { durationS: 0, isOptional: true, span };
-  yield { ...common, url: mediaUrl(after), init, ...optional };
+  yield { ...common, url: mediaUrl(after), range: null, init, ...optional };
 }
 
 function computedEnd(
