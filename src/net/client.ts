@@ -1,5 +1,5 @@
 import type { ByteRange } from "./byte-range.ts";
-import type { CookieJar } from "./cookies/cookie-jar.ts";
+import type { CookieJar } from "./cookies.ts";
 
 /** The guarded HTTP client; all outgoing requests use it. */
 export interface HttpClient {

@@ -89,6 +89,12 @@ describe("a cookie is sent", () => {
       undefined,
     ],
     ["not to all hosts of a public suffix", "a=1; Domain=.com", url, undefined],
+    [
+      "not to all hosts of a public suffix of two labels",
+      "a=1; Domain=.co.uk",
+      "https://www.example.co.uk/",
+      undefined,
+    ],
     ["not to subdomains of an address", "a=1; Domain=.0.0.1", "http://127.0.0.1/", undefined],
     [
       "to a host without a dot, as Python names it",

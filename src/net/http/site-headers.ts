@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { HeadersFor } from "../client.ts";
-import { cookieField, parseCookies } from "../cookies/cookies.ts";
+import { parseCookies } from "../cookies.ts";
 import { refererOf } from "./referer.ts";
 
 /** What a site demands of the requests for a format. */
@@ -38,14 +38,14 @@ export function isFieldValue(text: string, maxLength = maxValueLength): boolean 
 export function createSiteHeaders(demands: SiteDemands, pageUrl: string): HeadersFor {
   const { origin, hostname } = new URL(demands.url);
   const { authorization, referer, ...fixed } = readHeaders(demands.http_headers ?? {});
-  const cookies = parseCookies(demands.cookies ?? "", hostname, Date.now());
+  const cookies = parseCookies(demands.cookies ?? "", hostname);
   const page = URL.parse(pageUrl);
   return (url) =>
     known({
       ...fixed,
       authorization: url.origin === origin ? authorization : undefined,
       referer: referer ?? (page === null ? undefined : refererOf(page, url)),
-      cookie: cookieField(cookies, url, Date.now()),
+      cookie: cookies.fieldFor(url),
     });
 }
 

@@ -5,7 +5,7 @@ import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readHlsInSteps } from "../../manifests/hls/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
-import type { CookieJar } from "../../net/cookies/cookie-jar.ts";
+import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
 import type { Steps, TimeSlices } from "../../parsers/steps.ts";

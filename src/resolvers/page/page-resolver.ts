@@ -1,5 +1,5 @@
 import type { HttpClient } from "../../net/client.ts";
-import { createCookieJar } from "../../net/cookies/cookie-jar.ts";
+import { createCookieJar } from "../../net/cookies.ts";
 import { PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
