@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { text } from "node:stream/consumers";
+import packageJson from "../../package.json" with { type: "json" };
 
 export interface ServiceProcess {
   url: string;
@@ -18,14 +19,7 @@ export type LogLine = Record<string, unknown>;
 /** How `npm start` starts the program; `flags` come on top. */
 export function commandWith(...flags: string[]): string[] {
   const program = fileURLToPath(new URL("../../src/start.js", import.meta.url));
-  // A small young generation: garbage is freed early. Without the second flag V8 may come to allocate requests
-  // and responses in the old generation, until the process ends. Stripping types still counts as experimental.
-  const usual = [
-    "--max-semi-space-size=8",
-    "--no-allocation-site-pretenuring",
-    "--disable-warning=ExperimentalWarning",
-  ];
-  return [process.execPath, ...usual, ...flags, program];
+  return [process.execPath, ...packageJson.config.flags.split(" "), ...flags, program];
 }
 
 export const startCommand = commandWith();
