@@ -1,18 +1,16 @@
 import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { createClientErrorHandler } from "./server/client-errors.ts";
 import { compressJson } from "./responses/compression.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
 import { ignoreBodies } from "./server/json.ts";
-import { type AppObserver, observeRequests } from "./server/observe-requests.ts";
-import { dropLengthOf304 } from "./responses/no-content.ts";
-import { Problem, securityHeaders } from "./responses/problem.ts";
-import { createRequestIds, requestIdHeader } from "./server/request-id.ts";
-import { logRequests } from "./server/request-log.ts";
-import { createHttpServer } from "./server/server.ts";
+import { type AppObserver, logRequests, observeRequests } from "./server/observe-requests.ts";
+import { dropLengthOf304 } from "./responses/empty.ts";
+import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
+import { Problem } from "./responses/problem.ts";
+import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
 
 export interface BaseAppOptions {
@@ -64,8 +62,8 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
   app.decorateReply("errorCode", null);
   if (logger) logRequests(app);
   if (options.observer) observeRequests(app, options.observer.onRequest);
-  app.addHook("onRequest", (request, reply, done) => {
-    reply.headers(securityHeaders).header(requestIdHeader, request.id);
+  app.addHook("onRequest", (_request, reply, done) => {
+    setEveryHeader(reply);
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);

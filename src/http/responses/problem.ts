@@ -37,9 +37,6 @@ export type Problem = Static<typeof Problem>;
 
 export const problemMediaType = "application/problem+json";
 
-/** On every response: it is only what its `Content-Type` says, whatever its bytes look like. */
-export const securityHeaders = { "x-content-type-options": "nosniff" };
-
 /** `Retry-After` of `unavailable` errors that do not bring their own, seconds. */
 export const unavailableRetryAfterS = 5;
 

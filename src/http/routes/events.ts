@@ -6,13 +6,13 @@ import type { KeyRing } from "../../keys/key-ring.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
 import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
-import { problems, securityHeaders } from "../responses/problem.ts";
-import { requestIdHeader } from "../server/request-id.ts";
+import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
+import { problems } from "../responses/problem.ts";
 
 const mediaType = "text/event-stream";
 
 const streamHeaders = {
-  ...securityHeaders,
+  ...everyResponse,
   "content-type": mediaType,
   "cache-control": "no-store",
   // Else nginx buffers events.

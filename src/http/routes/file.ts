@@ -7,14 +7,12 @@ import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { ConditionHeaders } from "../responses/condition-headers.ts";
+import { assertIfMatch, ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { attachment } from "../responses/content-disposition.ts";
-import { assertIfMatch, findMatch } from "../responses/etag.ts";
-import { createFileStreams } from "../responses/file-streams.ts";
-import { noContent } from "../responses/no-content.ts";
+import { createFileStreams, parseRange } from "../responses/file-streams.ts";
+import { noContent } from "../responses/empty.ts";
 import { findTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
-import { parseRange } from "../responses/range.ts";
 import { taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
 
 const bytes = { schema: Type.Unsafe<unknown>({ description: "the file's bytes" }) };

@@ -5,7 +5,7 @@ import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, pageUrlOfQuery } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
-import { redirectTo } from "../responses/redirect.ts";
+import { redirectTo } from "../responses/empty.ts";
 
 export const InfoQuerySchema = Type.Object({
   url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),

@@ -6,7 +6,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { type AccessCheck, sessionCookie, signedInCookie } from "../access/access.ts";
 import { readJsonBodies } from "../server/json.ts";
-import { noContent } from "../responses/no-content.ts";
+import { noContent } from "../responses/empty.ts";
 import { problems } from "../responses/problem.ts";
 
 /** How long a browser keeps the cookie. */

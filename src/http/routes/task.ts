@@ -5,12 +5,10 @@ import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { ConditionHeaders } from "../responses/condition-headers.ts";
-import { assertIfMatch, etagOf, findMatch } from "../responses/etag.ts";
-import { noContent } from "../responses/no-content.ts";
+import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
+import { noContent, redirectTo } from "../responses/empty.ts";
 import { assertVisible, findTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
-import { redirectTo } from "../responses/redirect.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
 export const TaskRef = Type.Unsafe<Task>(Type.Ref("Task#", { description: "the task" }));

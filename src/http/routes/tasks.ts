@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
+import { ServiceError } from "../../model/errors.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { states, TaskOptions } from "../../model/task.ts";
 import { newTask } from "../../feed/task-changes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { formatCursor, parseCursor } from "../responses/cursor.ts";
 import { readJsonBodies } from "../server/json.ts";
 import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
 import { PageUrl, parsePageUrl } from "./page-url.ts";
@@ -138,6 +138,21 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
     },
   );
 };
+
+/** Returns the cursor of the page of tasks with a `seq` below `before`; opaque, so that its content may change. */
+function formatCursor(before: number): string {
+  return Buffer.from(`${before}`).toString("base64url");
+}
+
+/** @throws ServiceError `invalid_request` if `cursor` was not made by `formatCursor`. */
+function parseCursor(cursor: string): number {
+  const before = Number(Buffer.from(cursor, "base64url").toString("latin1"));
+  if (Number.isSafeInteger(before) && before > 0 && formatCursor(before) === cursor) return before;
+  const detail = `must be the cursor of an earlier page's "next", got ${JSON.stringify(cursor.slice(0, 60))}`;
+  throw new ServiceError("invalid_request", `/cursor in the query ${detail}`, {
+    faults: [{ pointer: "/cursor", detail }],
+  });
+}
 
 /** Returns the options that this version knows, in a fixed order; unknown ones are dropped. */
 function knownOptions(given: TaskOptions | undefined): TaskOptions {

@@ -1,7 +1,6 @@
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
-import { pendingResponse } from "./pending-response.ts";
 
 export interface ConnectionLimits {
   /** How long a response may wait for its client to read, milliseconds; accurate to a second. */
@@ -49,76 +48,84 @@ export function limitConnections(
   { sendTimeoutMs, maxPerAddress, maxConnections }: ConnectionLimits,
   log: FastifyBaseLogger | undefined,
 ): void {
-  const connections = new Set<Connection>();
-  const byClient = new Map<string, Set<Connection>>();
+  const connections = createConnections();
   let isFull = false;
   let timer: NodeJS.Timeout | undefined;
 
-  function add(connection: Connection): void {
-    connections.add(connection);
-    const { client } = connection;
-    if (client === undefined) return;
-    const others = byClient.get(client);
-    if (others === undefined) byClient.set(client, new Set([connection]));
-    else others.add(connection);
-  }
-
-  function remove(connection: Connection): void {
-    connections.delete(connection);
-    const others = byClient.get(connection.client ?? "");
-    others?.delete(connection);
-    if (others?.size === 0) byClient.delete(connection.client ?? "");
-  }
-
-  function close(connection: Connection): void {
-    remove(connection);
-    const { socket } = connection;
-    // A reset also frees what the system has buffered.
-    if (socket.writableLength > 0) socket.resetAndDestroy();
-    else socket.destroy();
-  }
-
-  /** Returns whether there is room for one more in `group`, if need be by closing one. */
-  function makeRoom(group: ReadonlySet<Connection>, limit: number): boolean {
+  /** Returns whether `group` may have one more, if need be after closing one. */
+  function admits(group: ReadonlySet<Connection>, limit: number): boolean {
     if (group.size < limit) return true;
     isFull = true;
     const longest = findLongestWaiting(group);
     if (longest === undefined) return false;
-    close(longest);
+    connections.close(longest);
     return true;
   }
-
-  server.on("connection", (socket: Socket) => {
-    const client = clientOf(socket.remoteAddress);
-    const others = byClient.get(client ?? "") ?? new Set();
-    if (!makeRoom(others, maxPerAddress) || !makeRoom(connections, maxConnections)) {
-      return void socket.destroy();
-    }
-    const connection = { socket, client, since: performance.now(), progress: 0 };
-    add(connection);
-    return void socket.once("close", () => remove(connection));
-  });
 
   function check(): void {
     const now = performance.now();
     let stalled = 0;
-    for (const connection of connections) {
+    for (const connection of connections.all) {
       observe(connection, now);
       if (connection.socket.writableLength === 0 || now - connection.since < sendTimeoutMs)
         continue;
-      close(connection);
+      connections.close(connection);
       stalled += 1;
     }
     if (stalled > 0) log?.info({ stalled }, "responses cut off: their clients read nothing");
-    if (isFull) log?.warn({ open: connections.size }, "connection limit reached");
+    if (isFull) log?.warn({ open: connections.all.size }, "connection limit reached");
     isFull = false;
   }
 
+  server.on("connection", (socket: Socket) => {
+    const client = clientOf(socket.remoteAddress);
+    if (!admits(connections.of(client), maxPerAddress) || !admits(connections.all, maxConnections))
+      socket.destroy();
+    else connections.add({ socket, client, since: performance.now(), progress: 0 });
+  });
   server.on("listening", () => {
     timer = setInterval(check, checkMs).unref();
   });
   server.on("close", () => clearInterval(timer));
 }
+
+/** The open connections, all and by client. */
+function createConnections() {
+  const all = new Set<Connection>();
+  const byClient = new Map<string, Set<Connection>>();
+
+  function remove(connection: Connection): void {
+    all.delete(connection);
+    const { client = "" } = connection;
+    const others = byClient.get(client);
+    others?.delete(connection);
+    if (others?.size === 0) byClient.delete(client);
+  }
+
+  return {
+    all,
+    of: (client = ""): ReadonlySet<Connection> => byClient.get(client) ?? none,
+    add(connection: Connection): void {
+      const { socket, client } = connection;
+      all.add(connection);
+      if (client !== undefined) {
+        const others = byClient.get(client);
+        if (others === undefined) byClient.set(client, new Set([connection]));
+        else others.add(connection);
+      }
+      socket.once("close", () => remove(connection));
+    },
+    close(connection: Connection): void {
+      remove(connection);
+      const { socket } = connection;
+      // A reset also frees what the system has buffered.
+      if (socket.writableLength > 0) socket.resetAndDestroy();
+      else socket.destroy();
+    },
+  };
+}
+
+const none: ReadonlySet<Connection> = new Set();
 
 function findLongestWaiting(group: ReadonlySet<Connection>): Connection | undefined {
   const now = performance.now();
@@ -149,6 +156,15 @@ function bytesSent(socket: Socket): number {
 /** Returns whether bytes are unsent, or no whole request is there to be served. */
 function waitsForClient(socket: Socket): boolean {
   return socket.writableLength > 0 || pendingResponse(socket)?.req.complete !== true;
+}
+
+/**
+ * Returns the response of a connection that is to be sent next; undefined if there is none. Its request may
+ * still be arriving. Node keeps it on the socket, and its own error handler reads it too.
+ */
+export function pendingResponse(socket: Socket): ServerResponse | undefined {
+  const { _httpMessage: response } = socket as Socket & { _httpMessage?: ServerResponse | null };
+  return response ?? undefined;
 }
 
 /** Returns what clients are told apart by; undefined for loopback, or if the client has gone already. */

@@ -1,12 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { shutdownError } from "../../model/errors.ts";
-import {
-  problemMediaType,
-  problemOf,
-  securityHeaders,
-  unavailableRetryAfterS,
-} from "../responses/problem.ts";
+import { everyResponse } from "../responses/every-response.ts";
+import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
 export function closeConnectionsOnDrain(
@@ -45,7 +41,7 @@ function refuse(_request: IncomingMessage, response: ServerResponse): void {
   const problem = problemOf(shutdownError());
   response
     .writeHead(problem.status, {
-      ...securityHeaders,
+      ...everyResponse,
       connection: "close",
       "content-type": problemMediaType,
       "retry-after": `${unavailableRetryAfterS}`,

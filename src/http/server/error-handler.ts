@@ -6,13 +6,8 @@ import type {
   HookHandlerDoneFunction,
 } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../../model/errors.ts";
-import {
-  problemMediaType,
-  problemOf,
-  securityHeaders,
-  unavailableRetryAfterS,
-} from "../responses/problem.ts";
-import { requestIdHeader } from "./request-id.ts";
+import { setEveryHeader } from "../responses/every-response.ts";
+import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 
 declare module "fastify" {
   interface FastifyReply {
@@ -73,7 +68,7 @@ function sendProblem(reply: FastifyReply, error: ServiceError): void {
   // RFC 9110 §11.6.1, RFC 6750 §3.
   if (problem.status === 401) reply.header("www-authenticate", "Bearer");
   // No hook has run if the path could not be decoded.
-  reply.headers({ ...securityHeaders, [requestIdHeader]: reply.request.id });
+  setEveryHeader(reply);
   reply.code(problem.status).type(problemMediaType).send(problem);
 }
 

@@ -1,8 +1,10 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server, STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
-import { ServiceError } from "../../model/errors.ts";
-import { type ConnectionLimits, limitConnections } from "./connections.ts";
-import { closeWithProblem } from "./last-response.ts";
+import { type ErrorCode, ServiceError } from "../../model/errors.ts";
+import { everyResponse } from "../responses/every-response.ts";
+import { problemMediaType, problemOf } from "../responses/problem.ts";
+import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 
 /** Creates the server of an app: with limits that keep a slow or endless request from taking resources. */
 export function createHttpServer(
@@ -14,7 +16,7 @@ export function createHttpServer(
   limitConnections(server, limits, log);
   // Node would respond without a problem document; the app has its own rule.
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
-  server.on("connect", ({ socket }: IncomingMessage) => {
+  server.on("connect", ({ socket }) => {
     const rule = "the method CONNECT is for proxies, which this service is not";
     closeWithProblem(socket, new ServiceError("invalid_request", rule));
   });
@@ -32,3 +34,81 @@ const serverOptions = {
   // The app checks the header itself, and responds with a problem document.
   requireHostHeader: false,
 };
+
+/**
+ * Returns the handler of bytes that are not an HTTP request (RFC 9112 §2.2), and of requests that take too
+ * long: it responds with a problem document and closes the connection within about a second. If the
+ * response to an earlier request of the connection is pending, only that one is sent, within that second.
+ */
+export function createClientErrorHandler() {
+  // What is wrong with a connection is reported again when its client closes it.
+  const closing = new WeakSet<Socket>();
+
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (closing.has(socket)) return;
+    closing.add(socket);
+    const pending = pendingResponse(socket);
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+    } else if (pending?.req.complete) {
+      closeAfterLinger(socket);
+      pending.once("close", () => socket.end());
+    } else if (pending?.headersSent) {
+      socket.destroy();
+    } else {
+      const [code, detail] = clientErrors[error.code ?? ""] ?? notHttp;
+      closeWithProblem(socket, new ServiceError(code, detail, { cause: error }));
+    }
+  };
+}
+
+type ClientError = readonly [code: ErrorCode, detail: string];
+
+const notHttp: ClientError = ["invalid_request", "the bytes received are not an HTTP/1.1 request"];
+
+const clientErrors: Readonly<Record<string, ClientError>> = {
+  HPE_INVALID_METHOD: ["invalid_request", "the request method is unknown"],
+  HPE_HEADER_OVERFLOW: [
+    "headers_too_large",
+    "request line, headers and trailers may have at most 16 KiB and 1000 fields",
+  ],
+  HPE_INVALID_EOF_STATE: ["invalid_request", "the connection was closed within the request"],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    "request_timeout",
+    "the headers must arrive within 15 s and the whole request within 30 s",
+  ],
+};
+
+/** How long a connection stays open for its client to read the last response, milliseconds. */
+const lingerMs = 1_000;
+
+/** Sends `error` as the last response of a connection, whatever was read of a request, and closes it. */
+function closeWithProblem(socket: Socket, error: ServiceError): void {
+  const problem = problemOf(error);
+  const body = JSON.stringify(problem);
+  const fields = {
+    connection: "close",
+    "content-type": problemMediaType,
+    "content-length": Buffer.byteLength(body),
+    ...everyResponse,
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  closeAfterLinger(socket);
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`,
+  );
+}
+
+/**
+ * Ignores what else the client sends, and destroys the socket after a second, unless both sides have
+ * closed it before. If it were destroyed at once, bytes that were not read would make the system reset the
+ * connection, and the client could lose the last response (RFC 9112 §9.6).
+ */
+function closeAfterLinger(socket: Socket): void {
+  socket.removeAllListeners("data");
+  // With a listener, Node stops passing the bytes to its HTTP parser.
+  socket.on("data", () => {}).resume();
+  socket.on("error", () => {});
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once("close", () => clearTimeout(timer));
+}

@@ -1,9 +1,17 @@
 import { Type } from "@sinclair/typebox";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 /** Returns the schema of a response without content. Send it with `send()`: `send(null)` would send JSON. */
 export function noContent(description: string) {
   return Type.Unsafe<void>({ type: "null", description });
+}
+
+/** Returns a handler that redirects to `path`, keeping method, body and query (RFC 9110 §15.4.9). */
+export function redirectTo(path: string) {
+  return async ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const query = url.indexOf("?");
+    return reply.redirect(query === -1 ? path : path + url.slice(query), 308);
+  };
 }
 
 /**
