@@ -53,6 +53,20 @@ export async function findTask(
   }
 }
 
+/**
+ * Returns the task of a request for one task.
+ *
+ * @throws ServiceError `not_found`; what `findTask` throws
+ */
+export async function requireTask(
+  store: TaskStore,
+  { params: { id }, caller }: { params: { id: string }; caller: Caller },
+): Promise<Task> {
+  const task = await findTask(store, id, caller);
+  if (task === undefined) throw taskNotFoundError(id);
+  return task;
+}
+
 /** @throws ServiceError `not_found` if the caller may see only the tasks of one owner, and not this one. */
 export async function assertVisible(store: TaskStore, id: string, caller: Caller): Promise<void> {
   if (visibleOwner(caller) === undefined) return;

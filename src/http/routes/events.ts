@@ -19,6 +19,29 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 };
 
+const watchSchema = {
+  operationId: "watchTasks",
+  summary: "Watch the tasks change",
+  description:
+    "Server-sent events, without end. `task`: a task after a change, without `info` if that is " +
+    "as in the task's previous event. `deleted`: the `id` of a deleted task. `reset`: missed " +
+    "changes are no longer available; read the list again. With `Last-Event-ID` the stream " +
+    "resumes after that event. To know every `info`, open the stream before you read the list.",
+  tags: ["tasks"],
+  headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
+  querystring: Type.Object({
+    task: Type.Optional(Type.String({ description: "only changes of the task with this id" })),
+    owner: OwnerQuery,
+  }),
+  response: {
+    200: {
+      description: "one event for each change, a comment every 15 seconds",
+      content: { [mediaType]: { schema: Type.String() } },
+    },
+    ...problems("invalid_request", "forbidden", "not_acceptable", "too_many_requests"),
+  },
+};
+
 interface EventRoutesOptions {
   events: TaskEvents;
   keys: KeyRing;
@@ -43,50 +66,21 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     reply.headers(streamHeaders).send(),
   );
 
-  app.get(
-    path,
-    {
-      exposeHeadRoute: false,
-      schema: {
-        operationId: "watchTasks",
-        summary: "Watch the tasks change",
-        description:
-          "Server-sent events, without end. `task`: a task after a change, without `info` if that is " +
-          "as in the task's previous event. `deleted`: the `id` of a deleted task. `reset`: missed " +
-          "changes are no longer available; read the list again. With `Last-Event-ID` the stream " +
-          "resumes after that event. To know every `info`, open the stream before you read the list.",
-        tags: ["tasks"],
-        headers: Type.Object({ "last-event-id": Type.Optional(Type.String()) }),
-        querystring: Type.Object({
-          task: Type.Optional(
-            Type.String({ description: "only changes of the task with this id" }),
-          ),
-          owner: OwnerQuery,
-        }),
-        response: {
-          200: {
-            description: "one event for each change, a comment every 15 seconds",
-            content: { [mediaType]: { schema: Type.String() } },
-          },
-          ...problems("invalid_request", "forbidden", "not_acceptable", "too_many_requests"),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { caller } = request;
-      const owner = ownerFilter(caller, request.query.owner);
-      if (streams.count >= maxStreams) {
-        const rule = `${maxStreams} event streams are open, which is the limit`;
-        throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
-      }
-      reply.hijack();
-      reply.raw.writeHead(200, { ...streamHeaders, [requestIdHeader]: request.id });
-      streams.open(reply.raw, {
-        after: request.headers["last-event-id"],
-        taskId: request.query.task,
-        owner,
-        isAdmitted: () => keys.admits(caller),
-      });
-    },
-  );
+  const options = { exposeHeadRoute: false, schema: watchSchema };
+  app.get(path, options, async (request, reply) => {
+    const { caller } = request;
+    const owner = ownerFilter(caller, request.query.owner);
+    if (streams.count >= maxStreams) {
+      const rule = `${maxStreams} event streams are open, which is the limit`;
+      throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
+    }
+    reply.hijack();
+    reply.raw.writeHead(200, { ...streamHeaders, [requestIdHeader]: request.id });
+    streams.open(reply.raw, {
+      after: request.headers["last-event-id"],
+      taskId: request.query.task,
+      owner,
+      isAdmitted: () => keys.admits(caller),
+    });
+  });
 };

@@ -3,7 +3,6 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import type { FileStore } from "../../files/files.ts";
-import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task, TaskFile } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
@@ -11,7 +10,7 @@ import { assertIfMatch, ConditionHeaders, findMatch } from "../responses/etag.ts
 import { attachment } from "../responses/content-disposition.ts";
 import { createFileStreams, parseRange } from "../responses/file-streams.ts";
 import { noContent } from "../responses/empty.ts";
-import { findTask } from "../access/ownership.ts";
+import { requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
 import { taskErrors, TaskParams, TaskRef, type SingleTaskRoutesOptions } from "./task.ts";
 
@@ -24,6 +23,41 @@ const fileHeaders = {
   "content-disposition": { type: "string", description: "`attachment` with the file name" },
 };
 
+const path = "/tasks/:id/file";
+
+const schema = { tags: ["tasks"], params: TaskParams };
+
+const getSchema = {
+  ...schema,
+  operationId: "getFile",
+  summary: "Download the file of a succeeded task",
+  description:
+    "A single `Range` gets 206, several ranges get the whole file. Send the `ETag` as " +
+    "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
+    "`If-None-Match` to get 304 if it is unchanged.",
+  headers: ConditionHeaders,
+  response: {
+    200: { description: "the whole file", headers: fileHeaders, content: media },
+    206: { description: "the requested range", headers: fileHeaders, content: media },
+    304: noContent("the file still has the `ETag` of `If-None-Match`"),
+    ...problems(...taskErrors, "file_removed", "precondition_failed", "range_not_satisfiable"),
+  },
+};
+
+const deleteSchema = {
+  ...schema,
+  operationId: "deleteFile",
+  summary: "Remove the file of a succeeded task and keep the task",
+  description:
+    "The task then has no `file`, but `removed_at`; further requests change nothing. Downloads of the " +
+    "file that have begun go on to their end.",
+  headers: Type.Pick(ConditionHeaders, ["if-match"]),
+  response: {
+    200: TaskRef,
+    ...problems(...taskErrors, "cross_site", "not_acceptable", "conflict", "precondition_failed"),
+  },
+};
+
 interface FileRoutesOptions extends SingleTaskRoutesOptions {
   /** Called with the size of each piece of a file that is sent. */
   onFileBytes: ((bytes: number) => void) | undefined;
@@ -34,133 +68,68 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   { store, files, onFileBytes },
 ) => {
   const streams = createFileStreams(onFileBytes);
-  const path = "/tasks/:id/file";
-  const schema = { params: TaskParams };
 
   // Fastify's own HEAD route would read the whole file.
   app.head(path, { schema: { ...schema, hide: true } }, async (request, reply) => {
-    const { id } = request.params;
     const file = await findFile(store, request);
-    assertIfMatch(request.headers["if-match"], etagOf(file));
     if (isUnmodified(request, file)) return sendNotModified(reply, file);
-    const { handle, size } = await openFile(files, id, file);
+    const { handle, size } = await openFile(files, request.params.id, file);
     await handle.close();
     return setFileHeaders(reply, file, size).send();
   });
 
-  app.get(
-    path,
-    {
-      exposeHeadRoute: false,
-      schema: {
-        ...schema,
-        operationId: "getFile",
-        summary: "Download the file of a succeeded task",
-        description:
-          "A single `Range` gets 206, several ranges get the whole file. Send the `ETag` as " +
-          "`If-Range` or `If-Match` to resume a download (the whole file or 412 if it has changed), or as " +
-          "`If-None-Match` to get 304 if it is unchanged.",
-        tags: ["tasks"],
-        headers: ConditionHeaders,
-        response: {
-          200: { description: "the whole file", headers: fileHeaders, content: media },
-          206: { description: "the requested range", headers: fileHeaders, content: media },
-          304: noContent("the file still has the `ETag` of `If-None-Match`"),
-          ...problems(
-            ...taskErrors,
-            "file_removed",
-            "precondition_failed",
-            "range_not_satisfiable",
-          ),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { id } = request.params;
-      const file = await findFile(store, request);
-      assertIfMatch(request.headers["if-match"], etagOf(file));
-      if (isUnmodified(request, file)) return sendNotModified(reply, file);
-      const { handle, size, markInUse } = await openFile(files, id, file);
-      const range = rangeOf(request, file, size);
-      if (range === "unsatisfiable") {
-        await handle.close();
-        reply.header("content-range", `bytes */${size}`);
-        throw unsatisfiableRangeError(request, size);
-      }
-      setFileHeaders(reply, file, size);
-      if (range !== undefined) {
-        reply.code(206).header("content-length", range.end - range.start + 1);
-        reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
-      }
-      const keep = () =>
-        markInUse().catch((err: unknown) => {
-          request.log.warn({ task: id, err }, "the file may be removed while it is sent");
-        });
-      await keep();
-      return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
-    },
-  );
+  app.get(path, { exposeHeadRoute: false, schema: getSchema }, async (request, reply) => {
+    const { id } = request.params;
+    const file = await findFile(store, request);
+    if (isUnmodified(request, file)) return sendNotModified(reply, file);
+    const { handle, size, markInUse } = await openFile(files, id, file);
+    const range = rangeOf(request, file, size);
+    if (range === "unsatisfiable") {
+      await handle.close();
+      reply.header("content-range", `bytes */${size}`);
+      throw unsatisfiableRangeError(request, size);
+    }
+    setFileHeaders(reply, file, size);
+    if (range !== undefined) {
+      reply.code(206).header("content-length", range.end - range.start + 1);
+      reply.header("content-range", `bytes ${range.start}-${range.end}/${size}`);
+    }
+    const keep = () =>
+      markInUse().catch((err: unknown) => {
+        request.log.warn({ task: id, err }, "the file may be removed while it is sent");
+      });
+    await keep();
+    return reply.send(streams.open(handle, range ?? { start: 0, end: size - 1 }, keep));
+  });
 
-  app.delete(
-    path,
-    {
-      onRequest: requireAcceptJson,
-      schema: {
-        ...schema,
-        operationId: "deleteFile",
-        summary: "Remove the file of a succeeded task and keep the task",
-        description:
-          "The task then has no `file`, but `removed_at`; further requests change nothing. Downloads of the " +
-          "file that have begun go on to their end.",
-        tags: ["tasks"],
-        headers: Type.Pick(ConditionHeaders, ["if-match"]),
-        response: {
-          200: TaskRef,
-          ...problems(
-            ...taskErrors,
-            "cross_site",
-            "not_acceptable",
-            "conflict",
-            "precondition_failed",
-          ),
-        },
-      },
-    },
-    async (request) => {
-      const { id } = request.params;
-      const task = await findVisible(store, request);
-      if (task.state !== "succeeded") throw notSucceededError(task);
-      if (task.file === null) return task;
-      assertIfMatch(request.headers["if-match"], etagOf(task.file));
-      // The file first: if the service is killed before the record is changed, the request can be repeated.
-      await files.remove(id);
-      try {
-        return await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
-      } catch (error) {
-        const current = await findVisible(store, request);
-        if (current.removed_at === null) throw error;
-        return current;
-      }
-    },
-  );
+  const options = { onRequest: requireAcceptJson, schema: deleteSchema };
+  app.delete(path, options, async (request) => {
+    const { id } = request.params;
+    const task = await requireTask(store, request);
+    if (task.state !== "succeeded") throw notSucceededError(task);
+    if (task.file === null) return task;
+    assertIfMatch(request.headers["if-match"], etagOf(task.file));
+    // The file first: if the service is killed before the record is changed, the request can be repeated.
+    await files.remove(id);
+    try {
+      return await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+    } catch (error) {
+      const current = await requireTask(store, request);
+      if (current.removed_at === null) throw error;
+      return current;
+    }
+  });
 };
 
-type TaskRequest = Pick<FastifyRequest, "caller"> & { params: { id: string } };
+type FileRequest = Pick<FastifyRequest, "caller" | "headers"> & { params: { id: string } };
 
-/** @throws ServiceError `not_found` */
-async function findVisible(
-  store: TaskStore,
-  { params: { id }, caller }: TaskRequest,
-): Promise<Task> {
-  const task = await findTask(store, id, caller);
-  if (task === undefined) throw taskNotFoundError(id);
-  return task;
-}
-
-/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`. */
-async function findFile(store: TaskStore, request: TaskRequest): Promise<TaskFile> {
-  const { id, state, file, removed_at } = await findVisible(store, request);
-  if (state === "succeeded" && file !== null) return file;
+/** @throws ServiceError `not_found` if the task does not exist or has no file; `file_removed`; `precondition_failed`. */
+async function findFile(store: TaskStore, request: FileRequest): Promise<TaskFile> {
+  const { id, state, file, removed_at } = await requireTask(store, request);
+  if (state === "succeeded" && file !== null) {
+    assertIfMatch(request.headers["if-match"], etagOf(file));
+    return file;
+  }
   if (removed_at === null)
     throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
   throw new ServiceError("file_removed", `the file of task ${id} was removed at ${removed_at}`);

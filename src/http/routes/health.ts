@@ -20,35 +20,23 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
   app.addHook("onRequest", requireAcceptJson);
   const config = { access: "open" } as const;
 
-  app.get(
-    "/health/live",
-    {
-      config,
-      schema: {
-        operationId: "isLive",
-        summary: "Liveness probe: the process is running",
-        tags: ["health"],
-        response: { 200: Health, ...problems("not_acceptable") },
-      },
-    },
-    async () => ({ status: "ok" as const }),
-  );
+  const live = {
+    operationId: "isLive",
+    summary: "Liveness probe: the process is running",
+    tags: ["health"],
+    response: { 200: Health, ...problems("not_acceptable") },
+  };
+  app.get("/health/live", { config, schema: live }, async () => ({ status: "ok" as const }));
 
-  app.get(
-    "/health/ready",
-    {
-      config,
-      schema: {
-        operationId: "isReady",
-        summary: "Readiness probe: the service can store tasks and is not shutting down",
-        tags: ["health"],
-        response: { 200: Health, ...problems("not_acceptable", "unavailable") },
-      },
-    },
-    async () => {
-      if (drainSignal?.aborted) throw shutdownError();
-      await store.ping();
-      return { status: "ok" as const };
-    },
-  );
+  const ready = {
+    operationId: "isReady",
+    summary: "Readiness probe: the service can store tasks and is not shutting down",
+    tags: ["health"],
+    response: { 200: Health, ...problems("not_acceptable", "unavailable") },
+  };
+  app.get("/health/ready", { config, schema: ready }, async () => {
+    if (drainSignal?.aborted) throw shutdownError();
+    await store.ping();
+    return { status: "ok" as const };
+  });
 };

@@ -40,44 +40,37 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
 ) => {
   app.addHook("onRequest", requireAcceptJson);
 
-  app.get(
-    "/info",
-    {
-      schema: {
-        operationId: "getInfo",
-        summary: "Read a video page",
-        description:
-          "Returns its metadata and media formats. The response may be cached: `Age` tells how old " +
-          "it is; `Cache-Control: no-cache` or `max-age` makes the service read the page again.",
-        tags: ["info"],
-        querystring: InfoQuerySchema,
-        headers: Type.Object({ "cache-control": Type.Optional(Type.String()) }),
-        response: {
-          200: {
-            ...resolver.output,
-            description: "what is on the page",
-            headers: {
-              age: { type: "integer", description: "seconds since the page was read" },
-            },
-          },
-          ...problems(...infoErrors, "not_acceptable"),
-        },
+  const schema = {
+    operationId: "getInfo",
+    summary: "Read a video page",
+    description:
+      "Returns its metadata and media formats. The response may be cached: `Age` tells how old " +
+      "it is; `Cache-Control: no-cache` or `max-age` makes the service read the page again.",
+    tags: ["info"],
+    querystring: InfoQuerySchema,
+    headers: Type.Object({ "cache-control": Type.Optional(Type.String()) }),
+    response: {
+      200: {
+        ...resolver.output,
+        description: "what is on the page",
+        headers: { age: { type: "integer", description: "seconds since the page was read" } },
       },
+      ...problems(...infoErrors, "not_acceptable"),
     },
-    async (request, reply) => {
-      const url = pageUrlOfQuery(request);
-      const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
-      const { info, ageS } = await infoCache.get(url, {
-        // A getter, as Fastify creates the signal on first access: a cached response needs none.
-        get signal() {
-          return request.signal;
-        },
-        maxAgeS,
-      });
-      reply.header("age", ageS);
-      return info;
-    },
-  );
+  };
+  app.get("/info", { schema }, async (request, reply) => {
+    const url = pageUrlOfQuery(request);
+    const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
+    const { info, ageS } = await infoCache.get(url, {
+      // A getter, as Fastify creates the signal on first access: a cached response needs none.
+      get signal() {
+        return request.signal;
+      },
+      maxAgeS,
+    });
+    reply.header("age", ageS);
+    return info;
+  });
 
   app.all("/info/", { schema: { hide: true } }, redirectTo("/info"));
 };

@@ -17,6 +17,44 @@ const KeyOwner = Type.Object(
   { description: "whose key it is" },
 );
 
+const getSchema = {
+  operationId: "getSession",
+  summary: "Whose key the request has",
+  tags: ["session"],
+  response: { 200: KeyOwner, ...problems("not_found", "not_acceptable") },
+};
+
+const startSchema = {
+  operationId: "startSession",
+  summary: "Exchange a key for the cookie of a session",
+  description:
+    "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
+  tags: ["session"],
+  body: Type.Object({ key: Type.String({ description: "the key" }) }),
+  response: {
+    200: KeyOwner,
+    ...problems(
+      "unauthorized",
+      "cross_site",
+      "not_acceptable",
+      "payload_too_large",
+      "unsupported_media_type",
+      "too_many_requests",
+    ),
+  },
+};
+
+const endSchema = {
+  operationId: "endSession",
+  summary: "Remove the cookie of a session",
+  description: "Removing the key ends all of its sessions, on all browsers.",
+  tags: ["session"],
+  response: {
+    204: noContent("the browser drops the cookie"),
+    ...problems("cross_site", "not_acceptable"),
+  },
+};
+
 /** Lets a browser exchange a key for a cookie that scripts cannot read. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> = async (
   app,
@@ -26,79 +64,24 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
   readJsonBodies(app);
   const config = { access: "open" } as const;
 
-  app.get(
-    "/session",
-    {
-      schema: {
-        operationId: "getSession",
-        summary: "Whose key the request has",
-        tags: ["session"],
-        response: {
-          200: KeyOwner,
-          ...problems("not_found", "not_acceptable"),
-        },
-      },
-    },
-    async ({ caller }, reply) => {
-      if (caller === null) throw new ServiceError("not_found", "this service has no keys");
-      reply.header("cache-control", "no-store");
-      return { name: caller.name, admin: caller.admin };
-    },
-  );
+  app.get("/session", { schema: getSchema }, async ({ caller }, reply) => {
+    if (caller === null) throw new ServiceError("not_found", "this service has no keys");
+    reply.header("cache-control", "no-store");
+    return { name: caller.name, admin: caller.admin };
+  });
 
-  app.post(
-    "/session",
-    {
-      config,
-      schema: {
-        operationId: "startSession",
-        summary: "Exchange a key for the cookie of a session",
-        description:
-          "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
-        tags: ["session"],
-        body: Type.Object({ key: Type.String({ description: "the key" }) }),
-        response: {
-          200: KeyOwner,
-          ...problems(
-            "unauthorized",
-            "cross_site",
-            "not_acceptable",
-            "payload_too_large",
-            "unsupported_media_type",
-            "too_many_requests",
-          ),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { key: secret } = request.body;
-      const { name, admin } = access.findKey(request, secret);
-      setCookies(request, reply, { session: sessionSecretOf(secret), signedIn: "1" }, maxAgeS);
-      reply.header("cache-control", "no-store");
-      return { name, admin };
-    },
-  );
+  app.post("/session", { config, schema: startSchema }, async (request, reply) => {
+    const { key: secret } = request.body;
+    const { name, admin } = access.findKey(request, secret);
+    setCookies(request, reply, { session: sessionSecretOf(secret), signedIn: "1" }, maxAgeS);
+    reply.header("cache-control", "no-store");
+    return { name, admin };
+  });
 
-  app.delete(
-    "/session",
-    {
-      config,
-      schema: {
-        operationId: "endSession",
-        summary: "Remove the cookie of a session",
-        description: "Removing the key ends all of its sessions, on all browsers.",
-        tags: ["session"],
-        response: {
-          204: noContent("the browser drops the cookie"),
-          ...problems("cross_site", "not_acceptable"),
-        },
-      },
-    },
-    async (request, reply) => {
-      setCookies(request, reply, { session: "", signedIn: "" }, 0);
-      return reply.code(204).send();
-    },
-  );
+  app.delete("/session", { config, schema: endSchema }, async (request, reply) => {
+    setCookies(request, reply, { session: "", signedIn: "" }, 0);
+    return reply.code(204).send();
+  });
 };
 
 /**

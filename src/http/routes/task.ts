@@ -1,13 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import type { FileStore } from "../../files/files.ts";
-import { DamagedTaskError, taskNotFoundError } from "../../stores/rules.ts";
+import { DamagedTaskError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
 import { noContent, redirectTo } from "../responses/empty.ts";
-import { assertVisible, findTask } from "../access/ownership.ts";
+import { assertVisible, requireTask } from "../access/ownership.ts";
 import { problems } from "../responses/problem.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
@@ -23,73 +23,62 @@ export interface SingleTaskRoutesOptions {
   files: FileStore;
 }
 
+const getSchema = {
+  operationId: "getTask",
+  summary: "Get one task",
+  description: "Send the `ETag` as `If-None-Match` to get 304 if the task is unchanged.",
+  tags: ["tasks"],
+  params: TaskParams,
+  headers: Type.Pick(ConditionHeaders, ["if-match", "if-none-match"]),
+  response: {
+    200: { ...TaskRef, headers: { etag: { type: "string" } } },
+    304: noContent("the task still has the `ETag` of `If-None-Match`"),
+    ...problems(...taskErrors, "not_acceptable", "precondition_failed"),
+  },
+};
+
+const deleteSchema = {
+  operationId: "deleteTask",
+  summary: "Delete a task in any state",
+  description:
+    "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
+  tags: ["tasks"],
+  params: TaskParams,
+  headers: Type.Pick(ConditionHeaders, ["if-match"]),
+  response: {
+    204: noContent("the task is deleted"),
+    ...problems(...taskErrors, "cross_site", "not_acceptable", "precondition_failed"),
+  },
+};
+
 export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
   app,
   { store, files },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
 
-  app.get(
-    "/tasks/:id",
-    {
-      schema: {
-        operationId: "getTask",
-        summary: "Get one task",
-        description: "Send the `ETag` as `If-None-Match` to get 304 if the task is unchanged.",
-        tags: ["tasks"],
-        params: TaskParams,
-        headers: Type.Pick(ConditionHeaders, ["if-match", "if-none-match"]),
-        response: {
-          200: { ...TaskRef, headers: { etag: { type: "string" } } },
-          304: noContent("the task still has the `ETag` of `If-None-Match`"),
-          ...problems(...taskErrors, "not_acceptable", "precondition_failed"),
-        },
-      },
-    },
-    async (request, reply) => {
-      const task = await findTask(store, request.params.id, request.caller);
-      if (task !== undefined) {
-        const etag = etagOf(task);
-        assertIfMatch(request.headers["if-match"], etag);
-        const match = findMatch(request.headers["if-none-match"], etag);
-        reply.header("etag", match ?? etag);
-        if (match === undefined) return task;
-        return reply.code(304).header("vary", "accept-encoding").send();
-      }
-      throw taskNotFoundError(request.params.id);
-    },
-  );
+  app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
+    const task = await requireTask(store, request);
+    const etag = etagOf(task);
+    assertIfMatch(request.headers["if-match"], etag);
+    const match = findMatch(request.headers["if-none-match"], etag);
+    reply.header("etag", match ?? etag);
+    if (match === undefined) return task;
+    return reply.code(304).header("vary", "accept-encoding").send();
+  });
 
-  app.delete(
-    "/tasks/:id",
-    {
-      schema: {
-        operationId: "deleteTask",
-        summary: "Delete a task in any state",
-        description:
-          "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
-        tags: ["tasks"],
-        params: TaskParams,
-        headers: Type.Pick(ConditionHeaders, ["if-match"]),
-        response: {
-          204: noContent("the task is deleted"),
-          ...problems(...taskErrors, "cross_site", "not_acceptable", "precondition_failed"),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { id } = request.params;
-      await assertVisible(store, id, request.caller);
-      const task = await findReadable(store, id);
-      if (task !== "damaged" && task !== undefined)
-        assertIfMatch(request.headers["if-match"], etagOf(task));
-      // Before the record, as a file without a record would stay. The files of a task in another state are
-      // removed by the runner.
-      if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
-      await store.delete(id);
-      return reply.code(204).send();
-    },
-  );
+  app.delete("/tasks/:id", { schema: deleteSchema }, async (request, reply) => {
+    const { id } = request.params;
+    await assertVisible(store, id, request.caller);
+    const task = await findReadable(store, id);
+    if (task !== "damaged" && task !== undefined)
+      assertIfMatch(request.headers["if-match"], etagOf(task));
+    // Before the record, as a file without a record would stay. The files of a task in another state are
+    // removed by the runner.
+    if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
+    await store.delete(id);
+    return reply.code(204).send();
+  });
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
 };

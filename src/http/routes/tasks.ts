@@ -44,6 +44,50 @@ export const NewTaskHeaders = Type.Object({
   ),
 });
 
+const listSchema = {
+  operationId: "listTasks",
+  summary: "List tasks, newest first",
+  tags: ["tasks"],
+  querystring: ListQuerySchema,
+  response: {
+    200: {
+      ...TaskList,
+      description: "a page of tasks",
+      headers: { link: { type: "string", description: "`next`, if there is one" } },
+    },
+    ...problems("invalid_request", "forbidden", "not_acceptable", "internal", "unavailable"),
+  },
+};
+
+const createSchema = {
+  operationId: "createTask",
+  summary: "Create a task that downloads the video of a page",
+  description: "The task is durably stored before the response is sent.",
+  tags: ["tasks"],
+  headers: NewTaskHeaders,
+  body: NewTaskBody,
+  response: {
+    201: {
+      ...TaskRef,
+      headers: { location: { type: "string", description: "path of the task" } },
+    },
+    ...problems(
+      "invalid_request",
+      "invalid_url",
+      "cross_site",
+      "not_acceptable",
+      "payload_too_large",
+      "unsupported_media_type",
+      "idempotency_mismatch",
+      "address_blocked",
+      "too_many_requests",
+      "quota_exceeded",
+      "internal",
+      "unavailable",
+    ),
+  },
+};
+
 interface TaskRoutesOptions {
   store: TaskStore;
   /** Tells which pages are refused at once. */
@@ -57,86 +101,34 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
-  app.get(
-    "/tasks/",
-    {
-      schema: {
-        operationId: "listTasks",
-        summary: "List tasks, newest first",
-        tags: ["tasks"],
-        querystring: ListQuerySchema,
-        response: {
-          200: {
-            ...TaskList,
-            description: "a page of tasks",
-            headers: { link: { type: "string", description: "`next`, if there is one" } },
-          },
-          ...problems("invalid_request", "forbidden", "not_acceptable", "internal", "unavailable"),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { limit = 50, state, owner: asked, cursor } = request.query;
-      const owner = ownerFilter(request.caller, asked);
-      const before = cursor === undefined ? undefined : parseCursor(cursor);
-      const page = await store.list({ limit, state, owner, before });
-      if (page.next === undefined) return { tasks: page.tasks, next: null };
-      const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
-      if (state !== undefined) query.set("state", state);
-      if (asked !== undefined) query.set("owner", asked);
-      const next = `/tasks/?${query.toString()}`;
-      reply.header("link", `<${next}>; rel="next"`);
-      return { tasks: page.tasks, next };
-    },
-  );
+  app.get("/tasks/", { schema: listSchema }, async (request, reply) => {
+    const { limit = 50, state, owner: asked, cursor } = request.query;
+    const owner = ownerFilter(request.caller, asked);
+    const before = cursor === undefined ? undefined : parseCursor(cursor);
+    const page = await store.list({ limit, state, owner, before });
+    if (page.next === undefined) return { tasks: page.tasks, next: null };
+    const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
+    if (state !== undefined) query.set("state", state);
+    if (asked !== undefined) query.set("owner", asked);
+    const next = `/tasks/?${query.toString()}`;
+    reply.header("link", `<${next}>; rel="next"`);
+    return { tasks: page.tasks, next };
+  });
 
-  app.post(
-    "/tasks/",
-    {
-      schema: {
-        operationId: "createTask",
-        summary: "Create a task that downloads the video of a page",
-        description: "The task is durably stored before the response is sent.",
-        tags: ["tasks"],
-        headers: NewTaskHeaders,
-        body: NewTaskBody,
-        response: {
-          201: {
-            ...TaskRef,
-            headers: { location: { type: "string", description: "path of the task" } },
-          },
-          ...problems(
-            "invalid_request",
-            "invalid_url",
-            "cross_site",
-            "not_acceptable",
-            "payload_too_large",
-            "unsupported_media_type",
-            "idempotency_mismatch",
-            "address_blocked",
-            "too_many_requests",
-            "quota_exceeded",
-            "internal",
-            "unavailable",
-          ),
-        },
-      },
-    },
-    (request, reply) => {
-      const url = parsePageUrl(request.body.url, "body");
-      const blocked = guard.findHostProblem(url.hostname);
-      if (blocked !== undefined) throw blocked;
-      const options = knownOptions(request.body.options);
-      const key = request.headers["idempotency-key"];
-      const idempotency =
-        key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
-      const task = newTask(url.href, options, new Date(), request.caller?.name);
-      return store.create(task, idempotency).then((created) => {
-        reply.code(201).header("location", `/tasks/${created.id}`);
-        return created;
-      });
-    },
-  );
+  app.post("/tasks/", { schema: createSchema }, (request, reply) => {
+    const url = parsePageUrl(request.body.url, "body");
+    const blocked = guard.findHostProblem(url.hostname);
+    if (blocked !== undefined) throw blocked;
+    const options = knownOptions(request.body.options);
+    const key = request.headers["idempotency-key"];
+    const idempotency =
+      key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
+    const task = newTask(url.href, options, new Date(), request.caller?.name);
+    return store.create(task, idempotency).then((created) => {
+      reply.code(201).header("location", `/tasks/${created.id}`);
+      return created;
+    });
+  });
 };
 
 /** Returns the cursor of the page of tasks with a `seq` below `before`; opaque, so that its content may change. */

@@ -6,12 +6,11 @@ import { ServiceError } from "../../model/errors.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { PageInfo, pageUrlOf } from "../../model/page-info.ts";
-import { taskNotFoundError } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Thumbnails, thumbnailTtlS } from "../../thumbnails/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
-import { findTask } from "../access/ownership.ts";
+import { requireTask } from "../access/ownership.ts";
 import { pageUrlOfQuery } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
@@ -41,6 +40,36 @@ const responses = {
   304: noContent("the image still has the `ETag` of `If-None-Match`"),
 };
 
+const pageSchema = {
+  operationId: "getPageThumbnail",
+  summary: "Get the thumbnail of a video page",
+  description: "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
+  tags: ["info"],
+  querystring: InfoQuerySchema,
+  headers,
+  response: { ...responses, ...problems(...infoErrors, "not_found") },
+};
+
+const taskSchema = {
+  operationId: "getTaskThumbnail",
+  summary: "Get the thumbnail of a task",
+  description: "Reads one of the images in the `thumbnails` of its `info`.",
+  tags: ["tasks"],
+  params: TaskParams,
+  headers,
+  response: {
+    ...responses,
+    ...problems(
+      ...taskErrors,
+      "address_blocked",
+      "upstream_unreachable",
+      "upstream_status",
+      "upstream_invalid",
+      "upstream_timeout",
+    ),
+  },
+};
+
 /** Images for pages of this service, which load nothing from other hosts: addressed by page or task, never by their own URL. */
 export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> = async (
   app,
@@ -62,57 +91,15 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     return isUnmodified ? reply.code(304).send() : reply.type(type).send(bytes);
   }
 
-  app.get(
-    "/info/thumbnail",
-    {
-      schema: {
-        operationId: "getPageThumbnail",
-        summary: "Get the thumbnail of a video page",
-        description:
-          "Reads the page unless it is cached, then one of the images in its `thumbnails`.",
-        tags: ["info"],
-        querystring: InfoQuerySchema,
-        headers,
-        response: { ...responses, ...problems(...infoErrors, "not_found") },
-      },
-    },
-    async (request, reply) => {
-      const url = pageUrlOfQuery(request);
-      const { signal } = request;
-      const { info } = await infoCache.get(url, { signal, maxAgeS: Number.POSITIVE_INFINITY });
-      return send(info, `the page ${urlForMessage(url)}`, request, reply);
-    },
-  );
+  app.get("/info/thumbnail", { schema: pageSchema }, async (request, reply) => {
+    const url = pageUrlOfQuery(request);
+    const { signal } = request;
+    const { info } = await infoCache.get(url, { signal, maxAgeS: Number.POSITIVE_INFINITY });
+    return send(info, `the page ${urlForMessage(url)}`, request, reply);
+  });
 
-  app.get(
-    "/tasks/:id/thumbnail",
-    {
-      schema: {
-        operationId: "getTaskThumbnail",
-        summary: "Get the thumbnail of a task",
-        description: "Reads one of the images in the `thumbnails` of its `info`.",
-        tags: ["tasks"],
-        params: TaskParams,
-        headers,
-        response: {
-          ...responses,
-          ...problems(...taskErrors, "address_blocked", ...imageErrors),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { id } = request.params;
-      const task = await findTask(store, id, request.caller);
-      if (task === undefined) throw taskNotFoundError(id);
-      return send(task.info, `task ${id}`, request, reply);
-    },
-  );
+  app.get("/tasks/:id/thumbnail", { schema: taskSchema }, async (request, reply) => {
+    const { id, info } = await requireTask(store, request);
+    return send(info, `task ${id}`, request, reply);
+  });
 };
-
-/** How fetching an image may fail. */
-const imageErrors = [
-  "upstream_unreachable",
-  "upstream_status",
-  "upstream_invalid",
-  "upstream_timeout",
-] as const;
