@@ -74,3 +74,23 @@ export function isWebm({ ext, mime_type }: Pick<Format, "ext" | "mime_type">): b
 function isSameLanguage(a: string | null, b: string): boolean {
   return a?.split("-", 1)[0]?.toLowerCase() === b.split("-", 1)[0]?.toLowerCase();
 }
+
+/** Limit of a record's formats. */
+const maxFormats = 2_000;
+
+/** Limit of all URLs in a record's formats together, characters. */
+const maxUrlLength = 2 * 1024 * 1024;
+
+/**
+ * Sorts best first; equal ones keep the page's order. Keeps the best 2,000, and drops the worst if all URLs
+ * together exceed 2 Mi characters: each format repeats its manifest's URL, which may be long.
+ */
+export function bestFormats<F extends Format>(formats: readonly F[]): F[] {
+  const sorted = formats.toSorted(byQuality).slice(0, maxFormats);
+  let length = 0;
+  const end = sorted.findIndex(({ url, manifest_url }) => {
+    length += url.length + (manifest_url?.length ?? 0);
+    return length > maxUrlLength;
+  });
+  return end === -1 ? sorted : sorted.slice(0, end);
+}

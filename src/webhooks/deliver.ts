@@ -2,7 +2,7 @@ import type { BaseLogger } from "pino";
 import { Webhook } from "standardwebhooks";
 import { ServiceError } from "../model/errors.ts";
 import type { PostClient, PostResponse } from "../net/http/post-client.ts";
-import { parseRetryAfter } from "../net/http/retry-after.ts";
+import { parseRetryAfter } from "../net/upstream-error.ts";
 import type { Outbox, OutboxMessage } from "../stores/outbox.ts";
 import { type EndpointState, type Outcome, withJitter } from "./endpoint-state.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseRetryAfter } from "../../src/net/http/retry-after.ts";
+import { parseRetryAfter } from "../../src/net/upstream-error.ts";
 
 const now = new Date("1994-11-06T08:49:07.250Z");
 

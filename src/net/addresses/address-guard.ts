@@ -5,7 +5,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { parseNetworks, specialClasses, specialClassOf } from "./addresses.ts";
 import { embeddedIPv4 } from "./embedded-ipv4.ts";
 import { shorten } from "../http-url.ts";
-import { isLocalName } from "./local-names.ts";
+import { isLocalName } from "./not-public.ts";
 import { systemErrorCode } from "../upstream-error.ts";
 
 /** Returns all addresses of a host name. */

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { specialNetworks } from "./special-networks.ts";
+import { specialNetworks } from "./not-public.ts";
 
 /** A set of IP networks. An IPv6 network contains no IPv4 address: `::/0` is all of IPv6 only. */
 export interface Networks {

@@ -3,6 +3,7 @@ import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
 import { buildConnector } from "undici";
 import { ServiceError } from "../../model/errors.ts";
+import { maxHeaderBytes } from "../upstream-error.ts";
 import type { AddressGuard } from "./address-guard.ts";
 
 /** Options of the sockets themselves, as `net.connect` has them. */
@@ -15,8 +16,25 @@ export interface SocketOptions {
   readonly allowHalfOpen?: boolean;
 }
 
-/** Creates a connector for undici that opens each socket as `openGuardedSocket` does. */
-export function createGuardedConnector(
+/**
+ * Returns the options of every client of undici: it opens its sockets as `openGuardedSocket` does, uses HTTP/1.1, and
+ * waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
+ */
+export function guardedOptions(
+  guard: AddressGuard,
+  timeoutMs: number,
+  socketOptions: SocketOptions,
+) {
+  return {
+    connect: createGuardedConnector(guard, timeoutMs, socketOptions),
+    allowH2: false,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    maxHeaderSize: maxHeaderBytes,
+  };
+}
+
+function createGuardedConnector(
   guard: AddressGuard,
   connectTimeoutMs: number,
   { onread, signal }: SocketOptions,

@@ -1,6 +1,10 @@
 import { setImmediate as immediate } from "node:timers/promises";
+import packageJson from "../../../package.json" with { type: "json" };
 import type { Agent, Dispatcher } from "undici";
 import { type Deadline, untilAborted } from "../../async/deadline.ts";
+import { rangeField } from "../byte-range.ts";
+import type { GetOptions } from "../client.ts";
+import { acceptEncoding } from "./content-coding.ts";
 import type { HostSlots } from "./host-slots.ts";
 
 /** One request and its response's head, of any status. */
@@ -68,4 +72,26 @@ export async function discard(body: Exchange["body"], limit = 64 * 1024): Promis
 /** Joins the field lines of one name (RFC 9110 §5.3). */
 function joinedLines([name, value = ""]: [string, string | string[] | undefined]) {
   return [name, Array.isArray(value) ? value.join(", ") : value] as const;
+}
+
+export const userAgent = `Mozilla/5.0 (compatible; Unreel/${packageJson.version})`;
+
+/** Returns the header fields of the request for one hop; undici adds those of the connection. */
+export function requestFields(
+  url: URL,
+  { accept = "*/*", headers, cookies, identity, range, ifRange }: GetOptions,
+  what: string,
+): Record<string, string> {
+  const isIdentity = identity === true || range !== undefined;
+  const cookie = cookies?.fieldFor(url);
+  const fields = {
+    "user-agent": userAgent,
+    accept,
+    ...headers?.(url),
+    ...(cookie !== undefined && { cookie }),
+    "accept-encoding": isIdentity ? "identity" : acceptEncoding,
+  };
+  if (range === undefined) return fields;
+  const ranged = { ...fields, range: rangeField(range, what) };
+  return ifRange === undefined ? ranged : { ...ranged, "if-range": ifRange };
 }

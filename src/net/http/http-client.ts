@@ -5,20 +5,18 @@ import { checkPartial } from "../byte-range.ts";
 import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
 import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
-import { discard, type Exchange, exchange } from "./exchange.ts";
-import { createGuardedConnector } from "../addresses/guarded-connector.ts";
+import { discard, type Exchange, exchange, requestFields } from "./exchange.ts";
+import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import type { MinSpeed } from "./min-speed.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
-import { requestFields } from "./request-fields.ts";
 import { createResponseBody } from "./response-body.ts";
-import { parseRetryAfter } from "./retry-after.ts";
 import {
   invalidResponseError,
   isRetryableStatus,
-  maxHeaderBytes,
+  parseRetryAfter,
   toUpstreamError,
 } from "../upstream-error.ts";
 
@@ -78,13 +76,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     onBlocked: options.onBlocked,
   });
   const buffers = createReadBufferPool(options.readBytes ?? 256 * 1024);
-  const agent = new Agent({
-    connect: createGuardedConnector(guard, idleTimeoutMs, buffers),
-    allowH2: false,
-    headersTimeout: idleTimeoutMs,
-    bodyTimeout: idleTimeoutMs,
-    maxHeaderSize: maxHeaderBytes,
-  });
+  const agent = new Agent(guardedOptions(guard, idleTimeoutMs, buffers));
   const deps = { agent, slots: createHostSlots(perHost) };
   const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
 

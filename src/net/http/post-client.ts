@@ -1,13 +1,12 @@
 import { Agent } from "undici";
 import { createAddressGuard } from "../addresses/address-guard.ts";
 import { startDeadline } from "../../async/deadline.ts";
-import { discard, exchange } from "./exchange.ts";
-import { createGuardedConnector } from "../addresses/guarded-connector.ts";
+import { discard, exchange, userAgent } from "./exchange.ts";
+import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostSlots } from "./host-slots.ts";
 import { networkList } from "./http-client.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
-import { userAgent } from "./request-fields.ts";
-import { maxHeaderBytes, toUpstreamError } from "../upstream-error.ts";
+import { toUpstreamError } from "../upstream-error.ts";
 
 /** Sends POST requests. */
 export interface PostClient {
@@ -59,13 +58,7 @@ export function createPostClient(options: PostClientOptions): PostClient {
     allowNetworks: networkList(options.allowNetworks),
     lookupTimeoutMs: totalTimeoutMs,
   });
-  const agent = new Agent({
-    connect: createGuardedConnector(guard, totalTimeoutMs, {}),
-    allowH2: false,
-    headersTimeout: totalTimeoutMs,
-    bodyTimeout: totalTimeoutMs,
-    maxHeaderSize: maxHeaderBytes,
-  });
+  const agent = new Agent(guardedOptions(guard, totalTimeoutMs, {}));
   const deps = { agent, slots: createHostSlots(perHost) };
 
   return {

@@ -30,58 +30,27 @@ const maxQueuedChunks = 256;
 export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<Uint8Array> {
   const { raw, decoding, maxBytes, minSpeed, deadline, what, toError } = options;
   const { decoded } = decoding;
-  let queue: Uint8Array[] = [];
-  let queuedBytes = 0;
+  const chunks = createChunkQueue(decoded);
+  const meter = createSpeedMeter(minSpeed, what, chunks.fail);
   let bytes = 0;
-  let end: { error: unknown } | undefined;
-  let wake = () => {};
-  const meter = createSpeedMeter(minSpeed, what, (error) => {
-    end = { error };
-    wake();
-  });
 
-  const isFull = () => queuedBytes >= maxQueuedBytes || queue.length >= maxQueuedChunks;
   const close = () => {
-    queue = [];
-    queuedBytes = 0;
+    chunks.clear();
     deadline.end();
     decoded.destroy();
     raw.destroy();
   };
   deadline.signal.addEventListener("abort", close, { once: true });
-  const add = (chunk: Uint8Array) => {
-    queue.push(chunk);
-    queuedBytes += chunk.length;
-    wake();
-  };
-  decoded.on("data", (chunk: Uint8Array) => {
-    add(chunk);
-    if (isFull()) decoded.pause();
-  });
-  finished(decoded, { writable: false }, (error) => {
-    end = { error };
-    // A stream that failed while it was paused still has bytes that it received before.
-    const rest: Uint8Array | null = error ? decoded.read() : null;
-    if (rest !== null) add(rest);
-    wake();
-  });
 
   async function take(): Promise<Uint8Array | undefined> {
-    if (queue.length === 0 && end === undefined) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      wake = resolve;
+    if (chunks.isEmpty()) {
       meter.start();
-      await promise;
+      await chunks.wait();
       meter.stop();
     }
     deadline.signal.throwIfAborted();
-    const chunk = queue.shift();
-    if (chunk === undefined) {
-      if (end?.error) throw end.error;
-      return undefined;
-    }
-    queuedBytes -= chunk.length;
-    if (!isFull() && decoded.isPaused()) decoded.resume();
+    const chunk = chunks.shift();
+    if (chunk === undefined) return undefined;
     meter.add(chunk.length);
     bytes += chunk.length;
     if (bytes <= maxBytes) return chunk;
@@ -108,4 +77,59 @@ export function createResponseBody(options: ResponseBodyOptions): AsyncIterable<
     },
   };
   return { [Symbol.asyncIterator]: () => iterator };
+}
+
+/** Queues what `decoded` emits, and pauses it while the queue is full. */
+function createChunkQueue(decoded: Readable) {
+  let queue: Uint8Array[] = [];
+  let queuedBytes = 0;
+  let end: { error: unknown } | undefined;
+  let wake = () => {};
+
+  const isFull = () => queuedBytes >= maxQueuedBytes || queue.length >= maxQueuedChunks;
+  const add = (chunk: Uint8Array) => {
+    queue.push(chunk);
+    queuedBytes += chunk.length;
+    wake();
+  };
+  decoded.on("data", (chunk: Uint8Array) => {
+    add(chunk);
+    if (isFull()) decoded.pause();
+  });
+  finished(decoded, { writable: false }, (error) => {
+    end = { error };
+    // A stream that failed while it was paused still has bytes that it received before.
+    const rest: Uint8Array | null = error ? decoded.read() : null;
+    if (rest !== null) add(rest);
+    wake();
+  });
+
+  return {
+    /** Whether the reader has to wait. */
+    isEmpty: (): boolean => queue.length === 0 && end === undefined,
+    wait(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      return promise;
+    },
+    /** Returns the next chunk, undefined at the end; throws why the stream failed. */
+    shift(): Uint8Array | undefined {
+      const chunk = queue.shift();
+      if (chunk === undefined) {
+        if (end?.error) throw end.error;
+        return undefined;
+      }
+      queuedBytes -= chunk.length;
+      if (!isFull() && decoded.isPaused()) decoded.resume();
+      return chunk;
+    },
+    fail(error: unknown): void {
+      end = { error };
+      wake();
+    },
+    clear(): void {
+      queue = [];
+      queuedBytes = 0;
+    },
+  };
 }

@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import type { HeadersFor } from "../client.ts";
 import { parseCookies } from "../cookies.ts";
-import { refererOf } from "./referer.ts";
 
 /** What a site demands of the requests for a format. */
 export interface SiteDemands {
@@ -20,7 +19,7 @@ export const siteHeaderNames: ReadonlyMap<string, string> = new Map(
   ["Authorization", "Origin", "Referer", "User-Agent"].map((name) => [name.toLowerCase(), name]),
 );
 
-/** Of the value of a header field that a site chooses, characters. */
+/** Of the value of a header field, characters; of a longer `Referer` only the origin is sent (Referrer Policy §8.4). */
 const maxValueLength = 4096;
 
 /** Whether this can be the value of a header field: ASCII without control characters (RFC 9110 §5.5), not too long. */
@@ -52,6 +51,17 @@ export function createSiteHeaders(demands: SiteDemands, pageUrl: string): Header
 /** Returns the `Referer` field of requests that the page at `page` leads to. */
 export function createPageHeaders(page: URL): HeadersFor {
   return (url) => known({ referer: refererOf(page, url) });
+}
+
+/**
+ * Returns the `Referer` that a browser sends with a request for `url` from the page `page`, by the policy
+ * `strict-origin-when-cross-origin`: the page's URL to its own origin, only its origin to others, nothing
+ * from https to http.
+ */
+export function refererOf(page: URL, url: URL): string | undefined {
+  if (page.protocol === "https:" && url.protocol !== "https:") return undefined;
+  const full = page.origin + page.pathname + page.search;
+  return page.origin === url.origin && full.length <= maxValueLength ? full : `${page.origin}/`;
 }
 
 function readHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {

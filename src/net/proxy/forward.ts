@@ -2,12 +2,17 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { Client, type Dispatcher } from "undici";
-import { createGuardedConnector } from "../addresses/guarded-connector.ts";
+import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
-import { invalidResponseError, maxHeaderBytes } from "../upstream-error.ts";
-import type { Admitted, ProxyLimits } from "./admitted.ts";
-import { endToEndFields } from "./end-to-end-fields.ts";
-import { fieldsOf, type Refusal, refusalOf, toProxyError } from "./refusal.ts";
+import { invalidResponseError } from "../upstream-error.ts";
+import {
+  type Admitted,
+  fieldsOf,
+  type ProxyLimits,
+  type Refusal,
+  refusalOf,
+  toProxyError,
+} from "./admission.ts";
 
 /**
  * Forwards a request in absolute-form (RFC 9112 §3.2.2) for an http URL, with its end-to-end fields and its
@@ -26,12 +31,8 @@ export async function forward(
   }
   const what = `${request.method} ${urlForMessage(url)}`;
   const upstream = new Client(url.origin, {
-    connect: createGuardedConnector(guard, idleTimeoutMs, { signal }),
+    ...guardedOptions(guard, idleTimeoutMs, { signal }),
     pipelining: 0,
-    allowH2: false,
-    headersTimeout: idleTimeoutMs,
-    bodyTimeout: idleTimeoutMs,
-    maxHeaderSize: maxHeaderBytes,
   });
   try {
     const received = await upstream.request({
@@ -99,4 +100,39 @@ function endIfUnread(response: ServerResponse, idleTimeoutMs: number): void {
   response.setTimeout(idleTimeoutMs, () => {
     if (response.writableNeedDrain) response.destroy();
   });
+}
+
+/** Fields of one connection, which a proxy does not forward (RFC 9110 §7.6.1, §11.7). */
+const hopByHop: readonly string[] = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authentication-info",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/**
+ * Returns the fields of a message that a proxy forwards, in the same form: names and values in turn, as in
+ * `IncomingMessage.rawHeaders`. Drops those of the connection, those that `Connection` names, and `more`
+ * (names in lower case).
+ */
+function endToEndFields(raw: readonly string[], more: readonly string[] = []): string[] {
+  const lines = fieldLines(raw);
+  const options = lines
+    .filter(({ name }) => name === "connection")
+    .flatMap(({ line }) => line[1].split(","))
+    .map((option) => option.trim().toLowerCase());
+  const dropped = new Set([...hopByHop, ...options, ...more]);
+  return lines.filter(({ name }) => !dropped.has(name)).flatMap(({ line }) => line);
+}
+
+function fieldLines(raw: readonly string[]) {
+  return raw
+    .map((name, i) => ({ name: name.toLowerCase(), line: [name, raw[i + 1] ?? ""] as const }))
+    .filter((_line, i) => i % 2 === 0);
 }

@@ -1,14 +1,12 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "../../model/errors.ts";
 import { type BlockObserver, createAddressGuard, type Lookup } from "../addresses/address-guard.ts";
 import { maxLookupMs, networkList } from "../http/http-client.ts";
-import type { Admitted } from "./admitted.ts";
-import { parseBasicCredential } from "./credential.ts";
+import { createAdmission } from "./admission.ts";
 import { forward, refuse } from "./forward.ts";
-import type { Refusal } from "./refusal.ts";
 import { createRun, type ProxyRun, type RunEntry } from "./run.ts";
 import { openTunnel, refuseTunnel } from "./tunnel.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
@@ -48,13 +46,6 @@ export interface GuardedProxyOptions {
   maxConnections?: number;
 }
 
-/** RFC 9110 §15.5.8 */
-const noCredential: Refusal = {
-  status: 407,
-  text: "a credential of an open run is required",
-  fields: { "proxy-authenticate": 'Basic realm="unreel"' },
-};
-
 /**
  * Opens a proxy on a random port. It takes CONNECT to any port, and requests in absolute-form for http URLs,
  * one per connection. A request without the credential of an open run gets 407 and opens nothing; one to a
@@ -72,40 +63,8 @@ export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promi
   });
   const limits = { guard, idleTimeoutMs };
   const runs = new Map<string, RunEntry>();
-  const sockets = new Set<Socket>();
-  const used = new WeakSet<Socket>();
-  const server = createServer({
-    maxHeaderSize: maxHeaderBytes,
-    headersTimeout: idleTimeoutMs,
-    requestTimeout: Math.max(idleTimeoutMs, 60_000),
-    connectionsCheckingInterval: Math.min(idleTimeoutMs, 1_000),
-    noDelay: true,
-  });
-  server.maxConnections = maxConnections;
-
-  /** Returns a request of an open run, or the refusal; undefined if its connection has had one already. */
-  function admit(request: IncomingMessage): Admitted | Refusal | undefined {
-    const { socket } = request;
-    if (used.has(socket)) return undefined;
-    used.add(socket);
-    const given = parseBasicCredential(request.headers["proxy-authorization"]);
-    const run = runs.get(given?.name ?? "");
-    if (given === undefined || run?.isSecret(given.secret) !== true) return noCredential;
-    if (!run.add(socket)) {
-      const rule = `a run may have ${connectionsPerRun} connections at a time`;
-      run.fail(new ServiceError("unavailable", `reading the page took too many: ${rule}`));
-      return { status: 503, text: rule };
-    }
-    const gone = new AbortController();
-    socket.once("close", () => gone.abort());
-    return { request, run, signal: gone.signal };
-  }
-
-  server.on("connection", (socket) => {
-    sockets.add(socket);
-    // The errors of its connections concern the client alone; "close" follows.
-    socket.on("error", () => {}).once("close", () => sockets.delete(socket));
-  });
+  const admit = createAdmission(runs, connectionsPerRun);
+  const { server, sockets } = createProxyServer(idleTimeoutMs, maxConnections);
   server.on("request", (request, response) => {
     const admitted = admit(request);
     if (admitted === undefined) request.socket.destroy();
@@ -147,4 +106,22 @@ export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promi
       await closed;
     },
   };
+}
+
+function createProxyServer(idleTimeoutMs: number, maxConnections: number) {
+  const server = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: idleTimeoutMs,
+    requestTimeout: Math.max(idleTimeoutMs, 60_000),
+    connectionsCheckingInterval: Math.min(idleTimeoutMs, 1_000),
+    noDelay: true,
+  });
+  server.maxConnections = maxConnections;
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    // The errors of its connections concern the client alone; "close" follows.
+    socket.on("error", () => {}).once("close", () => sockets.delete(socket));
+  });
+  return { server, sockets };
 }

@@ -39,7 +39,6 @@ export function createRun(
   onClose: () => void,
 ): RunEntry {
   const secret = randomBytes(32).toString("base64url");
-  const secretBytes = Buffer.from(secret);
   /** The open sockets, each with its bytes that are counted already. */
   const sockets = new Map<Socket, number>();
   let bytes = 0;
@@ -74,10 +73,7 @@ export function createRun(
       return error;
     },
 
-    isSecret(given) {
-      const givenBytes = Buffer.from(given);
-      return givenBytes.length === secretBytes.length && timingSafeEqual(givenBytes, secretBytes);
-    },
+    isSecret: (given) => isEqual(Buffer.from(given), Buffer.from(secret)),
 
     add(socket) {
       if (sockets.size >= maxConnections) return false;
@@ -96,4 +92,8 @@ export function createRun(
     measure,
     close,
   };
+}
+
+function isEqual(given: Buffer, secret: Buffer): boolean {
+  return given.length === secret.length && timingSafeEqual(given, secret);
 }

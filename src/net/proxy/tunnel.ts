@@ -2,8 +2,14 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { ServiceError } from "../../model/errors.ts";
 import { openGuardedSocket } from "../addresses/guarded-connector.ts";
-import type { Admitted, ProxyLimits } from "./admitted.ts";
-import { fieldsOf, type Refusal, refusalOf, toProxyError } from "./refusal.ts";
+import {
+  type Admitted,
+  fieldsOf,
+  type ProxyLimits,
+  type Refusal,
+  refusalOf,
+  toProxyError,
+} from "./admission.ts";
 
 /**
  * Serves a CONNECT request (RFC 9110 §9.3.6): connects to its target and relays bytes both ways until both

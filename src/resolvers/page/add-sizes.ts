@@ -4,7 +4,7 @@ import type { ManifestFormat } from "../../manifests/manifest.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import type { FileFacts } from "./file-facts.ts";
-import { bestFormats } from "./formats.ts";
+import { bestFormats } from "../../model/format-ranking.ts";
 import type { LinkFetcher } from "./link-fetcher.ts";
 
 type Page = Pick<PageInfo, "formats" | "duration" | "live_status" | "sources">;

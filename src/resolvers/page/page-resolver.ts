@@ -5,7 +5,8 @@ import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { type Content, readContent } from "./content.ts";
 import { createDraft } from "./draft.ts";
-import { addCookies, addReferer, bestFormats } from "./formats.ts";
+import { bestFormats } from "../../model/format-ranking.ts";
+import { addCookies, addReferer } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
 import {
   acceptPage,

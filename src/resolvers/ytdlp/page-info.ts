@@ -1,5 +1,5 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
-import { bestFormats } from "../page/formats.ts";
+import { bestFormats } from "../../model/format-ranking.ts";
 import type {
   DownloadFormat,
   Entry,
