@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { untilAborted } from "../../async/deadline.ts";
-import type { Frame } from "./frames.ts";
-import type { PythonProcess } from "./python-process.ts";
+import type { Frame, PythonProcess } from "./python-process.ts";
 
 /** The requests to a fork server that wait for their responses. */
 export interface Calls {
@@ -33,9 +32,8 @@ const killLimitMs = 800;
 /** Creates the calls to `server`, which are sent once `loaded` resolves. */
 export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls {
   const calls = new Map<number, { onFrame(frame: Frame): void; reject(error: unknown): void }>();
-  /** Also of those that wait until the server has loaded. */
-  let callCount = 0;
-  const waiting = new Set<() => void>();
+  /** Also those that wait until the server has loaded. */
+  const running = createRunning();
   let lastId = 0;
   let endReason: string | undefined;
 
@@ -70,12 +68,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
     signal.addEventListener("abort", onAbort);
     send({ ...request, id });
     try {
-      const value = await result.promise;
-      signal.throwIfAborted();
-      return value;
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error;
+      return await result.promise.finally(() => signal.throwIfAborted());
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
@@ -84,15 +77,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
   }
 
   return {
-    async run(request, options) {
-      callCount += 1;
-      try {
-        return await call(request, options);
-      } finally {
-        callCount -= 1;
-        if (callCount === 0) for (const onIdle of waiting) onIdle();
-      }
-    },
+    run: (request, options) => running.run(() => call(request, options)),
 
     receive: (frame) => calls.get(frame.id)?.onFrame(frame),
 
@@ -101,10 +86,29 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
       for (const { reject } of calls.values()) reject(endedError(reason));
     },
 
-    async untilIdle() {
+    untilIdle: running.untilIdle,
+  };
+}
+
+/** Counts what runs. */
+function createRunning() {
+  let count = 0;
+  const waiting = new Set<() => void>();
+
+  return {
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      count += 1;
+      try {
+        return await work();
+      } finally {
+        count -= 1;
+        if (count === 0) for (const onIdle of waiting) onIdle();
+      }
+    },
+    async untilIdle(): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
-      if (callCount > 0) await promise;
+      if (count > 0) await promise;
     },
   };
 }

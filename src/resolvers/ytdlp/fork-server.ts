@@ -2,9 +2,8 @@ import { fileURLToPath } from "node:url";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { createCalls, endedError } from "./calls.ts";
-import { type Frame, readFrames } from "./frames.ts";
 import type { Installation } from "./installation.ts";
-import { startPython } from "./python-process.ts";
+import { type Frame, type PythonProcess, readFrames, startPython } from "./python-process.ts";
 
 /** What the process tells of itself before it loads yt-dlp. */
 const Hello = Type.Object({
@@ -80,47 +79,15 @@ export async function startForkServer(
 ): Promise<ForkServer> {
   const program = fileURLToPath(new URL("./python/fork_server.py", import.meta.url));
   const server = startPython([...python, "-I", program, script], searchPath);
-  const hello = Promise.withResolvers<Static<typeof Hello>>();
-  const loaded = Promise.withResolvers<void>();
-  // The calls that wait for it tell; there may be none.
-  loaded.promise.catch(() => {});
-  const calls = createCalls(server, loaded.promise);
+  const { hello, loaded } = awaitStart(server, (frame) => calls.receive(frame));
+  const calls = createCalls(server, loaded);
   let finds = 0;
   const groups = new Set<number>();
   const ended = server.ended.then((reason) => {
     killGroups(groups);
-    hello.reject(new Error(`does not start: ${reason}`));
-    loaded.reject(endedError(reason));
     calls.reject(reason);
     return reason;
   });
-  void killUnlessDone(server, hello.promise, helloLimitMs);
-  void killUnlessDone(server, loaded.promise, loadLimitMs);
-
-  function onFrame(frame: Frame): void {
-    if (frame.kind === "H") hello.resolve(parse(Hello, frame));
-    else if (frame.kind === "R") loaded.resolve();
-    else calls.receive(frame);
-  }
-
-  readFrames(server.socket, onFrame, (reason) => server.kill(reason));
-
-  /** Collects the chunks of an answer; one that is too large is dropped while the rest of it arrives. */
-  function collectAnswer(maxBytes: number): (frame: Frame) => ExtractResult | undefined {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let group = 0;
-    return (frame) => {
-      if (frame.kind === "S") groups.add((group = parse(Started, frame).pid));
-      if (frame.kind === "D" && (size += frame.payload.length) <= maxBytes) {
-        chunks.push(frame.payload);
-      }
-      if (frame.kind !== "E") return undefined;
-      groups.delete(group);
-      const answer = size <= maxBytes ? Buffer.concat(chunks) : null;
-      return { answer, signal: parse(Ended, frame).signal };
-    };
-  }
 
   async function end(reason: string): Promise<void> {
     server.kill(reason);
@@ -128,7 +95,7 @@ export async function startForkServer(
   }
 
   return {
-    ...(await hello.promise),
+    ...(await hello),
     ended,
     end,
     async find(url, signal) {
@@ -147,13 +114,36 @@ export async function startForkServer(
     extract: (request, signal) =>
       calls.run(
         { ...request, do: "extract" },
-        { signal, onFrame: collectAnswer(request.maxBytes) },
+        { signal, onFrame: collectAnswer(request.maxBytes, groups) },
       ),
     async endWhenIdle(reason) {
       await calls.untilIdle();
       await end(reason);
     },
   };
+}
+
+/** Reads frames: what the process tells of its start, within time limits, and what is for `receive`. */
+function awaitStart(server: PythonProcess, receive: (frame: Frame) => void) {
+  const hello = Promise.withResolvers<Static<typeof Hello>>();
+  const loaded = Promise.withResolvers<void>();
+  // The calls that wait for it tell; there may be none.
+  loaded.promise.catch(() => {});
+  void server.ended.then((reason) => {
+    hello.reject(new Error(`does not start: ${reason}`));
+    loaded.reject(endedError(reason));
+  });
+  void killUnlessDone(server, hello.promise, helloLimitMs);
+  void killUnlessDone(server, loaded.promise, loadLimitMs);
+
+  function onFrame(frame: Frame): void {
+    if (frame.kind === "H") hello.resolve(parse(Hello, frame));
+    else if (frame.kind === "R") loaded.resolve();
+    else receive(frame);
+  }
+
+  readFrames(server.socket, onFrame, (reason) => server.kill(reason));
+  return { hello: hello.promise, loaded: loaded.promise };
 }
 
 async function killUnlessDone(
@@ -164,6 +154,29 @@ async function killUnlessDone(
   const timer = setTimeout(() => server.kill(`it was not ready within ${ms} ms`), ms);
   await step.catch(() => {});
   clearTimeout(timer);
+}
+
+/**
+ * Collects the chunks of an answer; one that is too large is dropped while the rest of it arrives. `groups` has the
+ * process group of the extraction while it runs.
+ */
+function collectAnswer(
+  maxBytes: number,
+  groups: Set<number>,
+): (frame: Frame) => ExtractResult | undefined {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let group = 0;
+  return (frame) => {
+    if (frame.kind === "S") groups.add((group = parse(Started, frame).pid));
+    if (frame.kind === "D" && (size += frame.payload.length) <= maxBytes) {
+      chunks.push(frame.payload);
+    }
+    if (frame.kind !== "E") return undefined;
+    groups.delete(group);
+    const answer = size <= maxBytes ? Buffer.concat(chunks) : null;
+    return { answer, signal: parse(Ended, frame).signal };
+  };
 }
 
 /** Ends extractions whose server has ended: the kernel ends their processes, but not what these started. */

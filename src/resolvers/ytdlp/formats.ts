@@ -1,10 +1,10 @@
+import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
 import { parseLanguage } from "../../parsers/language.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import type { Steps } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
-import { readCookies, readHeaders } from "./request-headers.ts";
 
 /** A format of yt-dlp with what only its choice needs. */
 export interface ListedFormat extends DownloadFormat {
@@ -149,4 +149,25 @@ function* readFragments(
     read.push({ url: url.href, duration: asAmount(fragment["duration"]) });
   }
   return read;
+}
+
+/** Thousands of formats may repeat a value. */
+const maxValueLength = 2_000;
+const maxCookiesLength = 16 * 1024;
+
+/** Returns the request headers that a format demands. */
+function readHeaders(headers: unknown): Record<string, string> {
+  const fields = Object.entries(asDict(headers)).flatMap(([written, value]) => {
+    const name = siteHeaderNames.get(written.toLowerCase());
+    const text = asText(value)?.trim() ?? "";
+    const isDemand = name !== undefined && text !== "" && isFieldValue(text, maxValueLength);
+    return isDemand ? [[name, text] as const] : [];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** Returns the cookies of a format as yt-dlp joins them; `null` if there are none or they are invalid. */
+function readCookies(cookies: unknown): string | null {
+  const text = asText(cookies) ?? "";
+  return text !== "" && isFieldValue(text, maxCookiesLength) ? text : null;
 }

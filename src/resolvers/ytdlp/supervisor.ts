@@ -24,6 +24,8 @@ const stableMs = 60_000;
 /** How often a new version is tried whose start fails, as while it is being installed. */
 const replaceIntervalMs = 5_000;
 
+type Logger = Pick<BaseLogger, "info" | "warn">;
+
 /**
  * Starts a fork server and restarts it when it ends, 0.1 s later, then with delays that grow to a minute.
  *
@@ -31,97 +33,117 @@ const replaceIntervalMs = 5_000;
  */
 export async function openSupervisor(
   start: () => Promise<ForkServer>,
-  logger: Pick<BaseLogger, "info" | "warn">,
+  logger: Logger,
 ): Promise<Supervisor> {
-  const servers = new Set<ForkServer>();
-  let current = await start();
-  let installed = await fileMark(current.versionFile);
-  let isRunning = true;
-  let isClosed = false;
-  let delayMs = firstDelayMs;
-  let timer: NodeJS.Timeout | undefined;
-  let restarting: Promise<void> | undefined;
-  let replacing: Promise<void> | undefined;
-  let lastReplacedAt = -Infinity;
-  void watch(current);
+  const first = await start();
+  return new ForkServerSupervisor(start, logger, first, await fileMark(first.versionFile));
+}
+
+class ForkServerSupervisor implements Supervisor {
+  current: ForkServer;
+  readonly #start: () => Promise<ForkServer>;
+  readonly #logger: Logger;
+  readonly #servers = new Set<ForkServer>();
+  /** Mark of the version that runs. */
+  #installed: string | undefined;
+  #isRunning = true;
+  #isClosed = false;
+  #delayMs = firstDelayMs;
+  #timer: NodeJS.Timeout | undefined;
+  #restarting: Promise<void> | undefined;
+  #replacing: Promise<void> | undefined;
+  #lastReplacedAt = -Infinity;
+
+  constructor(
+    start: () => Promise<ForkServer>,
+    logger: Logger,
+    first: ForkServer,
+    installed: string | undefined,
+  ) {
+    this.#start = start;
+    this.#logger = logger;
+    this.current = first;
+    this.#installed = installed;
+    void this.#watch(first);
+  }
+
+  async acquire(): Promise<ForkServer> {
+    if (this.#isClosed) throw new ServiceError("unavailable", "yt-dlp is closed");
+    if (this.#isRunning) {
+      this.#replacing ??= this.#replace().finally(() => (this.#replacing = undefined));
+      await this.#replacing;
+    }
+    if (this.#isRunning) return this.current;
+    throw new ServiceError("unavailable", "yt-dlp's process is being restarted");
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    const ending = [...this.#servers].map((server) => server.end("it is closed"));
+    await Promise.all([...ending, this.#restarting, this.#replacing]);
+  }
 
   /** Waits for the end of `server` and restarts it, unless another has taken its place. */
-  async function watch(server: ForkServer): Promise<void> {
+  async #watch(server: ForkServer): Promise<void> {
     const startedAt = performance.now();
-    servers.add(server);
+    this.#servers.add(server);
     const reason = await server.ended;
-    servers.delete(server);
-    if (server !== current || isClosed) return;
-    isRunning = false;
-    if (performance.now() - startedAt >= stableMs) delayMs = firstDelayMs;
-    restartLater(reason);
+    this.#servers.delete(server);
+    if (server !== this.current || this.#isClosed) return;
+    this.#isRunning = false;
+    if (performance.now() - startedAt >= stableMs) this.#delayMs = firstDelayMs;
+    this.#restartLater(reason);
   }
 
-  function restartLater(reason: string): void {
-    logger.warn({ reason, delayMs }, "yt-dlp's process has ended; restarting");
-    timer = setTimeout(() => {
-      restarting = restart();
+  #restartLater(reason: string): void {
+    const delayMs = this.#delayMs;
+    this.#logger.warn({ reason, delayMs }, "yt-dlp's process has ended; restarting");
+    this.#timer = setTimeout(() => {
+      this.#restarting = this.#restart();
     }, delayMs);
-    delayMs = Math.min(maxDelayMs, Math.max(1_000, delayMs * 2));
+    this.#delayMs = Math.min(maxDelayMs, Math.max(1_000, delayMs * 2));
   }
 
-  async function restart(): Promise<void> {
+  async #restart(): Promise<void> {
     // A new version may have been started instead.
-    if (isRunning) return;
+    if (this.#isRunning) return;
     try {
-      await useAnother();
+      await this.#startAnother();
     } catch (error) {
-      if (!isClosed) restartLater(error instanceof Error ? error.message : String(error));
+      if (!this.#isClosed)
+        this.#restartLater(error instanceof Error ? error.message : String(error));
     }
   }
 
   /** Starts another fork server; calls of the one before go on, and it ends with the last. */
-  async function useAnother(): Promise<void> {
-    const next = await start();
+  async #startAnother(): Promise<void> {
+    const next = await this.#start();
     const mark = await fileMark(next.versionFile);
-    if (isClosed) return await next.end("it is closed");
-    const before = current;
-    installed = mark;
-    current = next;
-    isRunning = true;
-    void watch(next);
+    if (this.#isClosed) return await next.end("it is closed");
+    const before = this.current;
+    this.#installed = mark;
+    this.current = next;
+    this.#isRunning = true;
+    void this.#watch(next);
     void before.endWhenIdle("another process has taken its place");
   }
 
   /** Starts the new version if yt-dlp has been replaced. */
-  async function replace(): Promise<void> {
-    const mark = await fileMark(current.versionFile);
-    if (mark === installed || mark === undefined || isClosed) return;
-    if (performance.now() - lastReplacedAt < replaceIntervalMs) return;
-    lastReplacedAt = performance.now();
-    const from = current.version;
+  async #replace(): Promise<void> {
+    const mark = await fileMark(this.current.versionFile);
+    if (mark === this.#installed || mark === undefined || this.#isClosed) return;
+    if (performance.now() - this.#lastReplacedAt < replaceIntervalMs) return;
+    this.#lastReplacedAt = performance.now();
+    const from = this.current.version;
     try {
-      await useAnother();
-      logger.info({ from, to: current.version }, "yt-dlp has been replaced");
+      await this.#startAnother();
+      this.#logger.info({ from, to: this.current.version }, "yt-dlp has been replaced");
     } catch (err) {
-      logger.warn({ err }, "yt-dlp has been replaced, but does not start; using the old one");
+      const message = "yt-dlp has been replaced, but does not start; using the old one";
+      this.#logger.warn({ err }, message);
     }
   }
-
-  return {
-    get current() {
-      return current;
-    },
-
-    async acquire() {
-      if (isClosed) throw new ServiceError("unavailable", "yt-dlp is closed");
-      if (isRunning) await (replacing ??= replace().finally(() => (replacing = undefined)));
-      if (isRunning) return current;
-      throw new ServiceError("unavailable", "yt-dlp's process is being restarted");
-    },
-
-    async close() {
-      isClosed = true;
-      clearTimeout(timer);
-      const ending = [...servers].map((server) => server.end("it is closed"));
-      await Promise.all([...ending, restarting, replacing]);
-    },
-  };
 }
 
 /** Differs if a file has been replaced or changed; undefined if there is none. */

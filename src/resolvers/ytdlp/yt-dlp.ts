@@ -9,9 +9,13 @@ import { createHostSlots } from "../../net/http/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
 import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
-import { findInstallation, type Installation } from "./installation.ts";
+import {
+  findExcessiveAge,
+  findInstallation,
+  findVersionProblem,
+  type Installation,
+} from "./installation.ts";
 import { openSupervisor, type Supervisor } from "./supervisor.ts";
-import { findExcessiveAge, findVersionProblem } from "./versions.ts";
 
 /** yt-dlp in processes of its own, which reach the network through the guarded proxy only. */
 export interface YtDlp {
