@@ -3,7 +3,7 @@ import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promise
 import { dirname, join } from "node:path";
 import { diskError, isMissing } from "./disk-error.ts";
 import { ServiceError } from "../model/errors.ts";
-import { type FileStore, inUseMs, oldMs } from "./files.ts";
+import { type FileStore, inUseMs, oldMs, type OpenResult } from "./files.ts";
 import { assertKind, noFollow } from "./no-follow.ts";
 
 /**
@@ -21,27 +21,7 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
   }
 
   return {
-    openWorkFolder: (id) =>
-      attempt(`create the work folder of task ${id}`, async () => {
-        const path = join(workFolders, requireTaskId(id));
-        await mkdir(path, { recursive: true });
-        assertKind(path, await lstat(path), "folder");
-        return path;
-      }),
-
-    removeWorkFolder: (id) =>
-      attempt(`remove the work folder of task ${id}`, async () => {
-        if (isTaskId(id)) await removeFolder(join(workFolders, id));
-      }),
-
-    removeOldWorkFolder: (id) =>
-      attempt(`remove the work folder of task ${id}`, async () => {
-        if (!isTaskId(id)) return true;
-        const path = join(workFolders, id);
-        if (Date.now() - (await lastWrittenMs(path)) < oldMs) return false;
-        await removeFolder(path);
-        return true;
-      }),
+    ...createWorkFolders(workFolders),
 
     saveResult: (id, path) =>
       attempt(`save the file of task ${id}`, async () => {
@@ -55,27 +35,9 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
       }),
 
     open: (id) =>
-      attempt(`open the file of task ${id}`, async () => {
-        if (!isTaskId(id)) return undefined;
-        const path = join(results, id);
-        const handle = await unlessMissing(open(path, noFollow.read), undefined);
-        if (handle === undefined) return undefined;
-        try {
-          const found = await handle.stat();
-          assertKind(path, found, "file");
-          return {
-            handle,
-            size: found.size,
-            markInUse: () =>
-              attempt(`mark the file of task ${id} as in use`, () =>
-                handle.utimes(new Date(Date.now() + inUseMs), found.mtime),
-              ),
-          };
-        } catch (error) {
-          await handle.close();
-          throw error;
-        }
-      }),
+      attempt(`open the file of task ${id}`, async () =>
+        isTaskId(id) ? openResult(join(results, id), id) : undefined,
+      ),
 
     remove: (id) =>
       attempt(`remove the file of task ${id}`, async () => {
@@ -105,6 +67,54 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         return bavail * bsize;
       }),
   };
+}
+
+type WorkFolders = Pick<FileStore, "openWorkFolder" | "removeWorkFolder" | "removeOldWorkFolder">;
+
+function createWorkFolders(folder: string): WorkFolders {
+  return {
+    openWorkFolder: (id) =>
+      attempt(`create the work folder of task ${id}`, async () => {
+        const path = join(folder, requireTaskId(id));
+        await mkdir(path, { recursive: true });
+        assertKind(path, await lstat(path), "folder");
+        return path;
+      }),
+
+    removeWorkFolder: (id) =>
+      attempt(`remove the work folder of task ${id}`, async () => {
+        if (isTaskId(id)) await removeFolder(join(folder, id));
+      }),
+
+    removeOldWorkFolder: (id) =>
+      attempt(`remove the work folder of task ${id}`, async () => {
+        if (!isTaskId(id)) return true;
+        const path = join(folder, id);
+        if (Date.now() - (await lastWrittenMs(path)) < oldMs) return false;
+        await removeFolder(path);
+        return true;
+      }),
+  };
+}
+
+async function openResult(path: string, id: string): Promise<OpenResult | undefined> {
+  const handle = await unlessMissing(open(path, noFollow.read), undefined);
+  if (handle === undefined) return undefined;
+  try {
+    const found = await handle.stat();
+    assertKind(path, found, "file");
+    return {
+      handle,
+      size: found.size,
+      markInUse: () =>
+        attempt(`mark the file of task ${id} as in use`, () =>
+          handle.utimes(new Date(Date.now() + inUseMs), found.mtime),
+        ),
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }
 
 async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
