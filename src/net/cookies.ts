@@ -21,22 +21,46 @@ export interface CookieJar {
   toText(): string;
 }
 
-interface JarLimits {
-  maxCookies: number;
-  /** Of all names, values and paths, characters. */
-  maxLength: number;
-}
-
-/** Many servers refuse a request whose header is over 8 KiB. */
-const pageLimits: JarLimits = { maxCookies: 50, maxLength: 6 * 1024 };
-
+/** Of a jar; many servers refuse a request whose header is over 8 KiB. */
+const maxCookies = 50;
+/** Of all names, values and paths of a jar, characters. */
+const maxLength = 6 * 1024;
 /** Of the name and value of a cookie that a response sets, characters (RFC 6265 §6.1). */
 const maxCookieLength = 4096;
 
 /** Creates an empty jar. It holds at most 50 cookies with 6 KiB of names, values and paths; new ones push out the oldest. */
 export function createCookieJar(): CookieJar {
-  return createJar([], pageLimits);
+  /** The oldest first. */
+  const cookies = new Map<string, Cookie>();
+  let length = 0;
+
+  function remove(key: string): void {
+    length -= lengthOf(cookies.get(key));
+    cookies.delete(key);
+  }
+
+  return {
+    store(url, fields) {
+      for (const field of fields) {
+        const cookie = parseSetCookie(field, url);
+        if (cookie === undefined) continue;
+        const key = [cookie.key, cookie.domain, cookie.path].join(";");
+        remove(key);
+        cookies.set(key, cookie);
+        length += lengthOf(cookie);
+        for (const oldest of cookies.keys()) {
+          if (cookies.size <= maxCookies && length <= maxLength) break;
+          remove(oldest);
+        }
+      }
+    },
+    fieldFor: (url) => cookieField(cookies.values(), url),
+    toText: () => formatCookies(cookies.values()),
+  };
 }
+
+const lengthOf = (cookie: Cookie | undefined): number =>
+  cookie === undefined ? 0 : cookie.key.length + cookie.value.length + pathOf(cookie).length;
 
 /**
  * Parses cookies as yt-dlp writes them with a format: `name=value; Domain=.example.com; Path=/; Secure;
@@ -45,7 +69,7 @@ export function createCookieJar(): CookieJar {
  *
  * @param host `URL.hostname` of what the cookies come with
  */
-export function parseCookies(text: string, host: string): CookieJar {
+export function parseCookies(text: string, host: string): Pick<CookieJar, "fieldFor"> {
   const written: WrittenCookie[] = [];
   for (const [name, value] of text.split(";").map(readPair)) {
     const attribute = name.toLowerCase();
@@ -55,59 +79,19 @@ export function parseCookies(text: string, host: string): CookieJar {
       written.push({ name, value: unquote(value), attributes: new Map() });
     }
   }
-  const cookies = written.map((cookie) => toCookie(cookie, host)).filter(isWellFormed);
-  const limits = { maxCookies: cookies.length, maxLength: text.length };
-  return createJar(
-    cookies.filter((cookie) => settleDomain(cookie, host)),
-    limits,
-  );
+  const cookies = written
+    .map((cookie) => toCookie(cookie, host))
+    .filter((cookie) => isWellFormed(cookie) && settleDomain(cookie, host));
+  return { fieldFor: (url) => cookieField(cookies, url) };
 }
 
-function createJar(given: readonly Cookie[], { maxCookies, maxLength }: JarLimits): CookieJar {
-  /** The oldest first. */
-  const cookies = new Map<string, Cookie>();
-  let length = 0;
-
-  function add(cookie: Cookie): void {
-    const key = [cookie.key, cookie.domain, cookie.path].join(";");
-    remove(key);
-    cookies.set(key, cookie);
-    length += lengthOf(cookie);
-    for (const oldest of cookies.keys()) {
-      if (cookies.size <= maxCookies && length <= maxLength) break;
-      remove(oldest);
-    }
-  }
-
-  function remove(key: string): void {
-    length -= lengthOf(cookies.get(key));
-    cookies.delete(key);
-  }
-
-  for (const cookie of given) add(cookie);
-
-  return {
-    store(url, fields) {
-      for (const field of fields) {
-        const cookie = parseSetCookie(field, url);
-        if (cookie !== undefined) add(cookie);
-      }
-    },
-    fieldFor(url) {
-      if (cookies.size === 0) return undefined;
-      const matching = [...cookies.values()]
-        .filter((cookie) => isFor(cookie, url))
-        .toSorted((a, b) => pathOf(b).length - pathOf(a).length);
-      if (matching.length === 0) return undefined;
-      return matching.map((cookie) => cookie.cookieString()).join("; ");
-    },
-    toText() {
-      const lasting = [...cookies.values()].filter(
-        (cookie) => !hasExpired(cookie) && !attributeNames.has(cookie.key.toLowerCase()),
-      );
-      return lasting.map(formatCookie).join("; ");
-    },
-  };
+/** Returns the `Cookie` field of a request for `url` (RFC 6265 §5.4); `undefined` if no cookie applies. */
+function cookieField(cookies: Iterable<Cookie>, url: URL): string | undefined {
+  const matching = [...cookies]
+    .filter((cookie) => appliesTo(cookie, url))
+    .toSorted((a, b) => pathOf(b).length - pathOf(a).length);
+  if (matching.length === 0) return undefined;
+  return matching.map((cookie) => cookie.cookieString()).join("; ");
 }
 
 function parseSetCookie(field: string, url: URL): Cookie | undefined {
@@ -157,12 +141,18 @@ function parseExpiry(text: string): Date | "Infinity" {
   return date === undefined || Number.isNaN(date.getTime()) ? "Infinity" : date;
 }
 
-function formatCookie(cookie: Cookie): string {
-  const { key, value, domain, hostOnly, secure } = cookie;
-  const expiresMs = cookie.expiryTime() ?? Infinity;
-  const expires = expiresMs === Infinity ? "" : `; Expires=${Math.floor(expiresMs / 1000)}`;
-  const place = `Domain=${hostOnly ? "" : "."}${domain}; Path=${pathOf(cookie)}`;
-  return `${key}=${quote(value)}; ${place}${secure ? "; Secure" : ""}${expires}`;
+/** Returns cookies as `parseCookies` reads them, without those that have expired. */
+function formatCookies(cookies: Iterable<Cookie>): string {
+  return [...cookies]
+    .filter((cookie) => !hasExpired(cookie) && !attributeNames.has(cookie.key.toLowerCase()))
+    .map((cookie) => {
+      const { key, value, domain, hostOnly, secure } = cookie;
+      const expiresMs = cookie.expiryTime() ?? Infinity;
+      const expires = expiresMs === Infinity ? "" : `; Expires=${Math.floor(expiresMs / 1000)}`;
+      const place = `Domain=${hostOnly ? "" : "."}${domain}; Path=${pathOf(cookie)}`;
+      return `${key}=${quote(value)}; ${place}${secure ? "; Secure" : ""}${expires}`;
+    })
+    .join("; ");
 }
 
 /** Whether the name is a token (RFC 9110 §5.6.2), and the value can be in a header field without ending its cookie. */
@@ -179,8 +169,7 @@ function settleDomain(cookie: Cookie, host: string): boolean {
   return domain === host;
 }
 
-/** Whether the cookie applies to `url` now (RFC 6265 §5.4). */
-function isFor(cookie: Cookie, url: URL): boolean {
+function appliesTo(cookie: Cookie, url: URL): boolean {
   if (cookie.secure && !isHttps(url)) return false;
   if (!isForHost(cookie, url.hostname) || !pathMatch(url.pathname, pathOf(cookie))) return false;
   return !hasExpired(cookie);
@@ -198,8 +187,6 @@ function hasExpired(cookie: Cookie): boolean {
 
 const pathOf = ({ path }: Cookie): string => path ?? "/";
 const isHttps = ({ protocol }: URL): boolean => protocol === "https:";
-const lengthOf = (cookie: Cookie | undefined): number =>
-  cookie === undefined ? 0 : cookie.key.length + cookie.value.length + pathOf(cookie).length;
 
 function readPair(text: string): readonly [name: string, value: string | undefined] {
   const equals = text.indexOf("=");
