@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
-import { readConfig } from "./config/config.ts";
+import { readConfig, settingsByPart } from "./config/config.ts";
 import type { App } from "./http/app.ts";
 import { openServices } from "./services.ts";
 
@@ -20,7 +20,7 @@ async function start(): Promise<void> {
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
   const { app, metricsApp, runner, webhooks } = await openServices(
-    config,
+    settingsByPart(config),
     logger,
     drain.signal,
     opened,

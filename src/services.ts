@@ -1,28 +1,26 @@
 import { isIPv4 } from "node:net";
 import type { Logger } from "pino";
-import { certificateVariables, isSharedStore, searchPath, webhookOf } from "./config/config.ts";
+import type { SettingsByPart } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
+import type { FileStore } from "./files/files.ts";
 import { type App, buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
+import type { HttpClient } from "./net/client.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
-import { createRunner, type Runner, type RunnerOptions } from "./runner/runner.ts";
-import type { Config } from "./config/settings.ts";
+import type { Resolver } from "./resolvers/resolver.ts";
+import { createRunner, type Runner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
-import {
-  createWebhooks,
-  maxInFlight,
-  type Webhooks,
-  type WebhooksOptions,
-} from "./webhooks/webhooks.ts";
+import type { TaskStore } from "./stores/store.ts";
+import { createWebhooks, maxInFlight, type Webhooks } from "./webhooks/webhooks.ts";
 
-/** Connections of `METRICS_PORT`, besides those of the service. */
+/** Connections of `METRICS_PORT`, in addition to those of the service. */
 const maxMetricsConnections = 64;
 
 /** What runs in a process. */
@@ -40,122 +38,102 @@ export interface Services {
  * @throws Error that names the setting, the rule and the value.
  */
 export async function openServices(
-  config: Config,
+  config: SettingsByPart,
   logger: Logger,
   drainSignal: AbortSignal,
   opened: AsyncDisposableStack,
 ): Promise<Services> {
-  const files = openDiskFiles({ folder: config.DATA_DIR });
-  const ownStore = await openStore(config.STORE_URL, {
-    dataDir: config.DATA_DIR,
-    maxQueued: config.MAX_QUEUED,
-    heartbeatS: config.HEARTBEAT_S,
-    webhook: webhookOf(config) !== undefined,
-    logger,
+  const parts = await openParts(config, logger, opened);
+  const { store, metrics } = parts;
+  const runsTasks = config.role !== "api";
+  const webhooks = runsTasks ? openWebhooks(config.webhook, parts, opened) : undefined;
+  const runner = runsTasks ? openRunner(config, parts, opened) : undefined;
+  const maxConnections = maxConnectionsOfProcess();
+  const server = { ...config.server, logger, drainSignal, maxConnections };
+  const observed = { ...server, observer: metrics.app };
+  const app = await (config.role === "worker"
+    ? buildWorkerApp({ store, ...observed })
+    : buildApp({
+        ...parts,
+        ...observed,
+        ...config.app,
+        keys: await openKeys(config, parts, opened),
+      }));
+  opened.defer(() => app.close());
+  if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };
+  const metricsApp = await buildMetricsApp({
+    metrics,
+    ...server,
+    maxConnections: maxMetricsConnections,
   });
+  opened.defer(() => metricsApp.close());
+  return { app, metricsApp, runner, webhooks };
+}
+
+/** What the app, the runner and the webhooks use. */
+interface Parts {
+  files: FileStore;
+  store: TaskStore;
+  metrics: Metrics;
+  client: HttpClient;
+  resolver: Resolver;
+  logger: Logger;
+}
+
+async function openParts(
+  config: SettingsByPart,
+  logger: Logger,
+  opened: AsyncDisposableStack,
+): Promise<Parts> {
+  const files = openDiskFiles(config.files);
+  const { url, ...storeSettings } = config.store;
+  const ownStore = await openStore(url, { ...storeSettings, logger });
   opened.defer(() => ownStore.close());
   const metrics = createMetrics({ store: ownStore, files });
   const store = measureStore(ownStore, metrics.onStoreCall);
-  const client = createHttpClient({
-    allowNetworks: config.ALLOW_NETWORKS,
-    perHost: config.FETCHES_PER_HOST,
-    idleTimeoutMs: config.INFO_TIMEOUT_MS,
-    totalTimeoutMs: config.INFO_TIMEOUT_MS,
-    readBytes: 16 * 1024,
-    onBlocked: metrics.onBlocked,
-  });
+  const { onBlocked, onResolved } = metrics;
+  const client = createHttpClient({ ...config.client, readBytes: 16 * 1024, onBlocked });
   opened.defer(() => client.close());
-  const resolver = await openResolver(config.RESOLVER, {
+  const { name, ytDlp, ...resolverSettings } = config.resolver;
+  const resolver = await openResolver(name, {
+    ...resolverSettings,
     client,
-    pageMaxBytes: config.PAGE_MAX_BYTES,
-    allowNetworks: config.ALLOW_NETWORKS,
-    ytDlp: {
-      path: config.YTDLP,
-      searchPath: searchPath(),
-      cookiesFile: config.YTDLP_COOKIES,
-      concurrency: config.YTDLP_CONCURRENCY,
-      timeoutMs: config.INFO_TIMEOUT_MS,
-      logger,
-    },
-    onBlocked: metrics.onBlocked,
-    onResolved: metrics.onResolved,
+    ytDlp: { ...ytDlp, logger },
+    onBlocked,
+    onResolved,
   });
   opened.defer(() => resolver.close());
-  const shared = { store, files, resolver, logger };
-  const server = {
-    logger,
-    drainSignal,
-    allowedHosts: config.ALLOWED_HOSTS,
-    sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
-    maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
-    maxConnections: maxConnectionsOfProcess(),
-  };
-  const webhooks =
-    config.ROLE === "api" ? undefined : openWebhooks(config, { store, logger, metrics }, opened);
-  const runner =
-    config.ROLE === "api" ? undefined : openRunner(config, { ...shared, metrics }, opened);
-  const app = await (config.ROLE === "worker"
-    ? buildWorkerApp({ store, ...server, observer: metrics.app })
-    : buildApp({
-        ...shared,
-        keys: await openKeys(config, { store, logger }, opened),
-        ...server,
-        observer: metrics.app,
-        metrics,
-        web: config.WEB === "on",
-        client,
-        allowNetworks: config.ALLOW_NETWORKS,
-        infoTimeoutMs: config.INFO_TIMEOUT_MS,
-        infoCacheTtlS: config.INFO_CACHE_TTL_S,
-        infoConcurrency: config.INFO_CONCURRENCY,
-      }));
-  opened.defer(() => app.close());
-  const metricsApp =
-    config.METRICS_PORT === 0
-      ? undefined
-      : await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
-  if (metricsApp !== undefined) opened.defer(() => metricsApp.close());
-  return { app, metricsApp, runner, webhooks };
+  return { files, store, metrics, client, resolver, logger };
 }
 
 /** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */
 function openWebhooks(
-  config: Config,
-  { metrics, ...deps }: StoreDeps & { metrics: Metrics },
+  endpoint: SettingsByPart["webhook"],
+  { store, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
 ): Webhooks {
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
   opened.defer(() => client.close());
-  const webhooks = createWebhooks({
-    ...deps,
-    client,
-    endpoint: webhookOf(config),
-    observer: metrics.webhooks,
-  });
+  const webhooks = createWebhooks({ store, logger, client, endpoint, observer: metrics.webhooks });
   opened.defer(() => webhooks.stop());
   return webhooks;
 }
 
-type StoreDeps = Pick<WebhooksOptions, "store" | "logger">;
-
 /** Opens the keys and, if no other process can open the store, a socket over which they are changed. */
 async function openKeys(
-  config: Config,
-  { store, logger }: StoreDeps,
+  { keys: { host, folder, isShared } }: SettingsByPart,
+  { store, logger }: Parts,
   opened: AsyncDisposableStack,
 ): Promise<KeyRing> {
   const keys = await openKeyRing({ keys: store.keys, logger });
   opened.defer(() => keys.close());
-  if (keys.isEmpty && !isLoopback(config.HOST)) {
-    logger.warn(
-      { HOST: config.HOST },
-      "there are no keys: whoever reaches HOST may use the service",
-    );
+  if (keys.isEmpty && !isLoopback(host)) {
+    logger.warn({ HOST: host }, "there are no keys: whoever reaches HOST may use the service");
   }
-  if (isSharedStore(config)) return keys;
+  if (isShared) return keys;
   try {
     const onCommand = () => keys.refresh();
-    const socket = await openKeySocket({ folder: config.DATA_DIR, keys: store.keys, onCommand });
+    const socket = await openKeySocket({ folder, keys: store.keys, onCommand });
     opened.defer(() => socket.close());
   } catch (err) {
     logger.warn(
@@ -171,41 +149,16 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }
 
-interface RunnerDeps extends Pick<RunnerOptions, "store" | "files" | "resolver" | "logger"> {
-  metrics: Metrics;
-}
-
 /** Opens an engine, and the runner that downloads with it. */
 function openRunner(
-  config: Config,
-  { metrics, ...deps }: RunnerDeps,
+  { engine: { name, ...engineSettings }, runner: settings }: SettingsByPart,
+  { store, files, resolver, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
 ): Runner {
-  const engine = openEngine(config.ENGINE, {
-    allowNetworks: config.ALLOW_NETWORKS,
-    concurrentFragments: config.CONCURRENT_FRAGMENTS,
-    idleTimeoutMs: config.IDLE_TIMEOUT_MS,
-    minSpeedBps: config.MIN_SPEED_BPS,
-    minFreeBytes: config.MIN_FREE_BYTES,
-    environment: certificateVariables(),
-    observer: metrics.engine,
-  });
+  const engine = openEngine(name, { ...engineSettings, observer: metrics.engine });
   opened.defer(() => engine.close());
-  const runner = createRunner({
-    ...deps,
-    engine,
-    concurrency: config.CONCURRENCY,
-    perHost: config.CONCURRENCY_PER_HOST,
-    maxAttempts: config.MAX_ATTEMPTS,
-    backoffMs: config.RETRY_BACKOFF_MS,
-    runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,
-    maxFileBytes: config.MAX_FILE_BYTES,
-    minFreeBytes: config.MIN_FREE_BYTES,
-    maxLiveS: config.MAX_LIVE_S,
-    retentionS: config.RETENTION_S,
-    maxStoredBytes: config.MAX_STORED_BYTES,
-    observer: metrics.run,
-  });
+  const deps = { store, files, resolver, logger, engine, observer: metrics.run };
+  const runner = createRunner({ ...settings, ...deps });
   opened.defer(() => runner.stop());
   return runner;
 }

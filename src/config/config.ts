@@ -1,11 +1,11 @@
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "../model/schema.ts";
-import { Config } from "./settings.ts";
 import {
   isWebhookUrl,
   type WebhookEndpoint,
   webhookSecretPattern,
 } from "../model/webhook-endpoint.ts";
+import { Config } from "./settings.ts";
 
 /**
  * Reads the settings from `env`; an unset or empty variable has its default.
@@ -29,28 +29,6 @@ export function readConfig(
   assertWebhook(config as Config);
   assertYtDlp(config as Config);
   return config as Config;
-}
-
-/** Returns Node's own variables for CA certificates, as far as `env` has them, for worker processes. */
-export function certificateVariables(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): Record<string, string> {
-  const names = ["NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-  return Object.fromEntries(
-    names.map((name) => [name, env[name] ?? ""]).filter(([, value]) => value),
-  );
-}
-
-/** Returns the folders in which programs are found, as PATH has them. */
-export function searchPath(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): string {
-  return env["PATH"] ?? "";
-}
-
-/** Returns where the service's own webhook messages go; undefined: nowhere. */
-export function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {
-  return WEBHOOK_URL === "" ? undefined : { url: WEBHOOK_URL, secret: WEBHOOK_SECRET };
 }
 
 /** The messages leave out the values: both may be secret. */
@@ -80,6 +58,98 @@ function assertYtDlp({ RESOLVER, YTDLP }: Config): void {
 function assertShared(config: Config): void {
   if (config.ROLE === "all" || isSharedStore(config)) return;
   throw new Error(`ROLE must be all unless STORE_URL begins with postgres:, got "${config.ROLE}"`);
+}
+
+/** What each part of the service takes of the settings, by its own names and in its own units. */
+export function settingsByPart(config: Config) {
+  const { ALLOW_NETWORKS: allowNetworks, INFO_TIMEOUT_MS: infoTimeoutMs } = config;
+  const webhook = webhookOf(config);
+  return {
+    role: config.ROLE,
+    files: { folder: config.DATA_DIR },
+    store: {
+      url: config.STORE_URL,
+      dataDir: config.DATA_DIR,
+      maxQueued: config.MAX_QUEUED,
+      heartbeatS: config.HEARTBEAT_S,
+      webhook: webhook !== undefined,
+    },
+    keys: { host: config.HOST, folder: config.DATA_DIR, isShared: isSharedStore(config) },
+    client: {
+      allowNetworks,
+      perHost: config.FETCHES_PER_HOST,
+      idleTimeoutMs: infoTimeoutMs,
+      totalTimeoutMs: infoTimeoutMs,
+    },
+    resolver: {
+      name: config.RESOLVER,
+      allowNetworks,
+      pageMaxBytes: config.PAGE_MAX_BYTES,
+      ytDlp: {
+        path: config.YTDLP,
+        searchPath: searchPath(),
+        cookiesFile: config.YTDLP_COOKIES,
+        concurrency: config.YTDLP_CONCURRENCY,
+        timeoutMs: infoTimeoutMs,
+      },
+    },
+    engine: {
+      name: config.ENGINE,
+      allowNetworks,
+      concurrentFragments: config.CONCURRENT_FRAGMENTS,
+      idleTimeoutMs: config.IDLE_TIMEOUT_MS,
+      minSpeedBps: config.MIN_SPEED_BPS,
+      minFreeBytes: config.MIN_FREE_BYTES,
+      environment: certificateVariables(),
+    },
+    runner: {
+      concurrency: config.CONCURRENCY,
+      perHost: config.CONCURRENCY_PER_HOST,
+      maxAttempts: config.MAX_ATTEMPTS,
+      backoffMs: config.RETRY_BACKOFF_MS,
+      runTimeoutMs: config.RUN_TIMEOUT_S * 1_000,
+      maxFileBytes: config.MAX_FILE_BYTES,
+      minFreeBytes: config.MIN_FREE_BYTES,
+      maxLiveS: config.MAX_LIVE_S,
+      retentionS: config.RETENTION_S,
+      maxStoredBytes: config.MAX_STORED_BYTES,
+    },
+    webhook,
+    /** Of each app. */
+    server: {
+      allowedHosts: config.ALLOWED_HOSTS,
+      sendTimeoutMs: config.SEND_TIMEOUT_S * 1_000,
+      maxConnectionsPerAddress: config.CONNECTIONS_PER_IP,
+    },
+    app: {
+      web: config.WEB === "on",
+      allowNetworks,
+      infoTimeoutMs,
+      infoCacheTtlS: config.INFO_CACHE_TTL_S,
+      infoConcurrency: config.INFO_CONCURRENCY,
+    },
+    hasMetricsPort: config.METRICS_PORT !== 0,
+  };
+}
+
+export type SettingsByPart = ReturnType<typeof settingsByPart>;
+
+/** Returns where the service's own webhook messages go; undefined: nowhere. */
+function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {
+  return WEBHOOK_URL === "" ? undefined : { url: WEBHOOK_URL, secret: WEBHOOK_SECRET };
+}
+
+/** Returns the folders in which programs are found, as PATH has them. */
+function searchPath(): string {
+  return process.env["PATH"] ?? "";
+}
+
+/** Returns Node's own variables for CA certificates, as far as they are set, for worker processes. */
+function certificateVariables(): Record<string, string> {
+  const names = ["NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+  return Object.fromEntries(
+    names.map((name) => [name, process.env[name] ?? ""]).filter(([, value]) => value),
+  );
 }
 
 /** Whether several processes can open the store at a time. */

@@ -98,29 +98,23 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
-  refuseUnknownPaths(app, "; see /docs");
-  const methods = registerMethods(app);
-  app.addSchema({ ...Task, $id: "Task" });
-  await registerDocs(app);
-  await app.register(taskRoutes, { store, guard });
-  await app.register(singleTaskRoutes, { store, files });
-  await app.register(taskActionRoutes, { store });
-  await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });
-  await app.register(eventRoutes, {
-    events: store.events,
-    keys,
-    maxStreams: options.maxEventStreams ?? 1_000,
+  return serveOnly(app, "; see /docs", async () => {
+    app.addSchema({ ...Task, $id: "Task" });
+    await registerDocs(app);
+    await app.register(taskRoutes, { store, guard });
+    await app.register(singleTaskRoutes, { store, files });
+    await app.register(taskActionRoutes, { store });
+    await app.register(fileRoutes, { store, files, onFileBytes: options.observer?.onFileBytes });
+    const maxStreams = options.maxEventStreams ?? 1_000;
+    await app.register(eventRoutes, { events: store.events, keys, maxStreams });
+    await app.register(sessionRoutes, { access });
+    await app.register(infoRoutes, { infoCache, resolver });
+    await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
+    await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+    const { metrics } = options;
+    if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
+    if (options.web === true) await app.register(webRoutes);
   });
-  await app.register(sessionRoutes, { access });
-  await app.register(infoRoutes, { infoCache, resolver });
-  await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
-  await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
-  const { metrics } = options;
-  if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
-  if (options.web === true) await app.register(webRoutes);
-  methods.refuseOthers();
-  await app.ready();
-  return app;
 }
 
 export interface WorkerAppOptions extends BaseAppOptions {
@@ -131,12 +125,9 @@ export interface WorkerAppOptions extends BaseAppOptions {
 export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
   const { store, drainSignal } = options;
   const app = createBaseApp(options, () => {});
-  refuseUnknownPaths(app, ": this process only runs tasks");
-  const methods = registerMethods(app);
-  await app.register(healthRoutes, { store, drainSignal });
-  methods.refuseOthers();
-  await app.ready();
-  return app;
+  return serveOnly(app, ": this process only runs tasks", async () => {
+    await app.register(healthRoutes, { store, drainSignal });
+  });
 }
 
 export interface MetricsAppOptions extends BaseAppOptions {
@@ -146,9 +137,16 @@ export interface MetricsAppOptions extends BaseAppOptions {
 /** The app of the port for metrics: it serves `/metrics` alone. */
 export async function buildMetricsApp(options: MetricsAppOptions): Promise<App> {
   const app = createBaseApp(options, () => {});
-  refuseUnknownPaths(app, ": this port only serves /metrics");
+  return serveOnly(app, ": this port only serves /metrics", async () => {
+    await app.register(openMetricsRoutes, { metrics: options.metrics });
+  });
+}
+
+/** Registers routes, and refuses all other paths, with a message that ends with `hint`, and their other methods. */
+async function serveOnly(app: App, hint: string, register: () => Promise<void>): Promise<App> {
+  refuseUnknownPaths(app, hint);
   const methods = registerMethods(app);
-  await app.register(openMetricsRoutes, { metrics: options.metrics });
+  await register();
   methods.refuseOthers();
   await app.ready();
   return app;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { pino } from "pino";
-import { readConfig } from "../../../src/config/config.ts";
+import { readConfig, settingsByPart } from "../../../src/config/config.ts";
 import { openServices } from "../../../src/services.ts";
 import { measureStall } from "../../fuzz/stall.ts";
 
@@ -36,7 +36,12 @@ async function main({ urls, pageMaxBytes }: InfoThreadData): Promise<InfoThreadR
     INFO_TIMEOUT_MS: "90000",
   });
   const logger = pino({ level: "silent" });
-  const { app } = await openServices(config, logger, new AbortController().signal, opened);
+  const { app } = await openServices(
+    settingsByPart(config),
+    logger,
+    new AbortController().signal,
+    opened,
+  );
   const { outcome, stallMs } = await measureStall(() =>
     Promise.all(urls.map((url) => app.inject({ url: "/info", query: { url } }))),
   );
