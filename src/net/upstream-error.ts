@@ -16,7 +16,7 @@ export function isRetryableStatus(status: number): boolean {
 const maxRetryAfterS = 24 * 60 * 60;
 
 /**
- * Returns the seconds to wait that a `Retry-After` field states, as delay or as date (RFC 9110
+ * Returns the seconds to wait that a `Retry-After` field gives, as delay or as date (RFC 9110
  * §10.2.3): a whole number, 1–86400; undefined if there is no field or it is neither.
  */
 export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {

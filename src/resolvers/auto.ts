@@ -44,13 +44,13 @@ type Outcome = PageInfo | ServiceError;
  *   neither formats nor entries.
  * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
  *   formats. If the page cannot be read, that error counts.
- * - What the first record does not know is taken from the second; `sources` tells.
+ * - What the first record does not know is taken from the second; `sources` says so.
  *   `resolver` names the one that found the formats, else the first.
  *
  * yt-dlp, asked first, takes a share of the time before the caller's deadline, and the one that is asked second takes a
  * share of what is left, so that what the first one knows is returned in time.
  *
- * If both fail, yt-dlp's error counts, unless it tells nothing about the page (`unavailable`,
+ * If both fail, yt-dlp's error counts, unless it says nothing about the page (`unavailable`,
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
  * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
  */

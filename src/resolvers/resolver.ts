@@ -1,7 +1,7 @@
 import type { Static, TObject } from "@sinclair/typebox";
 
 /**
- * Contract of a resolver: it tells what is on a page. It can be implemented from this text alone; the
+ * Contract of a resolver: it reads what is on a page. It can be implemented from this text alone; the
  * suite in `test/contracts/resolver.ts` holds every implementation to it.
  *
  * - **Output.** `resolve` returns a value that matches `output` and is plain JSON. Its `url` is

@@ -24,7 +24,7 @@ declare module "fastify" {
 /** The cookie with the secret of a session. */
 export const sessionCookie = "unreel_session";
 
-/** A cookie without a secret, which tells scripts of the page that there is a session. */
+/** A cookie without a secret, from which scripts of the page know that there is a session. */
 export const signedInCookie = "unreel_signed_in";
 
 export interface AccessCheck {

@@ -167,7 +167,7 @@ export function pendingResponse(socket: Socket): ServerResponse | undefined {
   return response ?? undefined;
 }
 
-/** Returns what clients are told apart by; undefined for loopback, or if the client has gone already. */
+/** Returns what identifies a client; undefined for loopback, or if the client has gone already. */
 export function clientOf(remoteAddress: string | undefined): string | undefined {
   const address = remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "").replace(/%.*/, "");
   if (address === undefined || address === "::1" || address.startsWith("127.")) return undefined;

@@ -17,7 +17,7 @@ export interface Admitted {
 export interface Refusal {
   status: number;
   text: string;
-  /** Fields besides those of every refusal. */
+  /** Fields in addition to those of every refusal. */
   fields?: Record<string, string>;
 }
 

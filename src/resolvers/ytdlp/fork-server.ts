@@ -5,7 +5,7 @@ import { createCalls, endedError } from "./calls.ts";
 import type { Installation } from "./installation.ts";
 import { type Frame, type PythonProcess, readFrames, startPython } from "./python-process.ts";
 
-/** What the process tells of itself before it loads yt-dlp. */
+/** What the process says of itself before it loads yt-dlp. */
 const Hello = Type.Object({
   version: Type.String(),
   /** File that changes with the version of yt-dlp. */
@@ -123,16 +123,18 @@ export async function startForkServer(
   };
 }
 
-/** Reads frames: what the process tells of its start, within time limits, and what is for `receive`. */
+/** Reads frames: what the process says of its start, within time limits, and what is for `receive`. */
 function awaitStart(server: PythonProcess, receive: (frame: Frame) => void) {
   const hello = Promise.withResolvers<Static<typeof Hello>>();
   const loaded = Promise.withResolvers<void>();
   // The calls that wait for it tell; there may be none.
   loaded.promise.catch(() => {});
-  void server.ended.then((reason) => {
+  const rejectBoth = async () => {
+    const reason = await server.ended;
     hello.reject(new Error(`does not start: ${reason}`));
     loaded.reject(endedError(reason));
-  });
+  };
+  void rejectBoth();
   void killUnlessDone(server, hello.promise, helloLimitMs);
   void killUnlessDone(server, loaded.promise, loadLimitMs);
 

@@ -72,8 +72,8 @@ export function* readFormats(
 }
 
 function readFormat(dict: InfoDict, base: URL): ListedFormat | null {
-  const stated = asText(dict["protocol"]) ?? "";
-  const protocol = Object.hasOwn(protocols, stated) ? protocols[stated] : undefined;
+  const named = asText(dict["protocol"]) ?? "";
+  const protocol = Object.hasOwn(protocols, named) ? protocols[named] : undefined;
   const url = tryParseUrl(asText(dict["url"]), base);
   const { vcodec, acodec } = readCodecs(dict);
   const isPicture = vcodec === "none" && acodec === "none";

@@ -14,7 +14,7 @@ import { isSamePage, tryParseUrl } from "../../parsers/url.ts";
 import { type ListedFormat, readExt } from "./formats.ts";
 import { asAmount, asCount, asDict, asList, asText, type InfoDict } from "./info-dict.ts";
 
-/** What an info dict tells; the resolver adds which page was asked for, when and by whom. */
+/** What an info dict says; the resolver adds which page was asked for, when and by whom. */
 export type Facts = Omit<PageInfo, "url" | "resolver" | "fetched_at" | "formats"> & {
   formats: DownloadFormat[];
 };
@@ -50,7 +50,7 @@ export function videoOf(info: InfoDict): InfoDict | null {
   return entries.length === 1 && !isLink(entry) && !isPlaylist(entry) ? entry : null;
 }
 
-/** Reads what yt-dlp tells of a video with these formats, the best first. `url`: the requested one. */
+/** Reads what yt-dlp knows of a video with these formats, the best first. `url`: the requested one. */
 export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url: URL): Facts {
   const isGeneric = genericExtractors.has(asText(info["extractor"]) ?? "");
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
@@ -85,7 +85,7 @@ export function readVideo(info: InfoDict, formats: readonly ListedFormat[], url:
   );
 }
 
-/** Reads what yt-dlp tells of a playlist, with its first 200 entries. `url`: the requested one. */
+/** Reads what yt-dlp knows of a playlist, with its first 200 entries. `url`: the requested one. */
 export function readPlaylist(info: InfoDict, url: URL): Facts {
   const webpageUrl = tryParseUrl(asText(info["webpage_url"]), url);
   const uploader = asText(info["uploader"]) || asText(info["channel"]);
@@ -111,9 +111,9 @@ export function readNothing(url: URL): Facts {
   return withSources(unknownFacts(), url);
 }
 
-type Stated = Omit<Facts, "sources" | "webpage_url"> & { webpage_url: string | null };
+type KnownFacts = Omit<Facts, "sources" | "webpage_url"> & { webpage_url: string | null };
 
-function unknownFacts(): Stated {
+function unknownFacts(): KnownFacts {
   return {
     webpage_url: null,
     site_name: null,
@@ -138,13 +138,13 @@ function unknownFacts(): Stated {
 }
 
 /** Names yt-dlp as the source of every field with a value. */
-function withSources({ media_type, ...stated }: Stated, url: URL): Facts {
-  const known = Object.entries(stated).filter(
+function withSources({ media_type, ...facts }: KnownFacts, url: URL): Facts {
+  const known = Object.entries(facts).filter(
     ([, value]) => value !== null && (typeof value !== "object" || Object.keys(value).length > 0),
   );
   return {
-    ...stated,
-    webpage_url: stated.webpage_url ?? url.href,
+    ...facts,
+    webpage_url: facts.webpage_url ?? url.href,
     media_type,
     sources: Object.fromEntries(known.map(([field]) => [field, "yt-dlp" as const])),
   };
@@ -171,7 +171,7 @@ function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
     });
 }
 
-/** Returns the language that the page is about, as yt-dlp tells it by its preference. */
+/** Returns the language that the page is about, as yt-dlp's preference says. */
 function languageOf(formats: readonly ListedFormat[]): string | null {
   const preferred = formats
     .filter(({ language, languagePreference }) => language !== null && languagePreference > 0)

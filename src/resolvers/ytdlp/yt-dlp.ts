@@ -31,7 +31,7 @@ export interface YtDlp {
   findExtractor(url: URL, signal: AbortSignal): Promise<string | null>;
   /**
    * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
-   * them. Without formats, `findMissingFormatsError` tells why. Waits while `concurrency` others run.
+   * them. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
    *
    * Rejects with `signal.reason` when `signal` is aborted; the processes of the extraction have ended then.
    *
@@ -149,7 +149,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const { cookiesFile, concurrency, timeoutMs, proxy } = options;
   const slots = createHostSlots(concurrency);
 
-  /** Extracts with a run of the proxy, whose error tells more than what yt-dlp makes of it. */
+  /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
   async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
     const server = await supervisor.acquire();
     const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
