@@ -4,6 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type App, type AppOptions, buildApp } from "../src/http/app.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
@@ -37,6 +39,12 @@ async function startTask(store: TaskStore, name: string): Promise<string> {
 
 function titled(title: string): Task["info"] {
   return { ...samplePageInfo(), title };
+}
+
+/** Node cancels the body of a response that is garbage unless somebody reads it. */
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
 }
 
 /** Watches until the test is over. */
@@ -101,6 +109,18 @@ describe("watching", () => {
     await store.update(id, { state: "canceled" });
     await output.waitFor(/retrying\n[^]*canceled.*first\n/);
     expect(output.text.match(/canceled/g)).toHaveLength(1);
+  });
+
+  it("keeps the stream while the tasks are read, whatever the collector of garbage takes meanwhile", async () => {
+    const store = createStore();
+    const { app, url } = await listen({ store });
+    await startTask(store, "first");
+    const output = watch(url);
+    app.server.on("request", collectGarbage);
+    await output.waitFor(/50 %.*first\n/);
+    await startTask(store, "second");
+    await output.waitFor(/50 %.*second\n/);
+    expect(output.text).not.toContain("retrying");
   });
 
   it("reads its tasks again if too many changes were missed", async () => {

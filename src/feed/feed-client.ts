@@ -138,14 +138,15 @@ interface StreamRequest {
 async function openStream(
   base: URL,
   { headers, signal }: StreamRequest,
-): Promise<ReadableStream<Uint8Array>> {
+): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const accept = "text/event-stream";
   const response = await fetch(new URL("tasks/events", base), {
     headers: { ...headers, accept },
     signal,
   });
   expectOk(response, accept);
-  return response.body ?? new ReadableStream();
+  // Read from now on: Node cancels a body that nobody reads once its response is garbage.
+  return (response.body ?? new ReadableStream()).getReader();
 }
 
 /** Longest event, UTF-16 units; a task with all its page information has some 100,000. */
@@ -178,10 +179,9 @@ export async function* readEvents(
 
 /** Yields the chunks of a stream, which not every browser can iterate over. */
 async function* chunksOf(
-  stream: ReadableStream<Uint8Array>,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
   onChunk: () => void,
 ): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     onChunk();
     yield part.value;
