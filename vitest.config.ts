@@ -2,23 +2,23 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Folders below `test/` whose files take longest, in the order in which they start. */
-const slowFolders = [
-  "web",
-  "process",
-  "engines",
-  "sites",
-  "resolvers",
-  "stores",
-  "metrics",
-  "remux",
-  "http",
-];
+/**
+ * `npm test` runs all tests but those in files named `*.system.test.ts`, which take minutes: they start processes, kill
+ * them, use a browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those.
+ */
 
-/** Starts long files first, so that none runs alone at the end. */
+/** Folders below `test/` whose files take longest, in the order in which they start. */
+const slowFolders = ["process", "web", "engines", "resolvers", "sites", "stores", "remux", "http"];
+
+/** Starts long files first, so that none runs alone at the end, and gives every shard (`--shard=1/2`) its share of them. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return files.toSorted((a, b) => rank(a) - rank(b));
+    return files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId));
+  }
+
+  override async shard(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const { index, count } = this.ctx.config.shard ?? { index: 1, count: 1 };
+    return (await this.sort(files)).filter((_, place) => place % count === index - 1);
   }
 }
 

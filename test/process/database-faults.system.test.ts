@@ -8,7 +8,7 @@ import { startOwnPostgres } from "../postgres/database.ts";
 import { query } from "../stores/postgres/query.ts";
 import { startRefused } from "./service.ts";
 
-// The other messages are in test/stores/postgres/opening.test.ts: the program prints them in the same way.
+// The other messages are in test/stores/postgres/opening.system.test.ts: the program prints them in the same way.
 
 it.each([
   ["host=127.0.0.1 user=u password=secret dbname=d", /STORE_URL must begin with one of memory:/],
