@@ -13,18 +13,27 @@ function resolverOf(resolve: () => Promise<PageInfo>): Resolver<typeof PageInfo>
   return { name: "page", output: PageInfo, resolve, close: async () => {} };
 }
 
-/** Returns the result of a call to an app whose store or page fails in the given way. */
-export async function withApp<T>(
-  parts: Omit<AppOptions, "resolver"> & { page?: () => Promise<PageInfo> },
-  call: (app: App) => Promise<T>,
-): Promise<T> {
-  const { page: resolve = async () => page, ...options } = parts;
-  await using app = await buildApp({
-    resolver: resolverOf(resolve),
-    metrics: noMetrics,
-    ...options,
-  });
+type Parts = Omit<AppOptions, "resolver"> & { page?: () => Promise<PageInfo> };
+
+/**
+ * Returns the result of a call to an app whose store or page fails in the given way; calls without parts, and those with
+ * `broken` or `unavailable`, share an app, for building one takes longer than most calls.
+ */
+export async function withApp<T>(parts: Parts, call: (app: App) => Promise<T>): Promise<T> {
+  const common = Object.keys(parts).length === 0 ? whole : parts;
+  if (common === whole || common === broken || common === unavailable) {
+    return call(await apps.getOrInsertComputed(common, build));
+  }
+  await using app = await build(parts);
   return await call(app);
+}
+
+const whole: Parts = {};
+/** Never closed: they listen to nothing and keep no process alive. */
+const apps = new Map<Parts, Promise<App>>();
+
+function build({ page: resolve = async () => page, ...options }: Parts): Promise<App> {
+  return buildApp({ resolver: resolverOf(resolve), metrics: noMetrics, ...options });
 }
 
 /** Metrics without any series. */
