@@ -13,13 +13,17 @@ const slowFolders = ["process", "web", "engines", "resolvers", "sites", "stores"
 /** Starts long files first, so that none runs alone at the end, and gives every shard (`--shard=1/2`) its share of them. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId));
+    return slowFirst(files);
   }
 
   override async shard(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { index, count } = this.ctx.config.shard ?? { index: 1, count: 1 };
-    return (await this.sort(files)).filter((_, place) => place % count === index - 1);
+    return slowFirst(files).filter((_, place) => place % count === index - 1);
   }
+}
+
+function slowFirst(files: TestSpecification[]): TestSpecification[] {
+  return files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId));
 }
 
 function rank({ moduleId }: TestSpecification): number {

@@ -1,0 +1,28 @@
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { createTaskEvents } from "../../src/feed/task-events.ts";
+import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
+import { halfway } from "./task.ts";
+
+/** Starts a service on a port of 127.0.0.1, closed after the test. */
+export async function listen(options: AppOptions = {}, port = 0): Promise<{ app: App; url: URL }> {
+  const app = await buildApp(options);
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port });
+  return { app, url: new URL(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`) };
+}
+
+export function createStore(maxEvents = 1_000): TaskStore {
+  return createMemoryStore({ events: createTaskEvents({ maxEvents }) });
+}
+
+/** Adds a task that is half downloaded, and returns its id. */
+export async function startTask(store: TaskStore, name: string): Promise<string> {
+  const { id } = await store.create(newTask(`https://example.com/${name}`, {}, new Date()));
+  await store.claim({ leaseMs: 60_000 });
+  await store.update(id, { progress: halfway });
+  return id;
+}
