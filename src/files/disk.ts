@@ -131,7 +131,8 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
  * has been set back since.
  */
 function isInUse({ atimeMs }: Stats): boolean {
-  const leftMs = atimeMs - Date.now();
+  // A file that was read within this millisecond is not marked.
+  const leftMs = Math.floor(atimeMs) - Date.now();
   return leftMs > 0 && leftMs < 2 * inUseMs;
 }
 

@@ -85,6 +85,19 @@ export function describeFiles(name: string, open: () => FileStore): void {
       for (const none of [id, "x", "../x"]) expect(await files.removeUnused(none)).toBe(true);
     });
 
+    it("removes a result that was read within the same millisecond", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "content");
+      const now = Date.now();
+      const { handle } = (await files.open(id))!;
+      await handle.utimes((now + 0.9) / 1_000, new Date());
+      await handle.close();
+      vi.useFakeTimers({ now, toFake: ["Date"] });
+      onTestFinished(() => void vi.useRealTimers());
+      expect(await files.removeUnused(id)).toBe(true);
+    });
+
     it("takes a mark that ends in an hour for one of a clock that was set back", async () => {
       const files = open();
       const id = randomUUIDv7();
