@@ -243,3 +243,52 @@ describe("the source tree", () => {
     expect(lines.filter(({ count }) => count > 250)).toEqual([]);
   });
 });
+
+const testFolder = new URL("./", import.meta.url).pathname;
+const testFiles = readdirSync(testFolder, { recursive: true, encoding: "utf8" }).filter((name) =>
+  name.endsWith(".ts"),
+);
+const testTexts = new Map(
+  testFiles.map((file) => [file, readFileSync(join(testFolder, file), "utf8")]),
+);
+
+/** Files below test/ that wait for time to pass, and why they cannot wait for what happens instead. */
+const sleepers: Record<string, string> = {
+  "media/server.ts": "responds as late as a fault says",
+  "media/site.ts": "sends as slowly as a site does",
+  "net/timeouts.test.ts": "a reader that takes its time",
+  "process/database-outage.system.test.ts": "an outage that lasts",
+  "process/webhook-crash.ts": "polls a store that another process changes",
+  "process/webhook-outage.ts": "an outage that lasts",
+  "resolvers/ytdlp-formats.test.ts": "a manifest that comes too late",
+  "resolvers/ytdlp/faults.system.test.ts": "polls the processes of the machine",
+  "runner/others.test.ts": "a claim whose response is late",
+  "stores/postgres/opening.system.test.ts": "a statement that takes long",
+  "webhooks/webhooks.test.ts": "a message that must not come",
+};
+
+describe("the tests", () => {
+  it("wait for what happens, not for time to pass", () => {
+    const sleep = /\bsetTimeout\b[^;]* from "node:timers\/promises"|=> setTimeout\(resolve\b/;
+    const found = testFiles.filter((file) => sleep.test(testTexts.get(file)!));
+    expect(found.filter((file) => !(file in sleepers))).toEqual([]);
+  });
+
+  it("of `npm test` start the program in few files, and no browser", () => {
+    const testImportsOf = (file: string): string[] =>
+      [...(testTexts.get(file) ?? "").matchAll(/ from "(\.[^"]+)"/g)].map(([, name = ""]) =>
+        normalize(join(dirname(file), name)),
+      );
+    const reaches = (file: string, seen = new Set<string>()): boolean =>
+      /^(process\/service|web\/browser)\.ts$/.test(file) ||
+      testImportsOf(file).some((next) => !seen.has(next) && reaches(next, seen.add(next)));
+    const quick = testFiles.filter(
+      (file) => file.endsWith(".test.ts") && !file.endsWith(".system.test.ts"),
+    );
+    expect(reaches("process/main.system.test.ts") && reaches("web/page.system.test.ts")).toBe(true);
+    expect(quick.filter((file) => reaches(file)).toSorted()).toEqual([
+      "process/download.test.ts",
+      "process/kill.test.ts",
+    ]);
+  });
+});
