@@ -5,6 +5,7 @@ import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../../media/resources.ts";
 import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
+import { startTicks } from "../ticks.ts";
 
 const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const film = resource("video/mp4", readMedium("index-first.mp4"));
@@ -143,9 +144,9 @@ async function abortAt(harness: EngineHarness, moment: Promise<void>) {
     (reason: unknown) => reason,
   );
   await Promise.race([moment, ended]);
-  const begun = performance.now();
+  const elapsedMs = startTicks();
   aborting.abort("enough");
-  return { reason: await ended, ms: performance.now() - begun };
+  return { reason: await ended, ms: elapsedMs() };
 }
 
 function segments({ site }: EngineHarness, from: number): string[] {
