@@ -7,8 +7,22 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * them, use a browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those.
  */
 
-/** Folders below `test/` whose files take longest, in the order in which they start. */
-const slowFolders = ["process", "web", "engines", "resolvers", "sites", "stores", "remux", "http"];
+/** Beginnings of the paths below `test/` of the files that take longest, in the order in which they start. */
+const slowest = [
+  "process/",
+  "web/",
+  "fuzz",
+  "engines/",
+  "resolvers/",
+  "sites/",
+  "metrics/",
+  "deploy",
+  "stores/",
+  "runner/",
+  "net/",
+  "remux/",
+  "http/",
+];
 
 /** Starts long files first, so that none runs alone at the end, and gives every shard (`--shard=1/2`) its share of them. */
 class SlowFirst extends BaseSequencer {
@@ -27,8 +41,8 @@ function slowFirst(files: TestSpecification[]): TestSpecification[] {
 }
 
 function rank({ moduleId }: TestSpecification): number {
-  const index = slowFolders.findIndex((folder) => moduleId.includes(`/test/${folder}/`));
-  return index === -1 ? slowFolders.length : index;
+  const index = slowest.findIndex((path) => moduleId.includes(`/test/${path}`));
+  return index === -1 ? slowest.length : index;
 }
 
 export default defineConfig({

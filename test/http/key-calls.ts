@@ -1,6 +1,7 @@
 import type { App } from "../../src/http/app.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { fileOf } from "../contracts/task-store/files.ts";
 import { accept, type AppResponse, withApp } from "./failing-app.ts";
 import { addKey } from "./keys.ts";
 
@@ -86,28 +87,18 @@ function post(app: App, headers: Record<string, string>) {
   return app.inject({ method: "POST", url: "/tasks/", headers: all, payload });
 }
 
-const finishedFile = {
-  name: "film.mp4",
-  mime_type: "video/mp4",
-  size: 5,
-  sha256: "0",
-  duration: 1,
-  width: 2,
-  height: 2,
-  url: "/tasks/x/file",
-};
-
 /** Calls the app with a key whose files take what it may store, and the id of its canceled task. */
 async function withFullQuota(
   call: (app: App, headers: Record<string, string>, id: string) => Promise<AppResponse>,
 ): Promise<AppResponse> {
   const store = createMemoryStore();
-  const { headers } = await addKey(store, "anna", { limits: { max_bytes: finishedFile.size } });
+  const file = fileOf(5);
+  const { headers } = await addKey(store, "anna", { limits: { max_bytes: file.size } });
   const create = () => store.create(newTask("https://a.test/", {}, new Date(), "anna"));
   const [canceled, finished] = [await create(), await create()];
   await store.update(canceled.id, { state: "canceled" });
   await store.update(finished.id, { state: "running" });
-  await store.update(finished.id, { state: "succeeded", file: finishedFile });
+  await store.update(finished.id, { state: "succeeded", file });
   return withApp({ store }, (app) => call(app, headers, canceled.id));
 }
 
