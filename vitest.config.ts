@@ -2,11 +2,6 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/**
- * `npm test` runs all tests but those in files named `*.system.test.ts`, which take minutes: they start processes, kill
- * them, use a browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those.
- */
-
 /** Beginnings of the paths below `test/` of the files that take longest, in the order in which they start. */
 const slowest = [
   "process/",
@@ -47,6 +42,8 @@ function rank({ moduleId }: TestSpecification): number {
 
 export default defineConfig({
   test: {
+    // `npm test` leaves out the files named `*.system.test.ts`, which take minutes: they start processes, kill them, use a
+    // browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those alone.
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
     // Patience alone, for machines with ten things to do at a time: what the service promises, tests measure.
