@@ -46,10 +46,17 @@ describe("a run that cannot reach the store", () => {
 
   test("requeues its task if it can after all, without counting an attempt or a dead worker", async () => {
     const inner = createMemoryStore();
+    let isDown = true;
+    const heartbeat: TaskStore["heartbeat"] = (...call) =>
+      isDown ? Promise.reject(unavailable) : inner.heartbeat(...call);
     const { runner, add, until, log, states } = createRunnerHarness({
-      store: { ...inner, heartbeat: () => Promise.reject(unavailable) },
-      leaseMs: 100,
-      downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
+      store: { ...inner, heartbeat },
+      leaseMs: 300,
+      downloads(job, context, count) {
+        if (count === 1) return neverEnd(job, context);
+        isDown = false;
+        return writeMedium(job);
+      },
     });
     const { id } = await add();
     runner.start();
