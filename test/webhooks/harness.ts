@@ -12,8 +12,11 @@ const levels = ["debug", "info", "warn", "error"] as const;
 
 export type LogLine = Record<string, unknown>;
 
-/** Opens a receiver, a store that has it as the service's endpoint, and what sends; closed after the test. */
-export async function openWebhooks(options: { totalTimeoutMs?: number } = {}) {
+/** Opens a receiver, a store that has it as the service's endpoint, and what sends, unless that `startsLater`; closed after the test. */
+export async function openWebhooks({
+  startsLater = false,
+  ...options
+}: { totalTimeoutMs?: number; startsLater?: boolean } = {}) {
   const receiver = await startReceiver();
   // Verifiers compare the time of a signature with the system's.
   const clock = createClock(Date.now());
@@ -43,7 +46,7 @@ export async function openWebhooks(options: { totalTimeoutMs?: number } = {}) {
     await client.close();
     await store.close();
   });
-  webhooks.start();
+  if (!startsLater) webhooks.start();
 
   return {
     receiver,

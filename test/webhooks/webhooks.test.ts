@@ -150,9 +150,14 @@ describe("a receiver", () => {
   });
 
   test("that hangs is given up after the time limit, and tried with one message at a time", async () => {
-    const { receiver, clock, end, logged } = await openWebhooks({ totalTimeoutMs: 200 });
+    const { receiver, webhooks, clock, end, logged } = await openWebhooks({
+      totalTimeoutMs: 500,
+      startsLater: true,
+    });
     receiver.respond = () => {};
     await Promise.all(Array.from({ length: 20 }, () => end()));
+    // All are there before the first is given up.
+    webhooks.start();
     const first = await logged(unavailable, 8);
     expect(first[0]).toMatchObject({ code: "upstream_timeout" });
     clock.advance(5_000);
