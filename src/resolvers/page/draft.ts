@@ -4,7 +4,7 @@ import type { Content } from "./content.ts";
 import { extractMetadata, type PageMetadata } from "./extract-metadata.ts";
 import type { Markup } from "./markup/markup.ts";
 import { mergeMetadata, type Merged } from "./merge.ts";
-import type { PageFacts } from "./player/choose-player.ts";
+import type { PageIdentity } from "./choice/candidate.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 
 /** What a response itself states, merged and by source. */
@@ -29,7 +29,7 @@ export function* createDraft(
   const draft = merge(metadata, url);
   if (draft.merged.media.length > 0) return draft;
   const base = tryParseUrl(markup.base, url) ?? url;
-  const player = yield* extractPlayer(markup, factsOf(draft, markup, url), base);
+  const player = yield* extractPlayer(markup, identify(draft, markup, url), base);
   return player.resources === undefined ? draft : merge({ ...metadata, player }, url);
 }
 
@@ -37,7 +37,7 @@ function merge(metadata: PageMetadata, url: URL): Draft {
   return { metadata, merged: mergeMetadata(metadata, url) };
 }
 
-function factsOf({ metadata, merged: { fields } }: Draft, markup: Markup, url: URL): PageFacts {
+function identify({ metadata, merged: { fields } }: Draft, markup: Markup, url: URL): PageIdentity {
   const titles = Object.values(metadata).map(({ title }) => title);
   return {
     titles: titles.filter((title) => typeof title === "string"),

@@ -3,14 +3,14 @@ import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import type { Attributes } from "./markup/attributes.ts";
+import { names } from "./lexicon/words.ts";
 import type { Markup } from "./markup/markup.ts";
 
 const maxPlayers = 2;
 
-const playerWord = /player|embed|video|media|watch|vod|stream|clip|film|movie|episode|\btv\b/i;
+const isNamedAsPlayer = names.matcher("player");
 /** Frames of advertisers, trackers, consent dialogues, comments and the like. */
-const otherWord =
-  /(?:^|[^a-z])(?:ads?|adserver|adservice|gtm|ns|analytics|pixel|beacon|cmp|gdpr|like|likes|share|social|chat|login|signin|oauth|maps?|poll|survey)(?:$|[^a-z])|advert|doubleclick|syndication|tagmanager|track(?:er|ing)|consent|cookie|privacy|captcha|comment|disqus|newsletter|subscri/i;
+const isNamedAsOther = names.matcher("otherFrame", "advertising");
 
 /** The attributes that may have the URL of a frame's page: many pages load it later. */
 export const frameUrlAttributes: readonly string[] = ["src", "data-src", "data-lazy-src"];
@@ -60,22 +60,20 @@ export function mayBePlayer(frame: Attributes, url: string): boolean {
     .replace(/^(?:https?:)?\/\//i, "")
     .replace(/[?#].*/, "")
     .split("/");
-  const names = textsOf(frame, ["id", "name", "class"]);
-  return !isHidden(frame) && ![host, folder, ...names].some((text) => otherWord.test(text));
+  const about = textsOf(frame, ["id", "name", "class"]);
+  return !isHidden(frame) && ![host, folder, ...about].some(isNamedAsOther);
 }
 
-function textsOf(frame: Attributes, names: readonly string[]): string[] {
-  return names.map((name) => frame.get(name)?.slice(0, 200) ?? "");
+function textsOf(frame: Attributes, attributes: readonly string[]): string[] {
+  return attributes.map((name) => frame.get(name)?.slice(0, 200) ?? "");
 }
 
 function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolean): number {
-  const names = textsOf(frame, ["id", "name", "class", "title"]);
+  const about = textsOf(frame, ["id", "name", "class", "title"]);
   const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
   const isFullScreen =
     frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
-  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...names].some((text) =>
-    playerWord.test(text),
-  );
+  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...about].some(isNamedAsPlayer);
   const points = (isFullScreen ? 8 : 0) + (isNamed ? 4 : 0) + (hasVideoSize(frame) ? 2 : 0);
   return points + (isInPlayer ? 1 : 0);
 }

@@ -1,4 +1,5 @@
 import { decodeHTMLAttribute } from "entities";
+import { names } from "../lexicon/words.ts";
 
 export type Attributes = ReadonlyMap<string, string>;
 
@@ -33,4 +34,24 @@ function decodeAttribute(value: string): string {
   if (!value.includes("&")) return value;
   const quoted = value.replaceAll("&quot;", '"');
   return quoted.includes("&") ? decodeHTMLAttribute(quoted) : quoted;
+}
+
+const isBackground = names.matcher("background", "backgroundWord");
+
+/**
+ * Whether a tag is part of the page's design: named as a background, or a loop without controls that is muted or starts
+ * by itself.
+ */
+export function isDecoration(name: string, attributes: Attributes): boolean {
+  const states = new Set<string>();
+  for (const [key, value] of attributes) {
+    if (key === "controls" && value !== "false") return false;
+    // `data-loop` too.
+    if (value !== "false") states.add(key.slice(key.lastIndexOf("-") + 1));
+  }
+  const startsSilently = ["mute", "muted", "autoplay"].some((state) => states.has(state));
+  if (states.has("loop") && startsSilently) return true;
+  return [name, attributes.get("id"), attributes.get("class")].some((about) =>
+    isBackground(about ?? ""),
+  );
 }

@@ -1,8 +1,7 @@
 import { decodeHTML } from "entities";
 import type { TimeSlices } from "../../../parsers/steps.ts";
-import { type Attributes, parseAttributes } from "./attributes.ts";
+import { type Attributes, isDecoration, parseAttributes } from "./attributes.ts";
 import { maxBytesPerUnit, type PageText } from "./charset.ts";
-import { isDecoration } from "./decoration.ts";
 import { HtmlScanner } from "./html.ts";
 import type { HtmlSink, StartTag } from "./html-sink.ts";
 import type { Markup, Player } from "./markup.ts";

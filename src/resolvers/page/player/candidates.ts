@@ -1,13 +1,17 @@
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
+import { parseQuality } from "../../../parsers/quality.ts";
 import type { Steps } from "../../../parsers/steps.ts";
+import type { Exclusion } from "../choice/candidate.ts";
+import { properties } from "../lexicon/properties.ts";
+import { names } from "../lexicon/words.ts";
 import type { Resource } from "../metadata.ts";
-import { type Beside, readBeside, resourceOf } from "./beside.ts";
-import { type Data, isTag, namesFile } from "./data.ts";
+import { type Data, isTag, namesFile } from "../scripts/data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";
-import { createExclusions, type Exclusion, isMediumName, mayBeUrl, stricterOf } from "./names.ts";
+import { type MediaAttributes, readAttributes, resourceOf } from "./media-attributes.ts";
+import { exclusionOfData, exclusionOfField, isMediumName, mayBeUrl, stricterOf } from "./names.ts";
 
 /** One medium that the page's scripts and tags name, in its variants. */
-export interface Candidate {
+export interface PlayerMedium {
   /** The object that describes it, with its title, duration and the like; else the one that has its URL. */
   readonly item: Data;
   readonly resources: Resource[];
@@ -23,40 +27,21 @@ const maxParents = 50;
 /** How much the durations of the variants of one medium may differ, seconds. */
 const maxDurationRange = 5;
 
-/** The name of a list of one medium's variants. Elements of any other list are separate media. */
-const variants =
-  /source|src|file|level|bitrate|qualit|rendition|representation|adaptation|stream|variant|format|encoding|resolution|download|transcod|progressive|mp4|webm|hls|dash|h26|flavor|asset|ur[li]|playback|delivery|cdn|manifest|media(?:collection|array)?$|versions?$|definition/i;
-/** The name of a field that describes a medium as a whole. */
-const descriptive =
-  /^(?:(?:video|media|clip|episode|content|item|asset|entry)?_?(?:tit(?:le|el|re|ulo|olo)|headline|caption|id|guid|duration|length|slug)|name|poster|image|thumb\w*|description|tracks)$/i;
+const isVariantList = names.matcher("variant");
+const isDownloadName = names.matcher("download");
+const describes = properties.matcher("describes");
+const isQuality = names.matcher("quality");
 
 /** Returns the media that `roots` name, in page order. The same URL twice is of one medium. */
-export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candidate[]> {
-  const byItem = new Map<Data, Map<Exclusion, Candidate>>();
-  const byUrl = new Map<string, Candidate>();
-  const found = new Set<Candidate>();
-  const exclusions = createExclusions();
-  const linkItems = new Map<string, Data>();
-  /** Links to files whose names differ only in quality lead to one medium. */
-  const linkItem = (data: Data, url: URL): Data => {
-    const name = nameWithoutQuality(url);
-    const item = linkItems.get(name) ?? data;
-    linkItems.set(name, item);
-    return item;
-  };
-  const lists = new Map<Data, boolean>();
-  const areMedia = (list: Data): boolean => {
-    const known = lists.get(list) ?? isListOfMedia(list);
-    lists.set(list, known);
-    return known;
-  };
+export function* findCandidates(roots: readonly Data[], base: URL): Steps<PlayerMedium[]> {
+  const media = new MediaCollection();
   const pending = roots.toReversed();
   for (let data = pending.pop(); data !== undefined; data = pending.pop()) {
     yield;
-    let common: { beside: Beside; exclusion: Exclusion; item: Data } | null = null;
     const children: Data[] = [];
+    let attributes: MediaAttributes | null = null;
     for (const { key, value } of data.fields) {
-      if (byUrl.size >= maxResources) return [...found].map(completed);
+      if (media.isFull) return media.complete();
       if (typeof value !== "string") {
         if (value.isMarked) children.push(value);
         continue;
@@ -65,29 +50,86 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Candid
       for (const { url, label } of urlsIn(value)) {
         if (!mayBeUrl(key, url)) continue;
         yield;
-        common ??= {
-          beside: readBeside(data),
-          exclusion: exclusions.ofData(data),
-          item: itemOf(data, areMedia),
-        };
-        const beside = label === null ? common.beside : { ...common.beside, label };
-        const resource = resourceOf(key, url, beside, base);
-        if (resource === null) continue;
-        const exclusion = stricterOf(common.exclusion, exclusions.ofField(key, resource.url));
-        const id = `${exclusion} ${resource.url.href}`;
-        const known = byUrl.get(id);
-        const isForDownload = isDownload(key, data);
-        const item = isForDownload && isTag(data) ? linkItem(data, resource.url) : common.item;
-        const candidate = known ?? candidateAt(item, exclusion, byItem);
-        found.add(candidate);
-        byUrl.set(id, candidate);
-        const list = isForDownload ? candidate.downloads : candidate.resources;
-        if (known === undefined && list.length < maxVariants) list.push(resource);
+        attributes ??= readAttributes(data);
+        const stated = label === null ? attributes : { ...attributes, label };
+        const resource = resourceOf(key, url, stated, base);
+        if (resource !== null) media.add(resource, key, data);
       }
     }
     pending.push(...children.toReversed());
   }
-  return [...found].map(completed);
+  return media.complete();
+}
+
+/** The media that have been found, by the objects that describe them and by their URLs. */
+class MediaCollection {
+  readonly #found = new Set<PlayerMedium>();
+  readonly #byItem = new Map<Data, Map<Exclusion, PlayerMedium>>();
+  readonly #byUrl = new Map<string, PlayerMedium>();
+  /** Links to files whose names differ only in quality lead to one medium. */
+  readonly #linkItems = new Map<string, Data>();
+  readonly #lists = new Map<Data, boolean>();
+
+  get isFull(): boolean {
+    return this.#byUrl.size >= maxResources;
+  }
+
+  /** Adds what the field `key` of `data` has the URL of. */
+  add(resource: Resource, key: string, data: Data): void {
+    const exclusion = stricterOf(exclusionOfData(data), exclusionOfField(key, resource.url));
+    const id = `${exclusion} ${resource.url.href}`;
+    const known = this.#byUrl.get(id);
+    const isForDownload = [key, data.name, data.parent?.name ?? ""].some(isDownloadName);
+    const isLink = isForDownload && isTag(data);
+    const medium =
+      known ??
+      this.#mediumOf(isLink ? this.#linkItem(data, resource.url) : this.#itemOf(data), exclusion);
+    this.#found.add(medium);
+    this.#byUrl.set(id, medium);
+    const list = isForDownload ? medium.downloads : medium.resources;
+    if (known === undefined && list.length < maxVariants) list.push(resource);
+  }
+
+  complete(): PlayerMedium[] {
+    return [...this.#found].map(completed);
+  }
+
+  #linkItem(data: Data, url: URL): Data {
+    const name = nameWithoutQuality(url);
+    const item = this.#linkItems.get(name) ?? data;
+    this.#linkItems.set(name, item);
+    return item;
+  }
+
+  #mediumOf(item: Data, exclusion: Exclusion): PlayerMedium {
+    const byExclusion = this.#byItem.get(item) ?? new Map<Exclusion, PlayerMedium>();
+    const medium = byExclusion.get(exclusion) ?? { item, resources: [], downloads: [], exclusion };
+    this.#byItem.set(item, byExclusion.set(exclusion, medium));
+    return medium;
+  }
+
+  /** Returns the object that describes the medium whose URL `data` has. */
+  #itemOf(data: Data): Data {
+    let item = data;
+    for (let n = 0; n < maxParents; n++) {
+      const { parent, kind, name } = item;
+      if (parent === null || kind === "block") return item;
+      const isElement = kind === "object" && parent.kind === "array";
+      const isVariant =
+        isVariantList(isElement ? parent.name : name) && !(isElement && this.#areMedia(parent));
+      if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
+      // A variable's value or an argument: nothing around it describes it.
+      if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
+      item = parent;
+    }
+    return item;
+  }
+
+  #areMedia(list: Data): boolean {
+    const known = this.#lists.get(list) ?? isListOfMedia(list);
+    this.#lists.set(list, known);
+    return known;
+  }
 }
 
 /**
@@ -114,57 +156,33 @@ function isUnnamedFileUrl(text: string, data: Data): boolean {
   );
 }
 
+/** Heights that a file's name states as a number alone. */
+const usualHeights = new Set("144 240 360 480 540 576 720 1080 1440 2160".split(" "));
+
 /** Returns the host and path of a file without its extension and its quality. */
 function nameWithoutQuality({ host, pathname }: URL): string {
-  const quality =
-    /[-_./](?:(?:144|240|360|480|540|576|720|1080|1440|2160)p?|\d{3,4}p|[48]k|hd|sd|hq|lq|low|medium|high)(?=[-_./]|$)/gi;
-  return host + pathname.replace(/\.\w{2,4}$/, "").replace(quality, "");
+  const point = pathname.lastIndexOf(".");
+  const words = pathname.slice(0, point < 0 ? undefined : point).split(/[-_./]/);
+  return `${host} ${words.filter((word) => !statesQuality(word)).join(" ")}`;
 }
 
-/** Completes a candidate: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
-function completed(candidate: Candidate): Candidate {
-  const all = candidate.resources.length > 0 ? candidate.resources : candidate.downloads;
+function statesQuality(word: string): boolean {
+  const hasUnit = /^\d{1,4}[pk]$/i.test(word) && parseQuality(word) !== null;
+  return hasUnit || usualHeights.has(word) || isQuality(word);
+}
+
+/** Completes a medium: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
+function completed(medium: PlayerMedium): PlayerMedium {
+  const all = medium.resources.length > 0 ? medium.resources : medium.downloads;
   const resources = all.some(isManifest)
     ? all.filter((each) => isManifest(each) || namesFile(each.url.pathname))
     : all;
-  return { ...candidate, resources };
+  return { ...medium, resources };
 }
 
 function isManifest({ type, url }: Resource): boolean {
   const { kind } = mediaTypeOf(type, url);
   return kind === "hls" || kind === "dash";
-}
-
-function isDownload(key: string, data: Data): boolean {
-  return [key, data.name, data.parent?.name ?? ""].some((name) => /download/i.test(name));
-}
-
-function candidateAt(
-  item: Data,
-  exclusion: Exclusion,
-  byItem: Map<Data, Map<Exclusion, Candidate>>,
-): Candidate {
-  const byExclusion = byItem.get(item) ?? new Map<Exclusion, Candidate>();
-  const candidate = byExclusion.get(exclusion) ?? { item, resources: [], downloads: [], exclusion };
-  byItem.set(item, byExclusion.set(exclusion, candidate));
-  return candidate;
-}
-
-/** Returns the object that describes the medium whose URL `data` has. */
-function itemOf(data: Data, areMedia: (list: Data) => boolean): Data {
-  let item = data;
-  for (let n = 0; n < maxParents; n++) {
-    const { parent, kind, name } = item;
-    if (parent === null || kind === "block") return item;
-    const isElement = kind === "object" && parent.kind === "array";
-    const isVariant =
-      variants.test(isElement ? parent.name : name) && !(isElement && areMedia(parent));
-    if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
-    // A variable's value or an argument: nothing around it describes it.
-    if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
-    item = parent;
-  }
-  return item;
 }
 
 /** Whether elements of the list have titles or durations that differ: they are media, not variants of one. */
@@ -183,5 +201,5 @@ function isListOfMedia({ fields }: Data): boolean {
 }
 
 function isDescribed({ fields }: Data): boolean {
-  return fields.some(({ key }) => descriptive.test(key));
+  return fields.some(({ key }) => describes(key));
 }

@@ -1,9 +1,11 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { parseUrls } from "../../../parsers/url.ts";
+import type { PageIdentity } from "../choice/candidate.ts";
+import { chooseMedium } from "../choice/choose-medium.ts";
 import type { Markup } from "../markup/markup.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
 import { findCandidates } from "./candidates.ts";
-import { choosePlayer, type PageFacts } from "./choose-player.ts";
+import { createDescriber, type PlayerCandidate } from "./describe.ts";
 import { findData } from "./find-data.ts";
 import { durationOf, postersOf, subtitlesOf } from "./item.ts";
 
@@ -13,14 +15,18 @@ import { durationOf, postersOf, subtitlesOf } from "./item.ts";
  */
 export function* extractPlayer(
   markup: Pick<Markup, "playerSources" | "pageText">,
-  page: PageFacts,
+  page: PageIdentity,
   base: URL,
 ): Steps<Metadata> {
-  const candidates = yield* findCandidates(yield* findData(markup), base);
-  if (candidates.length === 0) return {};
-  const chosen = yield* choosePlayer(candidates, page);
+  const describe = createDescriber(page.urls[0] ?? base);
+  const candidates: PlayerCandidate[] = [];
+  for (const medium of yield* findCandidates(yield* findData(markup), base)) {
+    yield;
+    if (medium.exclusion !== "never") candidates.push(describe(medium));
+  }
+  const chosen = yield* chooseMedium(candidates, page);
   if (chosen === null) return {};
-  const { item, resources } = chosen;
+  const { item, resources } = chosen.medium;
   return {
     resources,
     duration: durationOf(item),

@@ -1,12 +1,12 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
-import { type Attributes, parseAttributes } from "../markup/attributes.ts";
-import { isDecoration } from "../markup/decoration.ts";
+import { names } from "../lexicon/words.ts";
+import { type Attributes, isDecoration, parseAttributes } from "../markup/attributes.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
-import { addText, addToParent, createData, type Data } from "./data.ts";
-import { maxNameLength, mayNameMedium } from "./media-names.ts";
-import { readScript } from "./read-script.ts";
-import { startOfData } from "./strings.ts";
+import { addText, addToParent, createData, type Data } from "../scripts/data.ts";
+import { startOfData } from "../scripts/encodings.ts";
+import { maxNameLength, mayNameMedium } from "../scripts/media-names.ts";
+import { readScript } from "../scripts/read-script.ts";
 
 /** Of an attribute's value, UTF-16 code units. */
 const maxDataLength = 256 * 1024;
@@ -14,6 +14,9 @@ const maxDataLength = 256 * 1024;
 const stepLength = 16 * 1024;
 const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
+const maxHrefLength = 1_000;
+const isDownload = names.matcher("download");
+const opensPlayer = names.matcher("lightbox");
 const pushStart = 'self.__next_f.push([1,"';
 const pushEnd = '"])';
 /** Longer streams are read in parts, characters as encoded. */
@@ -149,14 +152,15 @@ function isPlayerUrl(name: string, attribute: string): boolean {
   return (name === "iframe" || name === "embed") && frameUrlAttributes.includes(attribute);
 }
 
+const statedAttributes = new Set(["title", "id", "poster", "duration"]);
+
 /** Returns the key of an attribute's value in a tag's data; null if the attribute states no medium. */
 function keyOf(name: string, attribute: string, attributes: Attributes): string | null {
   if (name === "iframe") return null;
   if (attribute.startsWith("data-")) return attribute.slice(5);
   if (attribute === "x-data") return "data";
   if (attribute === "alt") return "title";
-  if (attribute === "flashvars" || /^(?:title|id|poster|duration)$/.test(attribute))
-    return attribute;
+  if (attribute === "flashvars" || statedAttributes.has(attribute)) return attribute;
   if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
     return "src";
   if (attribute === "href" && name === "a") return keyOfLink(attributes);
@@ -169,14 +173,11 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
 
 /** Returns `download` for a link to download, `src` for one that a player or a lightbox plays; null for any other. */
 function keyOfLink(attributes: Attributes): string | null {
-  const names = [
+  const about = [
     ...attributes.keys(),
     ...["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? ""),
   ];
-  const about = names.join(" ").slice(0, 1_000);
-  const isDownload =
-    /download/i.test(about) ||
-    /[?&/]download\b/i.test(attributes.get("href")?.slice(0, 1_000) ?? "");
-  if (isDownload) return "download";
-  return /player|lightbox|fancybox|popup/i.test(about) ? "src" : null;
+  const href = attributes.get("href")?.slice(0, maxHrefLength) ?? "";
+  if (about.some(isDownload) || /[?&/]download\b/i.test(href)) return "download";
+  return about.some(opensPlayer) ? "src" : null;
 }

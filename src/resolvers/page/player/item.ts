@@ -4,9 +4,10 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { parseQuality } from "../../../parsers/quality.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { firstText } from "./beside.ts";
-import type { Data } from "./data.ts";
-import { type Exclusion, exclusionOfName } from "./names.ts";
+import { properties } from "../lexicon/properties.ts";
+import { names } from "../lexicon/words.ts";
+import { type Data, firstText } from "../scripts/data.ts";
+import { exclusionOfName } from "./names.ts";
 
 /** What the data says about a medium. */
 export interface Item {
@@ -24,19 +25,29 @@ const maxLevels = 3;
 const maxTexts = 20;
 const maxTracks = 100;
 
-const titleName =
-  /(?:tit(?:le|el|re|ulo|olo)|headline)s?$|^(?:video|media|clip)?_?(?:name|caption)$/i;
-const idName = /(?:^|_|[a-z])id$|guid$|slug$|^(?:key|pk|v|code|hash|short_?code)$/i;
-const pageName = /^(?:(?:page|web_?page|canonical|share|perma)?_?(?:ur[li]|link)|permalink|href)$/i;
-const durationName = /duration|^len(?:gth)?$|^run_?time$/i;
-/** Names of durations of what a page's script does, not of a medium. */
-const otherDuration = /skip|fade|anim|transition|slide|toast|timeout|delay|cache|min|max/i;
+const maxLabelLength = 30;
+
+const isTitle = properties.matcher("title");
+const isId = properties.matcher("id");
+const isPageUrl = properties.matcher("pageUrl");
+const isDuration = properties.matcher("duration");
+const isInSeconds = properties.matcher("seconds");
+const isInMilliseconds = properties.matcher("milliseconds");
+const isPoster = properties.matcher("poster");
+const isTrackUrl = properties.matcher("trackUrl");
+const isTrackKind = properties.matcher("trackKind");
+const isTrackLanguage = properties.matcher("trackLanguage");
+const isTrackLabel = properties.matcher("trackLabel");
+const isTrackList = names.matcher("track");
+const isScriptTime = names.matcher("scriptTime");
+const isQuality = names.matcher("quality");
+const namesFormat = names.matcher("fileFormat");
+const trackKinds = new Set(["captions", "subtitles"]);
 
 /**
  * Describes a medium. Titles, ids and URLs of the objects around it count up to the first title, the duration beyond it too.
- * `exclusionOf` tells why a name excludes a medium.
  */
-export function describeItem(item: Data, exclusionOf: (name: string) => Exclusion): Item {
+export function describeItem(item: Data): Item {
   const levels = levelsOf(item);
   const own: Data[] = [];
   const titles: string[] = [];
@@ -44,14 +55,15 @@ export function describeItem(item: Data, exclusionOf: (name: string) => Exclusio
     own.push(data);
     titles.push(...titlesOf(data));
     // Beyond a title, or a name such as `next`, an object may be about another medium.
-    if (titles.length > 0 || exclusionOf(data.name) !== "none") break;
+    if (titles.length > 0 || exclusionOfName(data.name) !== "none") break;
   }
-  const texts = (name: RegExp) => own.flatMap((data) => textsNamed(data, name));
+  const texts = (isNamed: (name: string) => boolean) =>
+    own.flatMap((data) => textsNamed(data, isNamed));
   return {
     titles,
     texts: item.fields.flatMap(({ value }) => (typeof value === "string" ? value : [])),
-    ids: texts(idName),
-    urls: texts(pageName),
+    ids: texts(isId),
+    urls: texts(isPageUrl),
     duration: durationOf(item),
   };
 }
@@ -67,42 +79,31 @@ export function durationOf(item: Data): number | null {
 
 /** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
 export function titlesOf(data: Data): string[] {
-  return textsNamed(data, titleName).filter((title) => !isLabel(title));
+  return textsNamed(data, isTitle).filter((title) => !isLabel(title));
 }
 
 function isLabel(title: string): boolean {
-  if (title.length > 30) return false;
-  return (
-    parseQuality(title) !== null ||
-    /^(?:hd|sd|uhd|hq|lq|low|medium|high|auto|default|original|source|mobile|desktop)$/i.test(
-      title,
-    ) ||
-    /(?:^|[\s-])(?:mp[34]|m4[av]|aac|mpeg|ogg|opus|webm|hls|dash|flac)(?:[\s-]|$)/i.test(title)
-  );
+  if (title.length > maxLabelLength) return false;
+  if (parseQuality(title) !== null || isQuality(title) || /^source$/i.test(title)) return true;
+  return namesFormat(title) && !title.includes(".");
 }
 
 /** Returns the pictures of a medium, as written. */
 export function postersOf(item: Data): string[] {
-  return levelsOf(item).flatMap((data) =>
-    textsNamed(
-      data,
-      /^(?:poster|image|thumb|still|preview_?image|splash)(?:nail)?_?(?:ur[li]|src)?$/i,
-    ),
-  );
+  return levelsOf(item).flatMap((data) => textsNamed(data, isPoster));
 }
 
 /** Returns the captions and subtitles of a medium by language, `und` if none is stated. */
 export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
   const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
   for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
-    const url = tryParseUrl(firstText(track, /^(?:file|src|ur[li]|href)$/i), base);
-    const kind = firstText(track, /^kind$/i) ?? "captions";
+    const url = tryParseUrl(firstText(track, isTrackUrl), base);
+    const kind = firstText(track, isTrackKind);
     const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
-    if (url === null || !/^(?:captions|subtitles)$/i.test(kind)) continue;
-    if (ext === undefined && firstText(track, /^kind$/i) === null) continue;
-    const language =
-      parseLanguage(firstText(track, /^(?:src_?lang|lang|language|code)$/i)) ?? "und";
-    const name = parseLine(firstText(track, /^(?:label|name|title)$/i));
+    const isText = kind === null ? ext !== undefined : trackKinds.has(kind.toLowerCase());
+    if (url === null || !isText) continue;
+    const language = parseLanguage(firstText(track, isTrackLanguage)) ?? "und";
+    const name = parseLine(firstText(track, isTrackLabel));
     const listed = byLanguage.get(language) ?? [];
     if (listed.some((each) => each.url === url.href)) continue;
     byLanguage.set(language, [
@@ -115,7 +116,7 @@ export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
 
 function tracksIn({ fields }: Data): Data[] {
   return fields.flatMap(({ key, value }) => {
-    if (typeof value === "string" || !/track|caption|subtitle/i.test(key)) return [];
+    if (typeof value === "string" || !isTrackList(key)) return [];
     return value.fields.flatMap((each) => (typeof each.value === "string" ? [] : [each.value]));
   });
 }
@@ -133,11 +134,11 @@ function levelsOf(item: Data): Data[] {
 }
 
 /** Returns the texts of the fields whose names match; of an array the first one, of an object its URL. */
-function textsNamed({ fields }: Data, name: RegExp): string[] {
+function textsNamed({ fields }: Data, isNamed: (name: string) => boolean): string[] {
   const texts: string[] = [];
   for (const { key, value } of fields) {
     if (texts.length === maxTexts) break;
-    if (!name.test(key)) continue;
+    if (!isNamed(key)) continue;
     const first = typeof value === "string" ? value : value.fields[0]?.value;
     if (typeof first === "string" && first !== "") texts.push(first);
   }
@@ -148,15 +149,15 @@ function textsNamed({ fields }: Data, name: RegExp): string[] {
 const minMilliseconds = 20_000;
 
 function isDurationName(key: string): boolean {
-  return durationName.test(key) && !otherDuration.test(key) && exclusionOfName(key) === "none";
+  return isDuration(key) && !isScriptTime(key) && exclusionOfName(key) === "none";
 }
 
 /** Returns the duration that an object states itself, seconds. */
 export function ownDurationOf({ fields }: Data): number | null {
   for (const { key, value } of fields) {
     if (typeof value !== "string" || !isDurationName(key)) continue;
-    const isLong = Number(value) >= minMilliseconds && !/sec/i.test(key);
-    const isMs = isLong || /ms$|milli/i.test(key);
+    const isLong = Number(value) >= minMilliseconds && !isInSeconds(key);
+    const isMs = isLong || isInMilliseconds(key);
     const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
     if (duration !== null) return duration;
   }

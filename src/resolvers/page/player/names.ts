@@ -1,131 +1,94 @@
-import type { Data } from "./data.ts";
-
-/**
- * Why names exclude a medium, the least strict first. `doubtful`: only the name of its file or folder does; `other`: it is
- * not the page's; `preview`: it is a part of one; `never`: it is an advertisement, captions or part of the site's design.
- */
-const exclusions = ["none", "doubtful", "other", "preview", "never"] as const;
-export type Exclusion = (typeof exclusions)[number];
+import { parseQuality } from "../../../parsers/quality.ts";
+import type { Exclusion } from "../choice/candidate.ts";
+import { properties } from "../lexicon/properties.ts";
+import { names } from "../lexicon/words.ts";
+import type { Data } from "../scripts/data.ts";
 
 const maxParents = 12;
 /** How many enclosing objects may have the settings of a loop. */
 const maxLoopLevels = 3;
 
-const mediumName =
-  /src|source|file|ur[li]|stream|video|media|audio|hls|dash|m3u8|mpd|mp[34]|m4[av]|webm|og[av]|flv|manifest|master|playlist|movie|clip|play|href|link|load|enclosure|contents?$/i;
-const qualityName =
-  /^(?:low|medium|high|sd|hd|uhd|hq|lq|auto|adaptive|default|original|mobile|desktop)$/i;
-const heightName = /^\d{3,4}p?$/i;
-/** Fields with these names may have a path without a slash at its start. */
-const pathName = /^(?:file|src|source|video|stream|hls|dash|mp4|webm|mp3)$/i;
-const manifestName =
-  /^(?:hls|dash|m3u8|mpd)|(?:hls|dash|m3u8|mpd)(?:[-_]?ur[li]|[-_]?src)?$|^loadSource$/i;
+const isMediumWord = names.matcher("url", "medium", "hls", "dash");
+const isQuality = names.matcher("quality");
+const isManifest = names.matcher("hls", "dash");
+const isDoubtfulFolder = names.matcher("doubtfulFolder");
+const isPathName = properties.matcher("path");
+const isAnyUrl = properties.matcher("anyUrl");
+const isLoop = properties.matcher("loop");
+const isMuted = properties.matcher("muted");
 
-/** Names that say nothing by themselves: the name of the enclosing object counts. */
-const plainName = /^(?:ur[li]|src|file|stream|href|default|auto)$/i;
-
-const never =
-  /promo(?!te|_items)|upsell|paywall|pre_?roll|mid_?roll|post_?roll|vast|vpaid|advert|sponsor|commercial|caption|subtitle|thumb|poster|snapshot|first_?frame|sprite|storyboard|trick_?play|i_?frame_?(?:only|playlist)|bumper|background|vidbg|hover|logo|placeholder|blank(?!et)|autoplay_?test|notification|text_?to_?speech|audio_?desc|sign_?lang/i;
-const neverWords = new Set(
-  "ad ads adv adtag adurl bg vbg sfx beep chime ding howl tts stat stats tracking beacon license licence".split(
-    " ",
-  ),
-);
-const preview = /preview|teaser|sample/i;
-const other =
-  /trailer|related|recommend|suggest|up_?next|similar|popular|trending|latest|most_?(?:watched|viewed|read)|more_?videos|sidebar|carousel|comments?$|reviews?$|repl(?:y|ies)$/i;
-const otherWords = new Set(
-  "next prev previous other others more intro outro cover hero banner slider slides rail picks creative campaign help tutorial tour soundtrack bgm".split(
-    " ",
-  ),
-);
-const previewFile = /preview|teaser/i;
-/** Folders of files that are rarely a page's medium. */
-const doubtfulFolder =
-  /\/(?:sounds?|sfx|ads?|adverts?|sponsors?|promos?|bg|backgrounds?|thumbs?)\//i;
+/** The roles of the words that exclude a medium, the strictest first. */
+const exclusions = (
+  [
+    ["never", names.bitsOf("never", "background", "backgroundWord", "advertising", "noise")],
+    ["preview", names.bitsOf("preview", "sample")],
+    ["other", names.bitsOf("other")],
+  ] as const
+).map(([exclusion, bits]) => ({ exclusion, bits }));
+/** A file may have other words by chance. */
+const fileWords = names.bitsOf("never", "background");
+const previewFile = names.bitsOf("preview");
 
 /** Whether the name of a field, with those of the objects around it, says that it is the URL of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
-  if (mediumName.test(key) || heightName.test(key)) return true;
-  return qualityName.test(key) && mediumName.test(`${name} ${parent?.name ?? ""}`);
+  if (isMediumWord(key) || parseQuality(key) !== null) return true;
+  return isQuality(key) && (isMediumWord(name) || isMediumWord(parent?.name ?? ""));
+}
+
+/** Whether the name says that it is the URL of a manifest. */
+export function isManifestName(key: string, data: Data): boolean {
+  return isManifest(key) || (isAnyUrl(key) && isManifest(data.name));
 }
 
 /** Whether a text may be a URL: an absolute one, or a path; fields with some names may have a path without a slash. */
 export function mayBeUrl(key: string, value: string): boolean {
-  if (value.length < 5 || /[\n\r\t{}<>|\\]/.test(value) || template.test(value)) return false;
+  if (value.length < 5 || unusual.test(value)) return false;
   const isComplete = /^(?:https?(?::\/\/|%3A%2F%2F)|\.{0,2}\/)/i.test(value);
   if (value.includes(" "))
     return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
-  return isComplete || (pathName.test(key) && !/^[\w.+-]+:/.test(value));
+  return isComplete || (isPathName(key) && !/^[\w.+-]+:/.test(value));
 }
 
-/** What a program puts a value into: `/%s/1.mp4`, `/:id.mp4`, `/[[id]].mp4`, `/*.mp4`. */
-const template = /%s|\/:[a-z]|\[\[|\/\*\./i;
+/** What no URL has, and what a program puts a value into: `/%s/1.mp4`, `/:id.mp4`, `/[[id]].mp4`, `/*.mp4`. */
+const unusual = /[\n\r\t{}<>|\\]|%s|\/:[a-z]|\[\[|\/\*\./i;
 
-/** Whether the name says that it is the URL of a manifest. */
-export function isManifestName(key: string, data: Data): boolean {
-  return manifestName.test(key) || (plainName.test(key) && manifestName.test(data.name));
+/** Returns why a name excludes a medium. */
+export function exclusionOfName(name: string): Exclusion {
+  const roles = names.rolesIn(name);
+  return exclusions.find(({ bits }) => (roles & bits) !== 0)?.exclusion ?? "none";
 }
 
-/** Returns functions that tell why names exclude the media that they belong to; they remember the names. */
-export function createExclusions(): {
-  ofName(name: string): Exclusion;
-  ofData(data: Data): Exclusion;
-  ofField(key: string, url: URL): Exclusion;
-} {
-  const known = new Map<string, Exclusion>();
-  const ofName = (name: string): Exclusion => {
-    const exclusion = known.get(name) ?? exclusionOfName(name);
-    known.set(name, exclusion);
-    return exclusion;
-  };
-  return {
-    ofName,
-    ofData(data) {
-      let exclusion: Exclusion = "none";
-      let next: Data | null = data;
-      for (let n = 0; next !== null && n < maxParents; n++) {
-        exclusion = stricterOf(exclusion, ofName(next.name));
-        if (n < maxLoopLevels && isSilentLoop(next)) exclusion = stricterOf(exclusion, "other");
-        next = next.parent;
-      }
-      return exclusion;
-    },
-    ofField(key, url) {
-      return stricterOf(ofName(key), exclusionOfUrl(url));
-    },
-  };
+/** Returns why the names of an object and of those around it exclude its media, and their settings. */
+export function exclusionOfData(data: Data): Exclusion {
+  let exclusion: Exclusion = "none";
+  let next: Data | null = data;
+  for (let n = 0; next !== null && n < maxParents; n++) {
+    exclusion = stricterOf(exclusion, exclusionOfName(next.name));
+    if (n < maxLoopLevels && isSilentLoop(next)) exclusion = stricterOf(exclusion, "other");
+    next = next.parent;
+  }
+  return exclusion;
 }
+
+/** Returns why the name of a field or that of its file excludes a medium. */
+export function exclusionOfField(key: string, { pathname }: URL): Exclusion {
+  const [file = "", ...folders] = pathname.slice(0, maxPathLength).split("/").toReversed();
+  const roles = names.rolesIn(file);
+  if ((roles & previewFile) !== 0) return stricterOf(exclusionOfName(key), "preview");
+  const isDoubtful = (roles & fileWords) !== 0 || folders.some(isDoubtfulFolder);
+  return stricterOf(exclusionOfName(key), isDoubtful ? "doubtful" : "none");
+}
+const maxPathLength = 1_000;
+
+const strictness: readonly Exclusion[] = ["none", "doubtful", "other", "preview", "never"];
 
 export function stricterOf(a: Exclusion, b: Exclusion): Exclusion {
-  return exclusions.indexOf(a) > exclusions.indexOf(b) ? a : b;
+  return strictness.indexOf(a) > strictness.indexOf(b) ? a : b;
 }
 
 /** Whether its settings are those of a part of the page's design. */
 function isSilentLoop({ fields }: Data): boolean {
-  const isOn = (name: RegExp) =>
-    fields.some(({ key, value }) => value === "true" && name.test(key));
-  return isOn(/^loop$/) && isOn(/^muted?$/);
-}
-
-function exclusionOfUrl({ pathname }: URL): Exclusion {
-  const file = pathname.slice(pathname.lastIndexOf("/") + 1).slice(0, 300);
-  if (previewFile.test(file)) return "preview";
-  return never.test(file) || doubtfulFolder.test(pathname.slice(0, 1_000)) ? "doubtful" : "none";
-}
-
-/** Returns why a name excludes a medium. */
-export function exclusionOfName(name: string): Exclusion {
-  const words = wordsOf(name.slice(0, 300));
-  if (never.test(name) || words.some((word) => neverWords.has(word))) return "never";
-  if (preview.test(name)) return "preview";
-  return other.test(name) || words.some((word) => otherWords.has(word)) ? "other" : "none";
-}
-
-/** Returns the words of a name such as `adTagUrl` or `next_video`, in lower case. */
-function wordsOf(name: string): string[] {
-  return name
-    .replace(/([a-z\d])([A-Z])|([A-Z])([A-Z][a-z])/g, "$1$3 $2$4")
-    .toLowerCase()
-    .split(/[^a-z\d]+/);
+  const isOn = (isNamed: (name: string) => boolean) =>
+    fields.some(({ key, value }) => value === "true" && isNamed(key));
+  return isOn(isLoop) && isOn(isMuted);
 }

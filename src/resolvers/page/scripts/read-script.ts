@@ -1,16 +1,16 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addToParent, type Data } from "./data.ts";
-import { findNames } from "./find-names.ts";
 import { readFlatData } from "./flat-data.ts";
+import { findNames } from "./media-names.ts";
 import { outlineScript } from "./outline.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
-import { inlineArguments } from "./inline-arguments.ts";
 import {
   decodeAngularState,
   decodeJsonInBase64,
+  inlineArguments,
   isPercentEncoded,
   unescapeInSteps,
-} from "./strings.ts";
+} from "./encodings.ts";
 
 const maxNestedTexts = 50;
 

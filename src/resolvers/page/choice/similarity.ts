@@ -1,5 +1,5 @@
 import { decodeHTML } from "entities";
-import type { Item } from "./item.ts";
+import type { Candidate, PageIdentity } from "./candidate.ts";
 
 /** Shorter titles may be a part of another by chance, and shorter ids of a URL; in characters. */
 const minTitleLength = 8;
@@ -11,19 +11,18 @@ const ideograph = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
 /** What separates a page's title from the name of its site. */
 const separator = /\s+[|\u2013\u2014·-]\s+|_/;
 
-/** How well what the data says about a medium matches what the page states. */
-export interface Likeness {
-  /** 5: a title is the page's; 4: one is a part of the other; 0: neither. */
-  titlePoints: 0 | 4 | 5;
+/** How well a medium's names match those of the page. */
+export interface Similarity {
+  /** `whole`: one of its titles is the page's; `part`: one is a part of the other. */
+  title: "whole" | "part" | "none";
   /** An id is a part of the page's URL. */
   isId: boolean;
 }
 
 /** Returns a function that compares a medium with the page's titles and URLs. */
-export function createLikeness(page: {
-  titles: readonly string[];
-  urls: readonly URL[];
-}): (item: Pick<Item, "titles" | "texts" | "ids">) => Likeness {
+export function createSimilarity(
+  page: Pick<PageIdentity, "titles" | "urls">,
+): (medium: Pick<Candidate, "titles" | "texts" | "ids">) => Similarity {
   const pageTitles = page.titles.map(comparable);
   // Without the name of the site at its end.
   const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));
@@ -35,11 +34,10 @@ export function createLikeness(page: {
     const own = titles.map(comparable);
     const isWhole =
       own.some((title) => title.length > 1 && whole.has(title)) ||
-      // A field of any name.
       texts.some((text) => written.has(text));
     const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
     return {
-      titlePoints: isWhole ? 5 : isPart() ? 4 : 0,
+      title: isWhole ? "whole" : isPart() ? "part" : "none",
       isId: ids.some((id) => page.urls.some((url) => hasId(url, id))),
     };
   };

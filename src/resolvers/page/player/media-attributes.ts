@@ -3,12 +3,14 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { isMediaKind, mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
+import { properties } from "../lexicon/properties.ts";
+import { names } from "../lexicon/words.ts";
 import { createResource, type Resource } from "../metadata.ts";
-import { type Data, namesFile } from "./data.ts";
+import { type Data, firstText, namesFile } from "../scripts/data.ts";
 import { isManifestName } from "./names.ts";
 
-/** What an object states beside its URLs. */
-export interface Beside {
+/** What an object says of the medium whose URL is one of its fields. */
+export interface MediaAttributes {
   data: Data;
   /** Media type, or a word such as `hls`. */
   type: string | null;
@@ -22,37 +24,44 @@ export interface Beside {
 
 const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
-const mediaWord =
-  /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash)|(?:hls|dash|m3u8|mpd|mp[34]|webm)$)/i;
+const mediaType = /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash))/i;
+const isFormatWord = properties.matcher("formatWord");
+const isHls = names.matcher("hls");
+const isDash = names.matcher("dash");
 
-/** Reads what `data` states beside its URLs. */
-export function readBeside(data: Data): Beside {
-  const text = (name: RegExp) => firstText(data, name);
-  const types = [
-    text(/^(?:(?:mime|content|media|video)_?)?type$/i),
-    text(/^(?:mime|format|delivery|protocol)$/i),
-  ].filter((type) => type !== null);
-  const size = text(/^(?:file_?)?size(?:_?in_?bytes)?$/i);
-  const type = types.find((each) => mediaWord.test(each)) ?? null;
+const isType = properties.matcher("type");
+const isFormat = properties.matcher("format");
+const isLabel = properties.matcher("label");
+const isSize = properties.matcher("size");
+const isWidth = properties.matcher("width");
+const isHeight = properties.matcher("height");
+const isBitRate = properties.matcher("bitRate");
+const isLanguage = properties.matcher("language");
+
+export function readAttributes(data: Data): MediaAttributes {
+  const types = [firstText(data, isType), firstText(data, isFormat)];
+  const size = firstText(data, isSize);
   return {
     data,
-    type,
-    label: text(/^(?:label|quality|resolution|name|definition|res)$/i),
-    width: parsePixels(text(/^(?:frame|video)?_?width$/i)),
-    height:
-      parsePixels(text(/^(?:frame|video)?_?height$|^verticalResolution$/i)) ?? parseQuality(size),
-    tbr: parseBitRate(
-      text(/^(?:(?:total|video|avg|average)_?)?bit_?rate$|^(?:bandwidth|encoding_?rate|tbr)$/i),
-    ),
+    type: types.find((type) => type !== null && isMediaType(type)) ?? null,
+    label: firstText(data, isLabel),
+    width: parsePixels(firstText(data, isWidth)),
+    height: parsePixels(firstText(data, isHeight)) ?? parseQuality(size),
+    tbr: parseBitRate(firstText(data, isBitRate)),
     filesize: parseSize(size),
-    language: parseLanguage(text(/^(?:lang|language|srclang|audio_?lang(?:uage)?)$/i)),
+    language: parseLanguage(firstText(data, isLanguage)),
   };
 }
 
 /** Returns the medium that a field's value is the URL of; null if it is not a medium's URL. */
-export function resourceOf(key: string, value: string, beside: Beside, base: URL): Resource | null {
-  const { data, width, tbr, filesize, language } = beside;
-  const isNamed = namesFile(value) || beside.type !== null || isManifestName(key, data);
+export function resourceOf(
+  key: string,
+  value: string,
+  attributes: MediaAttributes,
+  base: URL,
+): Resource | null {
+  const { data, width, tbr, filesize, language } = attributes;
+  const isNamed = namesFile(value) || attributes.type !== null || isManifestName(key, data);
   if (!isNamed) return null;
   const decoded = /^https?%3A%2F%2F/i.test(value) ? percentDecoded(value) : value;
   const url = tryParseUrl(decoded.replaceAll("&amp;", "&"), base);
@@ -60,18 +69,22 @@ export function resourceOf(key: string, value: string, beside: Beside, base: URL
   const isMedium = isMediaKind(mediaTypeOf(null, url).kind);
   // `1.mp4.srt` and `1.mp4.jpg` are other files.
   if (!isMedium && /\.[a-z][a-z\d]{1,4}$/i.test(url.pathname)) return null;
-  const type = typeOf(key, beside);
+  const type = typeOf(key, attributes);
   if (!isMedium && type === null) return null;
   const isUseful = !isMedium || type?.includes("codecs") === true;
   return createResource(url, "media", {
     type: isUseful ? type : null,
     fallback: type?.toLowerCase().startsWith("audio/") === true ? "audio" : "video",
     width,
-    height: beside.height ?? heightIn([key, beside.label, data.name]) ?? qualityInPath(url),
+    height: attributes.height ?? heightIn([key, attributes.label, data.name]) ?? qualityInPath(url),
     tbr,
     filesize,
     language,
   });
+}
+
+function isMediaType(text: string): boolean {
+  return mediaType.test(text) || isFormatWord(text);
 }
 
 function percentDecoded(text: string): string {
@@ -87,21 +100,14 @@ function isPicture({ search }: URL): boolean {
   return /snapshot|format=(?:jpe?g|png|webp)|[?&]frame=/i.test(search.slice(0, 1_000));
 }
 
-/** Returns the first text of the fields whose names match. */
-export function firstText({ fields }: Data, name: RegExp): string | null {
-  for (const { key, value } of fields) {
-    if (typeof value === "string" && value !== "" && name.test(key)) return value;
-  }
-  return null;
-}
-
-function typeOf(key: string, { type, data }: Beside): string | null {
+function typeOf(key: string, { type, data }: MediaAttributes): string | null {
   if (type?.includes("/") === true) return type;
   const name = isManifestName(key, data) ? `${key} ${data.name}` : (type ?? "");
-  if (/hls|m3u8|loadSource/i.test(name)) return hls;
-  if (/dash|mpd/i.test(name)) return dash;
-  if (/^mp3$/i.test(name)) return "audio/mpeg";
-  return /^(?:mp4|webm)$/i.test(name) ? `video/${name}` : null;
+  if (isHls(name)) return hls;
+  if (isDash(name)) return dash;
+  const format = name.toLowerCase();
+  if (format === "mp3") return "audio/mpeg";
+  return format === "mp4" || format === "webm" ? `video/${format}` : null;
 }
 
 function heightIn(labels: readonly (string | null)[]): number | null {

@@ -1,5 +1,7 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import { decodeUrlInBase64 } from "./strings.ts";
+import { properties } from "../lexicon/properties.ts";
+import { names } from "../lexicon/words.ts";
+import { decodeUrlInBase64 } from "./encodings.ts";
 
 /**
  * What a script or a tag says, as far as it may name a medium: objects, arrays, and the blocks around
@@ -27,10 +29,12 @@ const maxAncestors = 300;
 
 const fileName = new RegExp(String.raw`\.${mediaExtension}\/?(?:[?&#;]|$)`, "i");
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
-const typeKey = /type|format|mime|delivery|protocol/i;
-const typeWord = /^(?:hls|dash|m3u8|mpd|mp[34]|webm)$/i;
-const manifestKey = /hls|dash|m3u8|mpd|^loadSource$/i;
-const descriptiveName = /track|caption|subtitle|poster|image|thumb|picture|title|duration/i;
+const isType = names.matcher("type");
+const isManifest = names.matcher("hls", "dash");
+/** Whether what has this name may say more about a medium, although it names none itself. */
+export const isDescriptive: (name: string) => boolean = names.matcher("about", "track");
+const isFormatWord = properties.matcher("formatWord");
+const maxFormatWord = 4;
 
 /** Whether a URL may be a medium's, by the extension of its file. */
 export function namesFile(text: string): boolean {
@@ -52,15 +56,14 @@ export function addText(data: Data, key: string, text: string): void {
   const value = decodeUrlInBase64(text);
   data.fields.push({ key, value });
   if (data.isMarked) return;
-  if (typeKey.test(key) && typeWord.test(value)) mark(data);
-  if (value.length < 5) return;
-  const isManifest = value.includes("/") && (manifestKey.test(key) || mediaType.test(value));
-  if (isManifest || (value.includes(".") && namesFile(value))) mark(data);
-}
-
-/** Whether what has this name may say more about a medium, although it names none itself. */
-export function isDescriptive(name: string): boolean {
-  return descriptiveName.test(name);
+  if (value.length <= maxFormatWord) {
+    if (isFormatWord(value) && isType(key)) mark(data);
+    return;
+  }
+  const isMedium =
+    (value.includes(".") && namesFile(value)) ||
+    (value.includes("/") && (mediaType.test(value) || isManifest(key)));
+  if (isMedium) mark(data);
 }
 
 /** Adds what has been read to its parent, if it is of use. */
@@ -78,4 +81,12 @@ export function mark(data: Data): void {
     next.isMarked = true;
     next = next.parent;
   }
+}
+
+/** Returns the first text of the fields with such names. */
+export function firstText({ fields }: Data, isNamed: (name: string) => boolean): string | null {
+  for (const { key, value } of fields) {
+    if (typeof value === "string" && value !== "" && isNamed(key)) return value;
+  }
+  return null;
 }

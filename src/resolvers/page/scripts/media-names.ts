@@ -1,4 +1,5 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
+import type { Steps } from "../../../parsers/steps.ts";
 
 /** The extension of a usual media file, with what may follow it. */
 const usualExtension =
@@ -57,6 +58,9 @@ export const maxNameLength = 50;
 const maxSearchLength = 16 * 1024;
 /** After more files that are not stated the search ends, and the text is read anyway. */
 const maxUnstated = 100;
+/** Of one search by `findNames`, and its characters between two pauses. */
+const maxNames = 10_000;
+const stepLength = 256 * 1024;
 /** How much text before and after a name counts as its context, UTF-16 code units. */
 const reach = 300;
 const encoded = new RegExp(`^.\\s?${quote}?${base64}`);
@@ -76,6 +80,26 @@ export function mayNameMedium(text: string): boolean {
   return false;
 }
 
+/** Returns where the stated names in `text` end that may be of media; searches 10,000 at most. */
+export function* findNames(text: string): Steps<number[]> {
+  const names: number[] = [];
+  let count = 0;
+  for (let start = 0; start < text.length && count < maxNames; start += stepLength) {
+    const pattern = new RegExp(mediaNames, "gi");
+    const from = Math.max(0, start - maxNameLength);
+    const part = text.slice(from, start + stepLength + maxNameLength);
+    pattern.lastIndex = start - from;
+    for (let match = pattern.exec(part); match !== null; match = pattern.exec(part)) {
+      const at = from + match.index;
+      if (at >= start + stepLength || count === maxNames) break;
+      if (isStated(text, at)) names.push(at + match[0].length - 1);
+      if (++count % 100 === 0) yield;
+    }
+    yield;
+  }
+  return names;
+}
+
 function mayStartExtension(code: number): boolean {
   return code === 109 || code === 77 || code === 119 || code === 102; // m, M, w, f
 }
@@ -84,7 +108,7 @@ function mayStartExtension(code: number): boolean {
  * Whether the name at `at` is stated: the text around it is neither concatenated nor compared. A media type, or a word such
  * as `hls`, also needs a URL within 300 characters, because scripts list types without naming a medium.
  */
-export function isStated(text: string, at: number): boolean {
+function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
   if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
