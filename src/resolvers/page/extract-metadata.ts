@@ -1,10 +1,11 @@
 import type { Vocabulary } from "../../model/page-info.ts";
 import type { Steps } from "../../parsers/steps.ts";
-import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
 import type { Markup } from "./markup/markup.ts";
 import { indexMetas } from "./markup/metas.ts";
 import type { Metadata } from "./metadata.ts";
-import { chooseMedium, type PageIdentity } from "./vocabularies/choose-medium.ts";
+import type { PageIdentity } from "./choice/candidate.ts";
+import { chooseThing } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
 import { extractOpenGraph } from "./vocabularies/open-graph.ts";
@@ -64,33 +65,38 @@ export function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<Pag
   };
 }
 
+type SchemaIdentity = PageIdentity & { isArticle: boolean };
+
 function identify(
   url: URL,
   html: Metadata,
   og: Metadata,
   twitter: Metadata,
   types: string[],
-): PageIdentity {
+): SchemaIdentity {
   const stated = [html.webpage_url, og.webpage_url, twitter.webpage_url];
   const pageUrls = [...parseUrls(stated, url), url];
   const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
   return {
-    keys: new Set([...pageUrls, ...players].map(pageKey)),
+    urls: [url, ...pageUrls, ...players],
     titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
     isArticle: types.some((type) => type.trim().toLowerCase() === "article"),
     isFrontPage: isFrontPage(pageUrls[0] ?? url),
     isMedium: og.media_type === "video" || og.media_type === "audio",
+    // The audio of a page that has both is usually its article read aloud, with the title of the page.
+    mediaType: og.media_type === "audio" ? "audio" : "video",
+    duration: og.duration ?? null,
   };
 }
 
 function* extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
-  identity: PageIdentity,
+  identity: SchemaIdentity,
   base: URL,
   now: Date,
 ): Steps<PageMetadata> {
-  const { medium, isPart, pages } = yield* chooseMedium(things, identity, base);
+  const { medium, isPart, pages } = yield* chooseThing(things, identity, base);
   const metadata: PageMetadata = {};
   metadata[`${vocabulary} page`] = extractPage(pages, base);
   yield;

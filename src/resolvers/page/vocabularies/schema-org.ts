@@ -6,7 +6,7 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { parseKeywords, parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
-import { audioTypes } from "./choose-medium.ts";
+import { audioTypes } from "./choose-thing.ts";
 import {
   isA,
   localName,

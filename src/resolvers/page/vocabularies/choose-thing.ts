@@ -1,5 +1,8 @@
+import { parseDuration } from "../../../parsers/duration.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
+import type { Candidate, PageIdentity } from "../choice/candidate.ts";
+import { chooseMedium } from "../choice/choose-medium.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
@@ -20,21 +23,8 @@ const sideProperties = new Set(
 );
 const descriptiveProperties = "name description duration uploaddate thumbnailurl author".split(" ");
 const maxThings = 2_000;
-/** If a page has more media than this, the first one is not its main medium. */
-const maxCandidates = 3;
 
-/** What the page's other vocabularies state about it, to compare media with. */
-export interface PageIdentity {
-  /** Keys (`pageKey`) of the URLs of the page and of its players. */
-  keys: ReadonlySet<string>;
-  titles: readonly string[];
-  isArticle: boolean;
-  isFrontPage: boolean;
-  /** Another vocabulary calls the page video or audio. */
-  isMedium: boolean;
-}
-
-export interface MediumChoice {
+export interface ThingChoice {
   medium: Thing | null;
   /**
    * The medium is a part of the page, as in an article, not what the page is about. True for audio too:
@@ -53,70 +43,90 @@ interface Found {
   isAside: boolean;
 }
 
-/**
- * Chooses the medium that the page is about from the graph of `roots`: the page's main entity, else one
- * with the page's URL or title, else the first unless there are many. Chooses none if the page only
- * lists media, or is its site's front page and no vocabulary calls it video or audio.
- */
-export function* chooseMedium(
+/** Chooses the medium that the page is about from the graph of `roots`, and the things that describe the page. */
+export function* chooseThing(
   roots: readonly Thing[],
-  page: PageIdentity,
+  page: PageIdentity & { isArticle: boolean },
   base: URL,
-): Steps<MediumChoice> {
+): Steps<ThingChoice> {
   const found = yield* walk(roots);
   const pages = found.filter(
     ({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)),
   );
-  const chosen =
-    (yield* choose(found.filter(isVideo), page, base)) ??
-    (yield* choose(found.filter(isAudio), page, base));
+  const candidates: ThingCandidate[] = [];
+  for (const each of found) {
+    if (isMedium(each.thing)) candidates.push(toCandidate(each, base));
+    yield;
+  }
+  const chosen = yield* chooseMedium(candidates, page);
   const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
-    medium: chosen === null ? null : mostDetailed(chosen, found),
+    medium: chosen === null ? null : mostDetailed(chosen.thing, candidates),
     isPart:
       chosen !== null &&
-      (isAudio(chosen) || chosen.isInArticle || (isOnArticle && chosen.property !== "mainentity")),
+      (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
     pages: yield* rankPages(pages, page, base),
   };
 }
 
+interface ThingCandidate extends Candidate {
+  thing: Thing;
+}
+
+function toCandidate({ thing, property, isInArticle, isAside }: Found, base: URL): ThingCandidate {
+  const name = textOf(thing, "name");
+  return {
+    thing,
+    key: `${name} ${textOf(thing, "contenturl", "embedurl")}`,
+    kind: isA(thing, videoTypes) ? "video" : "audio",
+    titles: name === null ? [] : [name],
+    texts: [],
+    ids: [],
+    urls: urlsOf(thing, base),
+    duration: parseDuration(textOf(thing, "duration")),
+    exclusion: isAside ? "other" : "none",
+    isInOther: isAside,
+    isDescribed: false,
+    isMain: property === "mainentity",
+    isInArticle,
+    isElement: false,
+    isListed: false,
+    isOneOfTags: false,
+  };
+}
+
+/** Returns the URLs of a thing, of its page and of its player. */
+function urlsOf(thing: Thing, base: URL): URL[] {
+  const stated = [
+    thing.id,
+    textOf(thing, "url"),
+    ...textsWithin(thing, "mainentityofpage", "url"),
+    ...thingsOf(thing, "mainentityofpage").map(({ id }) => id),
+    textOf(thing, "embedurl"),
+  ];
+  return parseUrls(stated, base);
+}
+
 /** Sorts the page's own article first, then other articles, then all other things. */
 function* rankPages(found: Found[], page: PageIdentity, base: URL): Steps<Thing[]> {
+  const keys = new Set(page.urls.map(pageKey));
   const own: Thing[] = [];
   const articles: Thing[] = [];
   const others: Thing[] = [];
   for (const { thing } of found) {
     yield;
     if (!isArticle(thing)) others.push(thing);
-    else if (matchesUrl(thing, page, base)) own.push(thing);
+    else if (urlsOf(thing, base).some((url) => keys.has(pageKey(url)))) own.push(thing);
     else articles.push(thing);
   }
   return [...own, ...articles, ...others];
 }
 
-function* choose(candidates: Found[], page: PageIdentity, base: URL): Steps<Found | null> {
-  const main = candidates.find(({ property }) => property === "mainentity");
-  if (main !== undefined) return main;
-  if (page.isFrontPage && !page.isMedium) return null;
-  for (const candidate of candidates) {
-    if (matchesUrl(candidate.thing, page, base)) return candidate;
-    yield;
-  }
-  const matching = candidates.find(({ thing }) => matchesTitle(thing, page));
-  if (matching !== undefined) return matching;
-  const direct = candidates.filter(({ isAside }) => !isAside);
-  const first = direct[0] ?? null;
-  const isMain =
-    first !== null &&
-    (first.isInArticle || page.isMedium || countDistinct(direct) <= maxCandidates);
-  return isMain ? first : null;
-}
-
-/** Returns the most detailed of the things with the same `contentUrl`: some pages repeat a medium. */
-function mostDetailed({ thing }: Found, found: Found[]): Thing {
+/** Returns the most detailed of the media with the same `contentUrl`: some pages repeat a medium. */
+function mostDetailed(thing: Thing, media: readonly ThingCandidate[]): Thing {
   const contentUrl = textOf(thing, "contenturl");
   if (contentUrl === null) return thing;
-  return found
+  return media
     .map((each) => each.thing)
     .filter((each) => textOf(each, "contenturl") === contentUrl)
     .reduce((best, each) => (countDescriptive(each) > countDescriptive(best) ? each : best), thing);
@@ -126,39 +136,8 @@ function countDescriptive(thing: Thing): number {
   return descriptiveProperties.filter((property) => thing.properties.has(property)).length;
 }
 
-function matchesUrl(thing: Thing, page: PageIdentity, base: URL): boolean {
-  const stated = [
-    thing.id,
-    textOf(thing, "url"),
-    ...textsWithin(thing, "mainentityofpage", "url"),
-    ...thingsOf(thing, "mainentityofpage").map(({ id }) => id),
-    textOf(thing, "embedurl"),
-  ];
-  return parseUrls(stated, base).some((url) => page.keys.has(pageKey(url)));
-}
-
-function matchesTitle(thing: Thing, { titles }: PageIdentity): boolean {
-  const name = comparable(textOf(thing, "name"));
-  return name !== "" && titles.some((title) => comparable(title) === name);
-}
-
-function comparable(text: string | null): string {
-  return (text ?? "").slice(0, 1_000).replace(/\s+/g, " ").trim().toLowerCase();
-}
-
-function countDistinct(candidates: Found[]): number {
-  const keys = candidates.map(
-    ({ thing }) => `${textOf(thing, "name")} ${textOf(thing, "contenturl", "embedurl")}`,
-  );
-  return new Set(keys).size;
-}
-
-function isVideo({ thing }: Found): boolean {
-  return isA(thing, videoTypes) && thing.properties.size > 0;
-}
-
-function isAudio({ thing }: Found): boolean {
-  return isA(thing, audioTypes) && thing.properties.size > 0;
+function isMedium(thing: Thing): boolean {
+  return thing.properties.size > 0 && (isA(thing, videoTypes) || isA(thing, audioTypes));
 }
 
 function isArticle(thing: Thing): boolean {
