@@ -8,10 +8,6 @@ import type { Markup } from "./markup/markup.ts";
 
 const maxPlayers = 2;
 
-const isNamedAsPlayer = names.matcher("player");
-/** Frames of advertisers, trackers, consent dialogues, comments and the like. */
-const isNamedAsOther = names.matcher("otherFrame", "advertising");
-
 /** The attributes that may have the URL of a frame's page: many pages load it later. */
 export const frameUrlAttributes: readonly string[] = ["src", "data-src", "data-lazy-src"];
 
@@ -61,7 +57,9 @@ export function mayBePlayer(frame: Attributes, url: string): boolean {
     .replace(/[?#].*/, "")
     .split("/");
   const about = textsOf(frame, ["id", "name", "class"]);
-  return !isHidden(frame) && ![host, folder, ...about].some(isNamedAsOther);
+  return (
+    !isHidden(frame) && ![host, folder, ...about].some((name) => names.has(name, "otherFrame"))
+  );
 }
 
 function textsOf(frame: Attributes, attributes: readonly string[]): string[] {
@@ -73,7 +71,9 @@ function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolea
   const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
   const isFullScreen =
     frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
-  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...about].some(isNamedAsPlayer);
+  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...about].some((name) =>
+    names.has(name, "player"),
+  );
   const points = (isFullScreen ? 8 : 0) + (isNamed ? 4 : 0) + (hasVideoSize(frame) ? 2 : 0);
   return points + (isInPlayer ? 1 : 0);
 }

@@ -1,19 +1,23 @@
-/**
- * Where in a name a word counts: `part`: anywhere, also within a longer word (`play` in `autoplay`); `word`: as a whole word; `end`:
- * at the name's end; `name`: as the whole name; `not`: nowhere, nor do the shorter words that it starts with.
- */
-export type Where = "part" | "word" | "end" | "name" | "not";
+/** Where in a name a word counts. */
+export interface Places {
+  /** Anywhere, also within a longer word: `play` in `autoplay`. */
+  part?: string;
+  /** As a whole word. */
+  word?: string;
+  /** At the name's end. */
+  end?: string;
+  /** As the whole name. */
+  name?: string;
+  /** Nowhere, nor do the words that it starts with. */
+  not?: string;
+}
 
-/** A role, where its words count, why they have it, and the words; `-` in a word: there may be a boundary of words. */
-export type Row<Role extends string> = readonly [Role, Where, why: string, words: string];
-
+/** Which roles the words in a name have. Each look-up takes linear time. */
 export interface Lexicon<Role extends string> {
-  /** Returns the bits of the roles that words in `name` have. Takes linear time. */
+  has(name: string, role: Role): boolean;
+  /** Returns the bits of all roles. */
   rolesIn(name: string): number;
-  /** Returns the bits of these roles. */
   bitsOf(...roles: Role[]): number;
-  /** Returns a function that tells whether words in a name have one of these roles. */
-  matcher(...roles: Role[]): (name: string) => boolean;
 }
 
 /** Longer names are cut, UTF-16 code units. */
@@ -22,26 +26,24 @@ const BOUNDARY = 0;
 /** A boundary of words, 26 letters and 10 digits. */
 const letterCount = 37;
 
-/** Creates a lexicon of at most 31 roles. */
-export function createLexicon<Role extends string>(rows: readonly Row<Role>[]): Lexicon<Role> {
-  const bits = Object.fromEntries(
-    [...new Set(rows.map(([role]) => role))].map((role, index) => [role, 1 << index]),
-  ) as Record<Role, number>;
+/** Creates a lexicon of at most 31 roles, each with its words. A `-` in a word: there may be a boundary of words. */
+export function createLexicon<Role extends string>(
+  words: Readonly<Record<Role, Places>>,
+): Lexicon<Role> {
   const tree = new WordTree();
-  for (const [role, where, , words] of rows) {
-    for (const word of words.split(" ")) {
-      for (const spelling of spellingsOf(word)) tree.add(spelling, where, bits[role]);
+  const bits = new Map<string, number>();
+  for (const [role, places] of Object.entries<Places>(words)) {
+    bits.set(role, 1 << bits.size);
+    for (const [place, listed] of Object.entries(places) as [keyof Places, string][]) {
+      for (const spelling of listed.split(" ").flatMap(spellingsOf))
+        tree.add(spelling, place, bits.get(role) ?? 0);
     }
   }
   const rolesIn = tree.createSearch();
-  const bitsOf = (...roles: Role[]) => roles.reduce((mask, role) => mask | bits[role], 0);
   return {
     rolesIn,
-    bitsOf,
-    matcher(...roles) {
-      const mask = bitsOf(...roles);
-      return (name) => (rolesIn(name) & mask) !== 0;
-    },
+    has: (name, role) => (rolesIn(name) & (bits.get(role) ?? 0)) !== 0,
+    bitsOf: (...roles) => roles.reduce((mask, role) => mask | (bits.get(role) ?? 0), 0),
   };
 }
 
@@ -54,60 +56,55 @@ function spellingsOf(word: string): string[] {
   );
 }
 
-/** Words by their letters, with the bits that each has. */
+const places = ["part", "word", "end", "name", "not"] as const;
+
+/** Words by their letters, with the bits that each has in each place. */
 class WordTree {
   /** The node after each letter of each node; 0: none. */
-  readonly #next: number[] = [];
-  /** By node. */
-  readonly #bits: Record<Where, number[]> = { part: [], word: [], end: [], name: [], not: [] };
+  readonly #next: number[] = new Array<number>(letterCount).fill(0);
+  /** By node and place. */
+  readonly #bits: number[] = places.map(() => 0);
 
-  constructor() {
-    this.#addNode();
-  }
-
-  add(word: string, where: Where, bits: number): void {
+  add(word: string, place: keyof Places, bits: number): void {
     const length = spell(word);
     let node = 0;
     for (let at = 0; at < length; at++) {
-      const place = node * letterCount + (letters[at] ?? 0);
-      if (this.#next[place] === 0) this.#next[place] = this.#addNode();
-      node = this.#next[place] ?? 0;
+      const branch = node * letterCount + letters[at]!;
+      node = this.#next[branch] || (this.#next[branch] = this.#addNode());
     }
-    this.#bits[where][node] = (this.#bits[where][node] ?? 0) | bits;
+    this.#bits[node * places.length + places.indexOf(place)]! |= bits;
   }
 
   createSearch(): (name: string) => number {
     const next = Uint16Array.from(this.#next);
-    const [part, word, end, whole, not] = (["part", "word", "end", "name", "not"] as const).map(
-      (where) => Int32Array.from(this.#bits[where]),
-    ) as [Int32Array, Int32Array, Int32Array, Int32Array, Int32Array];
+    const bits = Int32Array.from(this.#bits);
     return (name) => {
       const length = spell(name);
       let found = 0;
       for (let start = 0; start < length; start++) {
-        let here = 0;
-        let node = next[letters[start]!]!;
         const startsWord = start === 0 || !isLetter(letters[start - 1]!);
-        for (let at = start + 1; node !== 0; at++) {
-          if (not[node] !== 0) here = 0;
-          here |= part[node]!;
-          if (startsWord && !isLetter(letters[at]!)) here |= word[node]!;
-          if (at === length) {
-            here |= end[node]! | (start === 0 ? whole[node]! : 0);
+        let foundHere = 0;
+        let node = next[letters[start]!]!;
+        for (let end = start + 1; node !== 0; end++) {
+          const row = node * places.length;
+          if (bits[row + 4] !== 0) foundHere = 0;
+          foundHere |= bits[row]!;
+          if (startsWord && !isLetter(letters[end]!)) foundHere |= bits[row + 1]!;
+          if (end === length) {
+            foundHere |= bits[row + 2]! | (start === 0 ? bits[row + 3]! : 0);
             break;
           }
-          node = next[node * letterCount + letters[at]!]!;
+          node = next[node * letterCount + letters[end]!]!;
         }
-        found |= here;
+        found |= foundHere;
       }
       return found;
     };
   }
 
   #addNode(): number {
-    for (let letter = 0; letter < letterCount; letter++) this.#next.push(0);
-    for (const bits of Object.values(this.#bits)) bits.push(0);
-    return this.#bits.part.length - 1;
+    this.#next.push(...new Array<number>(letterCount).fill(0));
+    return this.#bits.push(...places.map(() => 0)) / places.length - 1;
   }
 }
 

@@ -1,116 +1,97 @@
 import { createLexicon } from "./lexicon.ts";
 
+const hls = "hls m3-u8 load-source";
+const dash = "dash mpd";
+const advertising = "ad ads adserver adservice";
+
 /** What the words in a name say: of the value of a field, of an object, a tag, a file or a frame. */
-export const names = createLexicon([
-  ["url", "part", "it is a URL", "src source file url uri href link load enclosure"],
-  ["url", "end", "it may be a URL", "content contents"],
-  ["medium", "part", "it is a medium", "stream video media audio movie clip play"],
-  ["medium", "part", "it is a manifest", "manifest master play-list"],
-  ["medium", "part", "it is a file", "mp3 mp4 m4-a m4-v webm oga ogv flv"],
-  ["medium", "word", "it is a file", "web-m"],
-  ["hls", "part", "it is an HLS playlist", "hls m3-u8 load-source"],
-  ["dash", "part", "it is a DASH manifest", "dash mpd"],
-  ["dash", "not", "they start with it only", "dashboard dashed"],
-  ["quality", "name", "it has this quality", "low medium high sd hd uhd hq lq auto adaptive"],
-  ["quality", "name", "it has this quality", "default original mobile desktop"],
-  [
-    "fileFormat",
-    "word",
-    "it has this format",
-    "mp3 mp4 m4-a m4-v aac mpeg ogg opus web-m hls dash flac",
-  ],
-  ["playlist", "part", "its elements are played one after another", "play-list"],
-  ["download", "part", "it is to be downloaded", "down-load"],
-  ["type", "part", "it is a format or the way to it", "type format mime delivery protocol"],
-  [
-    "player",
-    "part",
-    "a player",
-    "player embed video media watch vod stream clip film movie episode",
-  ],
-  ["player", "word", "a player", "tv"],
-  ["lightbox", "part", "it plays what it links to", "player light-box fancy-box pop-up"],
+export const names = createLexicon({
+  /** It is the URL of a medium. */
+  medium: {
+    part:
+      `${hls} ${dash} src source file url uri href link load enclosure stream video media audio movie ` +
+      "clip play manifest master play-list mp3 mp4 m4-a m4-v webm oga ogv flv",
+    word: "web-m",
+    end: "content contents",
+  },
+  hls: { part: hls },
+  dash: { part: dash },
+  manifest: { part: `${hls} ${dash}` },
+  /** Not those words: they start with them only. */
+  none: { not: "dashboard dashed promote promo-items blanket" },
+  quality: {
+    name: "low medium high sd hd uhd hq lq auto adaptive default original mobile " + "desktop",
+  },
+  fileFormat: { word: "mp3 mp4 m4-a m4-v aac mpeg ogg opus web-m hls dash flac" },
+  /** Its elements are played one after another. */
+  playlist: { part: "play-list" },
+  download: { part: "down-load" },
+  /** It is a media type, or a word for one. */
+  type: { part: "type format mime delivery protocol" },
+  /** A frame or a tag that plays. */
+  player: {
+    part: "player embed video media watch vod stream clip film movie episode",
+    word: "tv",
+  },
+  /** A link that is played where it is. */
+  lightbox: { part: "player light-box fancy-box pop-up" },
 
-  [
-    "variant",
-    "part",
-    "elements with this name are one medium's files",
-    "source src file url uri asset",
-  ],
-  ["variant", "part", "… its qualities", "level bit-rate quality qualities resolution definition"],
-  [
-    "variant",
-    "part",
-    "… its encodings",
-    "rendition representation adaptation variant format encoding",
-  ],
-  ["variant", "part", "… its encodings", "transcod progressive flavor mp4 webm hls dash h26"],
-  ["variant", "part", "… its places", "stream down-load play-back delivery cdn manifest"],
-  ["variant", "end", "… its files", "media media-collection media-array version versions"],
-  ["track", "part", "it is a text to a medium", "track caption sub-title"],
-  ["about", "part", "it describes a medium", "poster image thumb picture title duration"],
+  /** The elements of a list with this name are one medium's files, qualities or encodings. */
+  variant: {
+    part:
+      `${dash} source src file url uri asset level bit-rate quality qualities resolution definition rendition ` +
+      "representation adaptation variant format encoding transcod progressive flavor mp4 webm hls h26 " +
+      "stream down-load play-back delivery cdn manifest",
+    end: "media media-collection media-array version versions",
+  },
+  /** A text to a medium. */
+  track: { part: "track caption sub-title" },
+  /** It describes a medium. */
+  about: { part: "track caption sub-title poster image thumb picture title duration" },
+  /** A time of what the page does, not of a medium. */
+  scriptTime: { part: "skip fade anim transition slide toast time-out delay cache min max" },
 
-  [
-    "never",
-    "part",
-    "advertisement",
-    "promo up-sell pay-wall pre-roll mid-roll post-roll vast vpaid",
-  ],
-  ["never", "part", "advertisement", "advert sponsor commercial bumper"],
-  ["never", "not", "they start with it only", "promote promo-items"],
-  ["never", "part", "a text or another sound to a medium", "caption sub-title text-to-speech"],
-  ["never", "part", "a text or another sound to a medium", "audio-desc sign-lang"],
-  [
-    "never",
-    "part",
-    "still pictures of it",
-    "thumb poster snap-shot first-frame sprite story-board",
-  ],
-  ["never", "part", "still pictures of it", "trick-play i-frame-only i-frame-play-list"],
-  [
-    "never",
-    "part",
-    "part of the site",
-    "hover logo place-holder blank auto-play-test notification",
-  ],
-  ["never", "not", "they start with it only", "blanket"],
-  ["background", "part", "part of the page's design", "back-ground vid-bg"],
-  ["backgroundWord", "word", "part of the page's design", "bg vbg bgvideo"],
-  ["advertising", "word", "advertisement", "ad ads adv adtag adurl adserver adservice"],
-  ["noise", "word", "a sound of the site", "sfx beep chime ding howl tts"],
-  ["noise", "word", "not a medium", "stat stats tracking beacon license licence"],
-  ["preview", "part", "a part of a medium", "preview teaser"],
-  ["sample", "part", "a part of a medium", "sample"],
-  ["other", "part", "another page's medium", "trailer related recommend suggest up-next similar"],
-  ["other", "part", "another page's medium", "popular trending latest most-watched most-viewed"],
-  ["other", "part", "another page's medium", "most-read more-videos sidebar carousel"],
-  ["other", "end", "what visitors have added", "comment comments review reviews reply replies"],
-  ["other", "word", "another page's medium", "next prev previous other others more picks"],
-  ["other", "word", "what is around a medium", "intro outro cover hero banner slider slides rail"],
-  [
-    "other",
-    "word",
-    "what is around a medium",
-    "creative campaign help tutorial tour soundtrack bgm",
-  ],
-  ["doubtfulFolder", "name", "folders of other files", "sound sounds sfx ad ads advert adverts"],
-  ["doubtfulFolder", "name", "folders of other files", "sponsor sponsors promo promos bg"],
-  ["doubtfulFolder", "name", "folders of other files", "background backgrounds thumb thumbs"],
-  ["otherFrame", "word", "not a player", "gtm ns analytics pixel beacon cmp gdpr like likes share"],
-  ["otherFrame", "word", "not a player", "social chat login signin oauth map maps poll survey"],
-  [
-    "otherFrame",
-    "part",
-    "not a player",
-    "advert doubleclick syndication tagmanager tracker tracking",
-  ],
-  [
-    "otherFrame",
-    "part",
-    "not a player",
-    "consent cookie privacy captcha comment disqus newsletter",
-  ],
-  ["otherFrame", "part", "not a player", "subscri"],
-  ["scriptTime", "part", "a time of what the page does", "skip fade anim transition slide toast"],
-  ["scriptTime", "part", "a time of what the page does", "time-out delay cache min max"],
-]);
+  /** An advertisement, a text, another sound or still pictures of a medium, or a part of the site. */
+  never: {
+    part:
+      "promo up-sell pay-wall pre-roll mid-roll post-roll vast vpaid advert sponsor commercial bumper " +
+      "caption sub-title text-to-speech audio-desc sign-lang thumb poster snap-shot first-frame sprite " +
+      "story-board trick-play i-frame-only i-frame-play-list hover logo place-holder blank " +
+      "auto-play-test notification back-ground vid-bg",
+  },
+  /** The same; such words may be in the name of a medium's file by chance. */
+  neverField: {
+    word:
+      `${advertising} adv adtag adurl bg vbg bgvideo sfx beep chime ding howl tts ` +
+      "stat stats tracking beacon license licence",
+  },
+  background: { part: "back-ground vid-bg", word: "bg vbg bgvideo" },
+  /** A part of a medium. */
+  preview: { part: "preview teaser" },
+  previewField: { part: "sample" },
+  /** A medium of another page, or what is around the page's own. */
+  other: {
+    part:
+      "trailer related recommend suggest up-next similar popular trending latest most-watched " +
+      "most-viewed most-read more-videos sidebar carousel",
+    word:
+      "next prev previous other others more picks intro outro cover hero banner slider slides rail " +
+      "creative campaign help tutorial tour soundtrack bgm",
+    end: "comment comments review reviews reply replies",
+  },
+  /** A folder whose files are rarely a page's medium. */
+  doubtfulFolder: {
+    name:
+      "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds " +
+      "thumb thumbs",
+  },
+  /** A frame that is no player: of advertisers, trackers, consent dialogues, comments and the like. */
+  otherFrame: {
+    part:
+      "advert doubleclick syndication tagmanager tracker tracking consent cookie privacy captcha " +
+      "comment disqus newsletter subscri",
+    word:
+      `${advertising} gtm ns analytics pixel beacon cmp gdpr like likes share social chat login signin ` +
+      "oauth map maps poll survey",
+  },
+});

@@ -36,8 +36,6 @@ function decodeAttribute(value: string): string {
   return quoted.includes("&") ? decodeHTMLAttribute(quoted) : quoted;
 }
 
-const isBackground = names.matcher("background", "backgroundWord");
-
 /**
  * Whether a tag is part of the page's design: named as a background, or a loop without controls that is muted or starts
  * by itself.
@@ -52,6 +50,6 @@ export function isDecoration(name: string, attributes: Attributes): boolean {
   const startsSilently = ["mute", "muted", "autoplay"].some((state) => states.has(state));
   if (states.has("loop") && startsSilently) return true;
   return [name, attributes.get("id"), attributes.get("class")].some((about) =>
-    isBackground(about ?? ""),
+    names.has(about ?? "", "background"),
   );
 }

@@ -27,11 +27,6 @@ const maxParents = 50;
 /** How much the durations of the variants of one medium may differ, seconds. */
 const maxDurationRange = 5;
 
-const isVariantList = names.matcher("variant");
-const isDownloadName = names.matcher("download");
-const describes = properties.matcher("describes");
-const isQuality = names.matcher("quality");
-
 /** Returns the media that `roots` name, in page order. The same URL twice is of one medium. */
 export function* findCandidates(roots: readonly Data[], base: URL): Steps<PlayerMedium[]> {
   const media = new MediaCollection();
@@ -79,7 +74,9 @@ class MediaCollection {
     const exclusion = stricterOf(exclusionOfData(data), exclusionOfField(key, resource.url));
     const id = `${exclusion} ${resource.url.href}`;
     const known = this.#byUrl.get(id);
-    const isForDownload = [key, data.name, data.parent?.name ?? ""].some(isDownloadName);
+    const isForDownload = [key, data.name, data.parent?.name ?? ""].some((name) =>
+      names.has(name, "download"),
+    );
     const isLink = isForDownload && isTag(data);
     const medium =
       known ??
@@ -116,7 +113,8 @@ class MediaCollection {
       if (parent === null || kind === "block") return item;
       const isElement = kind === "object" && parent.kind === "array";
       const isVariant =
-        isVariantList(isElement ? parent.name : name) && !(isElement && this.#areMedia(parent));
+        names.has(isElement ? parent.name : name, "variant") &&
+        !(isElement && this.#areMedia(parent));
       if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
       // A variable's value or an argument: nothing around it describes it.
       if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
@@ -168,7 +166,7 @@ function nameWithoutQuality({ host, pathname }: URL): string {
 
 function statesQuality(word: string): boolean {
   const hasUnit = /^\d{1,4}[pk]$/i.test(word) && parseQuality(word) !== null;
-  return hasUnit || usualHeights.has(word) || isQuality(word);
+  return hasUnit || usualHeights.has(word) || names.has(word, "quality");
 }
 
 /** Completes a medium: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
@@ -201,5 +199,5 @@ function isListOfMedia({ fields }: Data): boolean {
 }
 
 function isDescribed({ fields }: Data): boolean {
-  return fields.some(({ key }) => describes(key));
+  return fields.some(({ key }) => properties.has(key, "describes"));
 }

@@ -7,8 +7,6 @@ import type { PlayerMedium } from "./candidates.ts";
 import { describeItem } from "./item.ts";
 import { exclusionOfData } from "./names.ts";
 
-const isPlaylist = names.matcher("playlist");
-
 /** A player's medium with what tells whether it is the page's. */
 export interface PlayerCandidate extends Candidate {
   medium: PlayerMedium;
@@ -64,7 +62,7 @@ function positionOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Po
   const isList = list?.kind === "array" || (list?.kind === "object" && isIdLike(element.name));
   if (list === null || !isList) return { isElement: false, isListed: false };
   const elements = elementsOf(list);
-  const isPlayed = elements[0] === element && isPlaylist(list.name);
+  const isPlayed = elements[0] === element && names.has(list.name, "playlist");
   return { isElement: true, isListed: elements.length > 1 && !isPlayed };
 }
 

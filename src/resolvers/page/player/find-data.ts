@@ -15,8 +15,6 @@ const stepLength = 16 * 1024;
 const maxQueryLength = 32 * 1024;
 const maxVariables = 100;
 const maxHrefLength = 1_000;
-const isDownload = names.matcher("download");
-const opensPlayer = names.matcher("lightbox");
 const pushStart = 'self.__next_f.push([1,"';
 const pushEnd = '"])';
 /** Longer streams are read in parts, characters as encoded. */
@@ -178,6 +176,7 @@ function keyOfLink(attributes: Attributes): string | null {
     ...["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? ""),
   ];
   const href = attributes.get("href")?.slice(0, maxHrefLength) ?? "";
-  if (about.some(isDownload) || /[?&/]download\b/i.test(href)) return "download";
-  return about.some(opensPlayer) ? "src" : null;
+  if (about.some((name) => names.has(name, "download")) || /[?&/]download\b/i.test(href))
+    return "download";
+  return about.some((name) => names.has(name, "lightbox")) ? "src" : null;
 }

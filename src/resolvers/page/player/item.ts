@@ -4,7 +4,7 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { parseQuality } from "../../../parsers/quality.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { properties } from "../lexicon/properties.ts";
+import { properties, type Property } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
 import { type Data, firstText } from "../scripts/data.ts";
 import { exclusionOfName } from "./names.ts";
@@ -27,21 +27,6 @@ const maxTracks = 100;
 
 const maxLabelLength = 30;
 
-const isTitle = properties.matcher("title");
-const isId = properties.matcher("id");
-const isPageUrl = properties.matcher("pageUrl");
-const isDuration = properties.matcher("duration");
-const isInSeconds = properties.matcher("seconds");
-const isInMilliseconds = properties.matcher("milliseconds");
-const isPoster = properties.matcher("poster");
-const isTrackUrl = properties.matcher("trackUrl");
-const isTrackKind = properties.matcher("trackKind");
-const isTrackLanguage = properties.matcher("trackLanguage");
-const isTrackLabel = properties.matcher("trackLabel");
-const isTrackList = names.matcher("track");
-const isScriptTime = names.matcher("scriptTime");
-const isQuality = names.matcher("quality");
-const namesFormat = names.matcher("fileFormat");
 const trackKinds = new Set(["captions", "subtitles"]);
 
 /**
@@ -57,13 +42,12 @@ export function describeItem(item: Data): Item {
     // Beyond a title, or a name such as `next`, an object may be about another medium.
     if (titles.length > 0 || exclusionOfName(data.name) !== "none") break;
   }
-  const texts = (isNamed: (name: string) => boolean) =>
-    own.flatMap((data) => textsNamed(data, isNamed));
+  const texts = (property: Property) => own.flatMap((data) => textsNamed(data, property));
   return {
     titles,
     texts: item.fields.flatMap(({ value }) => (typeof value === "string" ? value : [])),
-    ids: texts(isId),
-    urls: texts(isPageUrl),
+    ids: texts("id"),
+    urls: texts("pageUrl"),
     duration: durationOf(item),
   };
 }
@@ -79,31 +63,32 @@ export function durationOf(item: Data): number | null {
 
 /** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
 export function titlesOf(data: Data): string[] {
-  return textsNamed(data, isTitle).filter((title) => !isLabel(title));
+  return textsNamed(data, "title").filter((title) => !isLabel(title));
 }
 
 function isLabel(title: string): boolean {
   if (title.length > maxLabelLength) return false;
-  if (parseQuality(title) !== null || isQuality(title) || /^source$/i.test(title)) return true;
-  return namesFormat(title) && !title.includes(".");
+  if (parseQuality(title) !== null || names.has(title, "quality")) return true;
+  if (title.toLowerCase() === "source") return true;
+  return names.has(title, "fileFormat") && !title.includes(".");
 }
 
 /** Returns the pictures of a medium, as written. */
 export function postersOf(item: Data): string[] {
-  return levelsOf(item).flatMap((data) => textsNamed(data, isPoster));
+  return levelsOf(item).flatMap((data) => textsNamed(data, "poster"));
 }
 
 /** Returns the captions and subtitles of a medium by language, `und` if none is stated. */
 export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
   const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
   for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
-    const url = tryParseUrl(firstText(track, isTrackUrl), base);
-    const kind = firstText(track, isTrackKind);
+    const url = tryParseUrl(firstText(track, "trackUrl"), base);
+    const kind = firstText(track, "trackKind");
     const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
     const isText = kind === null ? ext !== undefined : trackKinds.has(kind.toLowerCase());
     if (url === null || !isText) continue;
-    const language = parseLanguage(firstText(track, isTrackLanguage)) ?? "und";
-    const name = parseLine(firstText(track, isTrackLabel));
+    const language = parseLanguage(firstText(track, "trackLanguage")) ?? "und";
+    const name = parseLine(firstText(track, "trackLabel"));
     const listed = byLanguage.get(language) ?? [];
     if (listed.some((each) => each.url === url.href)) continue;
     byLanguage.set(language, [
@@ -116,7 +101,7 @@ export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
 
 function tracksIn({ fields }: Data): Data[] {
   return fields.flatMap(({ key, value }) => {
-    if (typeof value === "string" || !isTrackList(key)) return [];
+    if (typeof value === "string" || !names.has(key, "track")) return [];
     return value.fields.flatMap((each) => (typeof each.value === "string" ? [] : [each.value]));
   });
 }
@@ -133,12 +118,12 @@ function levelsOf(item: Data): Data[] {
   return levels;
 }
 
-/** Returns the texts of the fields whose names match; of an array the first one, of an object its URL. */
-function textsNamed({ fields }: Data, isNamed: (name: string) => boolean): string[] {
+/** Returns the texts of the fields that state a property; of an array the first one, of an object its URL. */
+function textsNamed({ fields }: Data, property: Property): string[] {
   const texts: string[] = [];
   for (const { key, value } of fields) {
     if (texts.length === maxTexts) break;
-    if (!isNamed(key)) continue;
+    if (!properties.has(key, property)) continue;
     const first = typeof value === "string" ? value : value.fields[0]?.value;
     if (typeof first === "string" && first !== "") texts.push(first);
   }
@@ -149,15 +134,19 @@ function textsNamed({ fields }: Data, isNamed: (name: string) => boolean): strin
 const minMilliseconds = 20_000;
 
 function isDurationName(key: string): boolean {
-  return isDuration(key) && !isScriptTime(key) && exclusionOfName(key) === "none";
+  return (
+    properties.has(key, "duration") &&
+    !names.has(key, "scriptTime") &&
+    exclusionOfName(key) === "none"
+  );
 }
 
 /** Returns the duration that an object states itself, seconds. */
 export function ownDurationOf({ fields }: Data): number | null {
   for (const { key, value } of fields) {
     if (typeof value !== "string" || !isDurationName(key)) continue;
-    const isLong = Number(value) >= minMilliseconds && !isInSeconds(key);
-    const isMs = isLong || isInMilliseconds(key);
+    const isLong = Number(value) >= minMilliseconds && !properties.has(key, "seconds");
+    const isMs = isLong || properties.has(key, "milliseconds");
     const duration = parseDuration(isMs ? String(Number(value) / 1_000) : value);
     if (duration !== null) return duration;
   }

@@ -25,31 +25,19 @@ export interface MediaAttributes {
 const hls = "application/vnd.apple.mpegurl";
 const dash = "application/dash+xml";
 const mediaType = /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash))/i;
-const isFormatWord = properties.matcher("formatWord");
-const isHls = names.matcher("hls");
-const isDash = names.matcher("dash");
-
-const isType = properties.matcher("type");
-const isFormat = properties.matcher("format");
-const isLabel = properties.matcher("label");
-const isSize = properties.matcher("size");
-const isWidth = properties.matcher("width");
-const isHeight = properties.matcher("height");
-const isBitRate = properties.matcher("bitRate");
-const isLanguage = properties.matcher("language");
 
 export function readAttributes(data: Data): MediaAttributes {
-  const types = [firstText(data, isType), firstText(data, isFormat)];
-  const size = firstText(data, isSize);
+  const types = [firstText(data, "type"), firstText(data, "format")];
+  const size = firstText(data, "size");
   return {
     data,
     type: types.find((type) => type !== null && isMediaType(type)) ?? null,
-    label: firstText(data, isLabel),
-    width: parsePixels(firstText(data, isWidth)),
-    height: parsePixels(firstText(data, isHeight)) ?? parseQuality(size),
-    tbr: parseBitRate(firstText(data, isBitRate)),
+    label: firstText(data, "label"),
+    width: parsePixels(firstText(data, "width")),
+    height: parsePixels(firstText(data, "height")) ?? parseQuality(size),
+    tbr: parseBitRate(firstText(data, "bitRate")),
     filesize: parseSize(size),
-    language: parseLanguage(firstText(data, isLanguage)),
+    language: parseLanguage(firstText(data, "language")),
   };
 }
 
@@ -84,7 +72,7 @@ export function resourceOf(
 }
 
 function isMediaType(text: string): boolean {
-  return mediaType.test(text) || isFormatWord(text);
+  return mediaType.test(text) || properties.has(text, "formatWord");
 }
 
 function percentDecoded(text: string): string {
@@ -103,8 +91,8 @@ function isPicture({ search }: URL): boolean {
 function typeOf(key: string, { type, data }: MediaAttributes): string | null {
   if (type?.includes("/") === true) return type;
   const name = isManifestName(key, data) ? `${key} ${data.name}` : (type ?? "");
-  if (isHls(name)) return hls;
-  if (isDash(name)) return dash;
+  if (names.has(name, "hls")) return hls;
+  if (names.has(name, "dash")) return dash;
   const format = name.toLowerCase();
   if (format === "mp3") return "audio/mpeg";
   return format === "mp4" || format === "webm" ? `video/${format}` : null;

@@ -1,6 +1,6 @@
 import { parseQuality } from "../../../parsers/quality.ts";
 import type { Exclusion } from "../choice/candidate.ts";
-import { properties } from "../lexicon/properties.ts";
+import { properties, type Property } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
 import type { Data } from "../scripts/data.ts";
 
@@ -8,36 +8,24 @@ const maxParents = 12;
 /** How many enclosing objects may have the settings of a loop. */
 const maxLoopLevels = 3;
 
-const isMediumWord = names.matcher("url", "medium", "hls", "dash");
-const isQuality = names.matcher("quality");
-const isManifest = names.matcher("hls", "dash");
-const isDoubtfulFolder = names.matcher("doubtfulFolder");
-const isPathName = properties.matcher("path");
-const isAnyUrl = properties.matcher("anyUrl");
-const isLoop = properties.matcher("loop");
-const isMuted = properties.matcher("muted");
-
-/** The roles of the words that exclude a medium, the strictest first. */
-const exclusions = (
-  [
-    ["never", names.bitsOf("never", "background", "backgroundWord", "advertising", "noise")],
-    ["preview", names.bitsOf("preview", "sample")],
-    ["other", names.bitsOf("other")],
-  ] as const
-).map(([exclusion, bits]) => ({ exclusion, bits }));
-/** A file may have other words by chance. */
-const fileWords = names.bitsOf("never", "background");
+const never = names.bitsOf("never", "neverField");
+const preview = names.bitsOf("preview", "previewField");
+const other = names.bitsOf("other");
+/** Of the name of a file, which may have other words by chance. */
+const neverFile = names.bitsOf("never");
 const previewFile = names.bitsOf("preview");
 
 /** Whether the name of a field, with those of the objects around it, says that it is the URL of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
-  if (isMediumWord(key) || parseQuality(key) !== null) return true;
-  return isQuality(key) && (isMediumWord(name) || isMediumWord(parent?.name ?? ""));
+  if (names.has(key, "medium") || parseQuality(key) !== null) return true;
+  if (!names.has(key, "quality")) return false;
+  return names.has(name, "medium") || names.has(parent?.name ?? "", "medium");
 }
 
 /** Whether the name says that it is the URL of a manifest. */
 export function isManifestName(key: string, data: Data): boolean {
-  return isManifest(key) || (isAnyUrl(key) && isManifest(data.name));
+  if (names.has(key, "manifest")) return true;
+  return properties.has(key, "anyUrl") && names.has(data.name, "manifest");
 }
 
 /** Whether a text may be a URL: an absolute one, or a path; fields with some names may have a path without a slash. */
@@ -46,7 +34,7 @@ export function mayBeUrl(key: string, value: string): boolean {
   const isComplete = /^(?:https?(?::\/\/|%3A%2F%2F)|\.{0,2}\/)/i.test(value);
   if (value.includes(" "))
     return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
-  return isComplete || (isPathName(key) && !/^[\w.+-]+:/.test(value));
+  return isComplete || (properties.has(key, "path") && !/^[\w.+-]+:/.test(value));
 }
 
 /** What no URL has, and what a program puts a value into: `/%s/1.mp4`, `/:id.mp4`, `/[[id]].mp4`, `/*.mp4`. */
@@ -55,7 +43,9 @@ const unusual = /[\n\r\t{}<>|\\]|%s|\/:[a-z]|\[\[|\/\*\./i;
 /** Returns why a name excludes a medium. */
 export function exclusionOfName(name: string): Exclusion {
   const roles = names.rolesIn(name);
-  return exclusions.find(({ bits }) => (roles & bits) !== 0)?.exclusion ?? "none";
+  if ((roles & never) !== 0) return "never";
+  if ((roles & preview) !== 0) return "preview";
+  return (roles & other) === 0 ? "none" : "other";
 }
 
 /** Returns why the names of an object and of those around it exclude its media, and their settings. */
@@ -75,7 +65,8 @@ export function exclusionOfField(key: string, { pathname }: URL): Exclusion {
   const [file = "", ...folders] = pathname.slice(0, maxPathLength).split("/").toReversed();
   const roles = names.rolesIn(file);
   if ((roles & previewFile) !== 0) return stricterOf(exclusionOfName(key), "preview");
-  const isDoubtful = (roles & fileWords) !== 0 || folders.some(isDoubtfulFolder);
+  const isDoubtful =
+    (roles & neverFile) !== 0 || folders.some((folder) => names.has(folder, "doubtfulFolder"));
   return stricterOf(exclusionOfName(key), isDoubtful ? "doubtful" : "none");
 }
 const maxPathLength = 1_000;
@@ -88,7 +79,7 @@ export function stricterOf(a: Exclusion, b: Exclusion): Exclusion {
 
 /** Whether its settings are those of a part of the page's design. */
 function isSilentLoop({ fields }: Data): boolean {
-  const isOn = (isNamed: (name: string) => boolean) =>
-    fields.some(({ key, value }) => value === "true" && isNamed(key));
-  return isOn(isLoop) && isOn(isMuted);
+  const isOn = (property: Property) =>
+    fields.some(({ key, value }) => value === "true" && properties.has(key, property));
+  return isOn("loop") && isOn("muted");
 }

@@ -1,5 +1,5 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import { properties } from "../lexicon/properties.ts";
+import { properties, type Property } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
 import { decodeUrlInBase64 } from "./encodings.ts";
 
@@ -26,15 +26,11 @@ export interface Field {
 
 const maxFields = 1_000;
 const maxAncestors = 300;
+/** Longest word for a format. */
+const maxFormatWord = 4;
 
 const fileName = new RegExp(String.raw`\.${mediaExtension}\/?(?:[?&#;]|$)`, "i");
 const mediaType = /^(?:video|audio)\/\w|mpegurl$|dash\+xml$/i;
-const isType = names.matcher("type");
-const isManifest = names.matcher("hls", "dash");
-/** Whether what has this name may say more about a medium, although it names none itself. */
-export const isDescriptive: (name: string) => boolean = names.matcher("about", "track");
-const isFormatWord = properties.matcher("formatWord");
-const maxFormatWord = 4;
 
 /** Whether a URL may be a medium's, by the extension of its file. */
 export function namesFile(text: string): boolean {
@@ -57,13 +53,18 @@ export function addText(data: Data, key: string, text: string): void {
   data.fields.push({ key, value });
   if (data.isMarked) return;
   if (value.length <= maxFormatWord) {
-    if (isFormatWord(value) && isType(key)) mark(data);
+    if (properties.has(value, "formatWord") && names.has(key, "type")) mark(data);
     return;
   }
   const isMedium =
     (value.includes(".") && namesFile(value)) ||
-    (value.includes("/") && (mediaType.test(value) || isManifest(key)));
+    (value.includes("/") && (mediaType.test(value) || names.has(key, "manifest")));
   if (isMedium) mark(data);
+}
+
+/** Whether what has this name may say more about a medium, although it names none itself. */
+export function isDescriptive(name: string): boolean {
+  return names.has(name, "about");
 }
 
 /** Adds what has been read to its parent, if it is of use. */
@@ -83,10 +84,10 @@ export function mark(data: Data): void {
   }
 }
 
-/** Returns the first text of the fields with such names. */
-export function firstText({ fields }: Data, isNamed: (name: string) => boolean): string | null {
+/** Returns the first text of the fields that state this property. */
+export function firstText({ fields }: Data, property: Property): string | null {
   for (const { key, value } of fields) {
-    if (typeof value === "string" && value !== "" && isNamed(key)) return value;
+    if (typeof value === "string" && value !== "" && properties.has(key, property)) return value;
   }
   return null;
 }
