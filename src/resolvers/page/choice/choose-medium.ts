@@ -50,6 +50,7 @@ export function* chooseMedium<C extends Candidate>(
   candidates: readonly C[],
   page: PageIdentity,
 ): Steps<C | null> {
+  if (candidates.length === 0) return null;
   const rank = createRanking<C>(page);
   const ranked: Ranked<C>[] = [];
   for (const candidate of candidates) {

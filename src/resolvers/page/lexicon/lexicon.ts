@@ -8,7 +8,7 @@ export interface Places {
   end?: string;
   /** As the whole name. */
   name?: string;
-  /** Nowhere, nor do the words that it starts with. */
+  /** A name with such a word, in any place, does not have the role. */
   not?: string;
 }
 
@@ -22,24 +22,23 @@ export interface Lexicon<Role extends string> {
 
 /** Longer names are cut, UTF-16 code units. */
 const maxLength = 1_000;
-const BOUNDARY = 0;
-/** A boundary of words, 26 letters and 10 digits. */
-const letterCount = 37;
 
 /** Creates a lexicon of at most 31 roles, each with its words. A `-` in a word: there may be a boundary of words. */
 export function createLexicon<Role extends string>(
   words: Readonly<Record<Role, Places>>,
 ): Lexicon<Role> {
-  const tree = new WordTree();
   const bits = new Map<string, number>();
+  const patterns: Pattern[] = [];
   for (const [role, places] of Object.entries<Places>(words)) {
-    bits.set(role, 1 << bits.size);
+    const bit = 1 << bits.size;
+    bits.set(role, bit);
     for (const [place, listed] of Object.entries(places) as [keyof Places, string][]) {
-      for (const spelling of listed.split(" ").flatMap(spellingsOf))
-        tree.add(spelling, place, bits.get(role) ?? 0);
+      const isDenied = place === "not";
+      for (const word of listed.split(" ").flatMap(spellingsOf))
+        patterns.push({ letters: lettersOf(word, place), bit, isDenied });
     }
   }
-  const rolesIn = tree.createSearch();
+  const rolesIn = createSearch(patterns);
   return {
     rolesIn,
     has: (name, role) => (rolesIn(name) & (bits.get(role) ?? 0)) !== 0,
@@ -56,90 +55,68 @@ function spellingsOf(word: string): string[] {
   );
 }
 
-const places = ["part", "word", "end", "name", "not"] as const;
-
-/** Words by their letters, with the bits that each has in each place. */
-class WordTree {
-  /** The node after each letter of each node; 0: none. */
-  readonly #next: number[] = new Array<number>(letterCount).fill(0);
-  /** By node and place. */
-  readonly #bits: number[] = places.map(() => 0);
-
-  add(word: string, place: keyof Places, bits: number): void {
-    const length = spell(word);
-    let node = 0;
-    for (let at = 0; at < length; at++) {
-      const branch = node * letterCount + letters[at]!;
-      node = this.#next[branch] || (this.#next[branch] = this.#addNode());
-    }
-    this.#bits[node * places.length + places.indexOf(place)]! |= bits;
-  }
-
-  createSearch(): (name: string) => number {
-    const next = Uint16Array.from(this.#next);
-    const bits = Int32Array.from(this.#bits);
-    return (name) => {
-      const length = spell(name);
-      let found = 0;
-      for (let start = 0; start < length; start++) {
-        const startsWord = start === 0 || !isLetter(letters[start - 1]!);
-        let foundHere = 0;
-        let node = next[letters[start]!]!;
-        for (let end = start + 1; node !== 0; end++) {
-          const row = node * places.length;
-          if (bits[row + 4] !== 0) foundHere = 0;
-          foundHere |= bits[row]!;
-          if (startsWord && !isLetter(letters[end]!)) foundHere |= bits[row + 1]!;
-          if (end === length) {
-            foundHere |= bits[row + 2]! | (start === 0 ? bits[row + 3]! : 0);
-            break;
-          }
-          node = next[node * letterCount + letters[end]!]!;
-        }
-        found |= foundHere;
-      }
-      return found;
-    };
-  }
-
-  #addNode(): number {
-    this.#next.push(...new Array<number>(letterCount).fill(0));
-    return this.#bits.push(...places.map(() => 0)) / places.length - 1;
-  }
-}
-
-/** The letters of the name that is looked up; a boundary follows the last one. */
-const letters = new Uint8Array(2 * maxLength + 1);
-
+/** A boundary of words, 26 letters, 10 digits, and the edge of a name: its start before, its end after a boundary. */
+const letterCount = 38;
+const BOUNDARY = 0;
+const FIRST_DIGIT = 27;
+const EDGE = 37;
+/** Added to a capital. */
 const CAPITAL = 64;
 /** The letter of each ASCII character. */
-const letterOf = new Uint8Array(128);
+const alphabet = new Uint8Array(128);
 for (let i = 0; i < 26; i++) {
-  letterOf[97 + i] = i + 1;
-  letterOf[65 + i] = (i + 1) | CAPITAL;
+  alphabet[97 + i] = i + 1;
+  alphabet[65 + i] = (i + 1) | CAPITAL;
 }
-for (let i = 0; i < 10; i++) letterOf[48 + i] = 27 + i;
+for (let i = 0; i < 10; i++) alphabet[48 + i] = FIRST_DIGIT + i;
 
-/** Splits a name such as `adTagURLs`, `next_video` or `data-src` into words and writes its letters; returns their number. */
+/** What is searched for in the letters of a name. */
+interface Pattern {
+  letters: readonly number[];
+  bit: number;
+  isDenied: boolean;
+}
+
+function lettersOf(word: string, place: keyof Places): number[] {
+  const letters = [...spelled.subarray(0, spell(word))];
+  // Each name starts with an edge and a boundary, and ends with a boundary and an edge.
+  const start = place === "name" ? 0 : place === "word" ? 1 : 2;
+  const end = place === "name" || place === "end" ? 0 : place === "word" ? 1 : 2;
+  return letters.slice(start, letters.length - end);
+}
+
+/** The letters of the name that is looked up. */
+const spelled = new Uint8Array(2 * maxLength + 4);
+spelled[0] = EDGE;
+
+/** Splits a name such as `adTagURLs`, `next_video` or `data-mp4` into words and writes its letters; returns their number. */
 function spell(name: string): number {
   const end = Math.min(name.length, maxLength);
-  let length = 0;
   let before = BOUNDARY;
   let isAfterCapital = false;
+  // After an edge and a boundary.
+  let length = 2;
   for (let at = 0; at < end; at++) {
     const code = name.charCodeAt(at);
-    const spelled = code < 128 ? letterOf[code]! : BOUNDARY;
-    const isCapital = spelled >= CAPITAL;
-    const letter = isCapital ? spelled - CAPITAL : spelled;
-    const startsWord = isCapital && before !== BOUNDARY;
-    if (startsWord && (!isAfterCapital || isBeforeSmall(name, at))) letters[length++] = BOUNDARY;
-    if (letter !== BOUNDARY || length > 0) letters[length++] = letter;
+    const character = code < 128 ? alphabet[code]! : BOUNDARY;
+    const isCapital = character >= CAPITAL;
+    const letter = isCapital ? character - CAPITAL : character;
+    if (before === BOUNDARY) {
+      if (letter === BOUNDARY) continue;
+    } else if (isCapital ? !isAfterCapital || isBeforeSmall(name, at) : changesKind(before, letter))
+      spelled[length++] = BOUNDARY;
+    spelled[length++] = letter;
     before = letter;
     isAfterCapital = isCapital;
   }
-  while (letters[length - 1] === BOUNDARY) length--;
-  letters[length] = BOUNDARY;
+  if (before !== BOUNDARY) spelled[length++] = BOUNDARY;
+  spelled[length++] = EDGE;
   return length;
+}
+
+/** Whether one is a digit and the other a letter. */
+function changesKind(before: number, letter: number): boolean {
+  return letter !== BOUNDARY && before >= FIRST_DIGIT !== letter >= FIRST_DIGIT;
 }
 
 /** Whether a small letter follows the capital at `at`, but not as in `URLs`. */
@@ -152,7 +129,56 @@ function isSmall(code: number): boolean {
   return code >= 97 && code <= 122;
 }
 
-/** Whether it is a letter of a word, not a digit or a boundary. */
-function isLetter(letter: number): boolean {
-  return letter > BOUNDARY && letter <= 26;
+/** The columns of a row that hold the bits of the patterns that end there: those that a name has, and that it has not. */
+const GIVEN = letterCount;
+const DENIED = letterCount + 1;
+const rowLength = letterCount + 2;
+
+/** Returns a search for all patterns at once (Aho and Corasick 1975): each letter of a name leads to the next row of a table. */
+function createSearch(patterns: readonly Pattern[]): (name: string) => number {
+  const table = createTable(patterns);
+  return (name) => {
+    const length = spell(name);
+    let row = 0;
+    let given = 0;
+    let denied = 0;
+    for (let at = 0; at < length; at++) {
+      row = table[row + spelled[at]!]!;
+      given |= table[row + GIVEN]!;
+      denied |= table[row + DENIED]!;
+    }
+    return given & ~denied;
+  };
+}
+
+function createTable(patterns: readonly Pattern[]): Int32Array {
+  const size = patterns.reduce((sum, { letters }) => sum + letters.length, 1);
+  const table = new Int32Array(size * rowLength);
+  let end = rowLength;
+  for (const { letters, bit, isDenied } of patterns) {
+    let row = 0;
+    for (const letter of letters) {
+      if (table[row + letter] === 0) {
+        table[row + letter] = end;
+        end += rowLength;
+      }
+      row = table[row + letter]!;
+    }
+    table[row + (isDenied ? DENIED : GIVEN)]! |= bit;
+  }
+  // Where no pattern continues, the longest one does that starts later.
+  const fallbacks = new Map([[0, 0]]);
+  for (const [row, fallback] of fallbacks) {
+    for (let letter = 0; letter < letterCount; letter++) {
+      const next = table[row + letter]!;
+      const other = row === 0 ? 0 : table[fallback + letter]!;
+      if (next === 0) table[row + letter] = other;
+      else {
+        fallbacks.set(next, other);
+        table[next + GIVEN]! |= table[other + GIVEN]!;
+        table[next + DENIED]! |= table[other + DENIED]!;
+      }
+    }
+  }
+  return table.slice(0, end);
 }

@@ -10,7 +10,7 @@ export const properties = createLexicon({
   /** A media type, or a word for one. */
   format: { name: "mime format delivery protocol" },
   /** Such a word. */
-  formatWord: { name: "hls dash m3-u8 mpd mp3 mp4 web-m" },
+  formatWord: { name: "hls dash m3u8 mpd mp3 mp4 web-m" },
   label: { name: "label quality resolution name definition res" },
   /** In bytes, or the height. */
   size: { name: "size file-size size-in-bytes file-size-in-bytes" },

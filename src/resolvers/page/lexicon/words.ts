@@ -1,6 +1,6 @@
 import { createLexicon } from "./lexicon.ts";
 
-const hls = "hls m3-u8 load-source";
+const hls = "hls m3u8 load-source";
 const dash = "dash mpd";
 const advertising = "ad ads adserver adservice";
 
@@ -10,19 +10,17 @@ export const names = createLexicon({
   medium: {
     part:
       `${hls} ${dash} src source file url uri href link load enclosure stream video media audio movie ` +
-      "clip play manifest master play-list mp3 mp4 m4-a m4-v webm oga ogv flv",
+      "clip play manifest master play-list mp3 mp4 m4a m4v webm oga ogv flv",
     word: "web-m",
     end: "content contents",
   },
   hls: { part: hls },
-  dash: { part: dash },
-  manifest: { part: `${hls} ${dash}` },
-  /** Not those words: they start with them only. */
-  none: { not: "dashboard dashed promote promo-items blanket" },
+  dash: { part: dash, not: "dashboard dashed" },
+  manifest: { part: `${hls} ${dash}`, not: "dashboard dashed" },
   quality: {
-    name: "low medium high sd hd uhd hq lq auto adaptive default original mobile " + "desktop",
+    name: "low medium high sd hd uhd hq lq auto adaptive default original mobile desktop",
   },
-  fileFormat: { word: "mp3 mp4 m4-a m4-v aac mpeg ogg opus web-m hls dash flac" },
+  fileFormat: { word: "mp3 mp4 m4a m4v aac mpeg ogg opus web-m hls dash flac" },
   /** Its elements are played one after another. */
   playlist: { part: "play-list" },
   download: { part: "down-load" },
@@ -58,6 +56,7 @@ export const names = createLexicon({
       "caption sub-title text-to-speech audio-desc sign-lang thumb poster snap-shot first-frame sprite " +
       "story-board trick-play i-frame-only i-frame-play-list hover logo place-holder blank " +
       "auto-play-test notification back-ground vid-bg",
+    not: "promote promo-items blanket",
   },
   /** The same; such words may be in the name of a medium's file by chance. */
   neverField: {

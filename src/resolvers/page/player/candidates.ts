@@ -35,6 +35,7 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Player
     yield;
     const children: Data[] = [];
     let attributes: MediaAttributes | null = null;
+    let exclusion: Exclusion = "none";
     for (const { key, value } of data.fields) {
       if (media.isFull) return media.complete();
       if (typeof value !== "string") {
@@ -45,10 +46,13 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Player
       for (const { url, label } of urlsIn(value)) {
         if (!mayBeUrl(key, url)) continue;
         yield;
-        attributes ??= readAttributes(data);
+        if (attributes === null) {
+          attributes = readAttributes(data);
+          exclusion = exclusionOfData(data);
+        }
         const stated = label === null ? attributes : { ...attributes, label };
         const resource = resourceOf(key, url, stated, base);
-        if (resource !== null) media.add(resource, key, data);
+        if (resource !== null) media.add(resource, key, data, exclusion);
       }
     }
     pending.push(...children.toReversed());
@@ -70,8 +74,8 @@ class MediaCollection {
   }
 
   /** Adds what the field `key` of `data` has the URL of. */
-  add(resource: Resource, key: string, data: Data): void {
-    const exclusion = stricterOf(exclusionOfData(data), exclusionOfField(key, resource.url));
+  add(resource: Resource, key: string, data: Data, dataExclusion: Exclusion): void {
+    const exclusion = stricterOf(dataExclusion, exclusionOfField(key, resource.url));
     const id = `${exclusion} ${resource.url.href}`;
     const known = this.#byUrl.get(id);
     const isForDownload = [key, data.name, data.parent?.name ?? ""].some((name) =>

@@ -6,7 +6,7 @@ import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { properties, type Property } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
-import { type Data, firstText } from "../scripts/data.ts";
+import { type Data, readTexts } from "../scripts/data.ts";
 import { exclusionOfName } from "./names.ts";
 
 /** What the data says about a medium. */
@@ -82,13 +82,17 @@ export function postersOf(item: Data): string[] {
 export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
   const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
   for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
-    const url = tryParseUrl(firstText(track, "trackUrl"), base);
-    const kind = firstText(track, "trackKind");
+    const { trackUrl, trackKind, trackLanguage, trackLabel } = readTexts(
+      track,
+      ...(["trackUrl", "trackKind", "trackLanguage", "trackLabel"] as const),
+    );
+    const url = tryParseUrl(trackUrl, base);
     const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
-    const isText = kind === null ? ext !== undefined : trackKinds.has(kind.toLowerCase());
+    const isText =
+      trackKind === undefined ? ext !== undefined : trackKinds.has(trackKind.toLowerCase());
     if (url === null || !isText) continue;
-    const language = parseLanguage(firstText(track, "trackLanguage")) ?? "und";
-    const name = parseLine(firstText(track, "trackLabel"));
+    const language = parseLanguage(trackLanguage) ?? "und";
+    const name = parseLine(trackLabel);
     const listed = byLanguage.get(language) ?? [];
     if (listed.some((each) => each.url === url.href)) continue;
     byLanguage.set(language, [

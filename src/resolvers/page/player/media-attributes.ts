@@ -6,7 +6,7 @@ import { tryParseUrl } from "../../../parsers/url.ts";
 import { properties } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
 import { createResource, type Resource } from "../metadata.ts";
-import { type Data, firstText, namesFile } from "../scripts/data.ts";
+import { type Data, namesFile, readTexts } from "../scripts/data.ts";
 import { isManifestName } from "./names.ts";
 
 /** What an object says of the medium whose URL is one of its fields. */
@@ -27,17 +27,19 @@ const dash = "application/dash+xml";
 const mediaType = /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash))/i;
 
 export function readAttributes(data: Data): MediaAttributes {
-  const types = [firstText(data, "type"), firstText(data, "format")];
-  const size = firstText(data, "size");
+  const { type, format, label, size, width, height, bitRate, language } = readTexts(
+    data,
+    ...(["type", "format", "label", "size", "width", "height", "bitRate", "language"] as const),
+  );
   return {
     data,
-    type: types.find((type) => type !== null && isMediaType(type)) ?? null,
-    label: firstText(data, "label"),
-    width: parsePixels(firstText(data, "width")),
-    height: parsePixels(firstText(data, "height")) ?? parseQuality(size),
-    tbr: parseBitRate(firstText(data, "bitRate")),
+    type: [type, format].find((each) => each !== undefined && isMediaType(each)) ?? null,
+    label: label ?? null,
+    width: parsePixels(width),
+    height: parsePixels(height) ?? parseQuality(size),
+    tbr: parseBitRate(bitRate),
     filesize: parseSize(size),
-    language: parseLanguage(firstText(data, "language")),
+    language: parseLanguage(language),
   };
 }
 
@@ -103,14 +105,14 @@ function heightIn(labels: readonly (string | null)[]): number | null {
 }
 
 /** Returns kbit/s; rates over 30,000 are bit/s. */
-function parseBitRate(text: string | null): number | null {
-  const rate = Number(/^\d{2,9}(?:\.\d{1,3})?$/.exec(text ?? "")?.[0] ?? 0);
+function parseBitRate(text = ""): number | null {
+  const rate = Number(/^\d{2,9}(?:\.\d{1,3})?$/.exec(text)?.[0] ?? 0);
   if (rate <= 0) return null;
   return rate > 30_000 ? Math.round(rate) / 1_000 : rate;
 }
 
 /** Returns bytes; less than 5,000 may be a height. */
-function parseSize(text: string | null): number | null {
-  const size = Number(/^\d{4,14}$/.exec(text ?? "")?.[0] ?? 0);
+function parseSize(text = ""): number | null {
+  const size = Number(/^\d{4,14}$/.exec(text)?.[0] ?? 0);
   return size >= 5_000 ? size : null;
 }

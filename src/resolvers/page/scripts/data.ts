@@ -17,6 +17,8 @@ export interface Data {
   readonly fields: Field[];
   /** It, or something in it, may name a medium. */
   isMarked: boolean;
+  /** Its name says that it describes a medium; undefined: nobody has asked yet. */
+  isDescriptive?: boolean;
 }
 
 export interface Field {
@@ -70,9 +72,14 @@ export function isDescriptive(name: string): boolean {
 /** Adds what has been read to its parent, if it is of use. */
 export function addToParent(data: Data): void {
   const { parent, name, fields, isMarked } = data;
-  const isOfUse = isMarked || (fields.length > 0 && isDescriptive(name));
+  const isOfUse = isMarked || (fields.length > 0 && mayDescribe(data));
   if (parent === null || !isOfUse || parent.fields.length >= maxFields) return;
   parent.fields.push({ key: name, value: data });
+}
+
+/** Whether its name says that it describes a medium. */
+export function mayDescribe(data: Data): boolean {
+  return (data.isDescriptive ??= isDescriptive(data.name));
 }
 
 /** Marks it and what it is in. */
@@ -84,10 +91,19 @@ export function mark(data: Data): void {
   }
 }
 
-/** Returns the first text of the fields that state this property. */
-export function firstText({ fields }: Data, property: Property): string | null {
+/** Returns of each of these properties the first text that a field states. */
+export function readTexts<P extends Property>(
+  { fields }: Data,
+  ...wanted: readonly P[]
+): Partial<Record<P, string>> {
+  const texts: Partial<Record<P, string>> = {};
   for (const { key, value } of fields) {
-    if (typeof value === "string" && value !== "" && properties.has(key, property)) return value;
+    if (typeof value !== "string" || value === "") continue;
+    const roles = properties.rolesIn(key);
+    if (roles === 0) continue;
+    for (const property of wanted) {
+      if ((roles & properties.bitsOf(property)) !== 0) texts[property] ??= value;
+    }
   }
-  return null;
+  return texts;
 }
