@@ -4,6 +4,9 @@ const hls = "hls m3u8 load-source";
 const dash = "dash mpd";
 const advertising = "ad ads adserver adservice";
 
+/** Words for what describes a medium. */
+export const aboutWords = "track caption subtitle poster image thumb picture title duration";
+
 /** What the words in a name say: of the value of a field, of an object, a tag, a file or a frame. */
 export const names = createLexicon({
   /** It is the URL of a medium. */
@@ -44,8 +47,6 @@ export const names = createLexicon({
   },
   /** A text to a medium. */
   track: { part: "track caption sub-title" },
-  /** It describes a medium. */
-  about: { part: "track caption sub-title poster image thumb picture title duration" },
   /** A time of what the page does, not of a medium. */
   scriptTime: { part: "skip fade anim transition slide toast time-out delay cache min max" },
 

@@ -3,6 +3,7 @@ import type { Exclusion } from "../choice/candidate.ts";
 import { properties, type Property } from "../lexicon/properties.ts";
 import { names } from "../lexicon/words.ts";
 import type { Data } from "../scripts/data.ts";
+import { isDigit } from "../scripts/tokens.ts";
 
 const maxParents = 12;
 /** How many enclosing objects may have the settings of a loop. */
@@ -17,7 +18,8 @@ const previewFile = names.bitsOf("preview");
 
 /** Whether the name of a field, with those of the objects around it, says that it is the URL of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
-  if (names.has(key, "medium") || parseQuality(key) !== null) return true;
+  if (names.has(key, "medium")) return true;
+  if (isDigit(key.charCodeAt(0))) return parseQuality(key) !== null;
   if (!names.has(key, "quality")) return false;
   return names.has(name, "medium") || names.has(parent?.name ?? "", "medium");
 }

@@ -1,6 +1,6 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
 import { properties, type Property } from "../lexicon/properties.ts";
-import { names } from "../lexicon/words.ts";
+import { aboutWords, names } from "../lexicon/words.ts";
 import { decodeUrlInBase64 } from "./encodings.ts";
 
 /**
@@ -17,8 +17,6 @@ export interface Data {
   readonly fields: Field[];
   /** It, or something in it, may name a medium. */
   isMarked: boolean;
-  /** Its name says that it describes a medium; undefined: nobody has asked yet. */
-  isDescriptive?: boolean;
 }
 
 export interface Field {
@@ -26,6 +24,8 @@ export interface Field {
   readonly value: string | Data;
 }
 
+/** Asked for each object of a script: it must be fast. */
+const descriptive = new RegExp(aboutWords.replaceAll(" ", "|"), "i");
 const maxFields = 1_000;
 const maxAncestors = 300;
 /** Longest word for a format. */
@@ -66,20 +66,15 @@ export function addText(data: Data, key: string, text: string): void {
 
 /** Whether what has this name may say more about a medium, although it names none itself. */
 export function isDescriptive(name: string): boolean {
-  return names.has(name, "about");
+  return descriptive.test(name);
 }
 
 /** Adds what has been read to its parent, if it is of use. */
 export function addToParent(data: Data): void {
   const { parent, name, fields, isMarked } = data;
-  const isOfUse = isMarked || (fields.length > 0 && mayDescribe(data));
+  const isOfUse = isMarked || (fields.length > 0 && isDescriptive(name));
   if (parent === null || !isOfUse || parent.fields.length >= maxFields) return;
   parent.fields.push({ key: name, value: data });
-}
-
-/** Whether its name says that it describes a medium. */
-export function mayDescribe(data: Data): boolean {
-  return (data.isDescriptive ??= isDescriptive(data.name));
 }
 
 /** Marks it and what it is in. */

@@ -1,13 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import {
-  addText,
-  addToParent,
-  createData,
-  type Data,
-  isDescriptive,
-  mark,
-  mayDescribe,
-} from "./data.ts";
+import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./outline.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
@@ -197,7 +189,7 @@ export class ScriptReader {
   #skipEmpty(): boolean {
     const end = this.#outline.empty.get(this.#at - 1);
     if (end === undefined) return false;
-    if (this.#key === null ? mayDescribe(this.#data) : isDescriptive(this.#key)) return false;
+    if (isDescriptive(this.#key ?? this.#data.name)) return false;
     this.#at = end + 1;
     this.#before = ")";
     this.#key = null;
