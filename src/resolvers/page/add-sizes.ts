@@ -3,7 +3,7 @@ import { withApproximateSize } from "../../model/format-sizes.ts";
 import type { ManifestFormat } from "../../manifests/manifest.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
-import type { FileFacts } from "./file-facts.ts";
+import type { FileInfo } from "./content.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
 import type { LinkFetcher } from "./link-fetcher.ts";
 
@@ -43,17 +43,17 @@ export async function addSizes<P extends Page>(
   const files = [...new Set(unknown)].slice(0, maxFiles);
   const isDurationNeeded = page.duration === null && !forDownload;
   const variant = isDurationNeeded ? page.formats.find(isHlsVariant) : undefined;
-  const [playlist, ...facts] = await Promise.all([
+  const [playlist, ...infos] = await Promise.all([
     variant && linkFetcher.fetchPlaylist(new URL(variant.url), from(variant)),
-    ...files.map((file) => linkFetcher.fetchFileFacts(new URL(file.url), from(file))),
+    ...files.map((file) => linkFetcher.fetchFileInfo(new URL(file.url), from(file))),
   ]);
-  const factsOf = new Map(files.map((file, index) => [file, facts[index] ?? null]));
-  const fileDuration = facts.find((each) => each?.duration)?.duration ?? null;
+  const infoOf = new Map(files.map((file, index) => [file, infos[index] ?? null]));
+  const fileDuration = infos.find((each) => each?.duration)?.duration ?? null;
   const duration = page.duration ?? playlist?.duration ?? fileDuration;
   const live_status = page.live_status ?? playlist?.live_status ?? null;
   const isLive = live_status === "is_live" || live_status === "is_upcoming";
   const formats = page.formats.map((listed: ManifestFormat) => {
-    const { averageTbr, ...format } = addFacts(listed, factsOf.get(listed) ?? null);
+    const { averageTbr, ...format } = addInfo(listed, infoOf.get(listed) ?? null);
     return withApproximateSize(format, isLive ? null : duration, averageTbr);
   });
   const added = {
@@ -78,18 +78,18 @@ function isHlsVariant({ protocol, url, manifest_url }: Format): boolean {
   return protocol === "m3u8" && url !== manifest_url;
 }
 
-function addFacts(format: ManifestFormat, facts: FileFacts | null): ManifestFormat {
-  if (facts === null) return format;
-  const mime_type = format.mime_type ?? facts.mime_type;
+function addInfo(format: ManifestFormat, info: FileInfo | null): ManifestFormat {
+  if (info === null) return format;
+  const mime_type = format.mime_type ?? info.mime_type;
   const hasSize = format.width !== null || format.height !== null;
   return {
     ...format,
-    filesize: format.filesize ?? facts.filesize,
+    filesize: format.filesize ?? info.filesize,
     mime_type,
     ext: format.ext ?? extensionOfMediaType(mime_type),
-    ...(!hasSize && { width: facts.width, height: facts.height }),
-    fps: format.fps ?? facts.fps,
-    vcodec: format.vcodec ?? facts.vcodec,
-    acodec: format.acodec ?? facts.acodec,
+    ...(!hasSize && { width: info.width, height: info.height }),
+    fps: format.fps ?? info.fps,
+    vcodec: format.vcodec ?? info.vcodec,
+    acodec: format.acodec ?? info.acodec,
   };
 }

@@ -1,11 +1,18 @@
 import type { Steps } from "../../parsers/steps.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import type { PageIdentity } from "./choice/choose-medium.ts";
 import type { Content } from "./content.ts";
-import { extractMetadata, type PageMetadata } from "./extract-metadata.ts";
-import type { Markup } from "./markup/markup.ts";
-import { mergeMetadata, type Merged } from "./merge.ts";
-import type { PageIdentity } from "./choice/candidate.ts";
+import { indexMetas, type Markup } from "./markup/markup.ts";
+import type { Thing } from "./markup/thing.ts";
+import { type Merged, mergeMetadata } from "./merge.ts";
+import type { Metadata, MetadataSource, PageMetadata } from "./metadata.ts";
 import { extractPlayer } from "./player/extract-player.ts";
+import { chooseThing } from "./vocabularies/choose-thing.ts";
+import { extractHtml } from "./vocabularies/html-metadata.ts";
+import { parseJsonLd } from "./vocabularies/json-ld.ts";
+import { extractOpenGraph } from "./vocabularies/open-graph.ts";
+import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
+import { extractTwitter } from "./vocabularies/twitter.ts";
 
 /** What a response itself states, merged and by source. */
 export interface Draft {
@@ -29,7 +36,7 @@ export function* createDraft(
   const draft = merge(metadata, url);
   if (draft.merged.media.length > 0) return draft;
   const base = tryParseUrl(markup.base, url) ?? url;
-  const player = yield* extractPlayer(markup, identify(draft, markup, url), base);
+  const player = yield* extractPlayer(markup, identifyMerged(draft, markup, url), base);
   return player.resources === undefined ? draft : merge({ ...metadata, player }, url);
 }
 
@@ -37,7 +44,11 @@ function merge(metadata: PageMetadata, url: URL): Draft {
   return { metadata, merged: mergeMetadata(metadata, url) };
 }
 
-function identify({ metadata, merged: { fields } }: Draft, markup: Markup, url: URL): PageIdentity {
+function identifyMerged(
+  { metadata, merged: { fields } }: Draft,
+  markup: Markup,
+  url: URL,
+): PageIdentity {
   const titles = Object.values(metadata).map(({ title }) => title);
   return {
     titles: titles.filter((title) => typeof title === "string"),
@@ -47,4 +58,73 @@ function identify({ metadata, merged: { fields } }: Draft, markup: Markup, url: 
     isMedium: fields.media_type !== "none" || markup.players.length > 0,
     mediaType: fields.media_type,
   };
+}
+
+/** Extracts what each source states. `url` is the page's final URL. */
+function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetadata> {
+  const base = tryParseUrl(markup.base, url) ?? url;
+  const metas = indexMetas(markup);
+  yield;
+  const og = extractOpenGraph(metas, base);
+  yield;
+  const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
+  const html = extractHtml(markup, metas, base, isVideo);
+  yield;
+  const twitter = extractTwitter(metas, base);
+  yield;
+  const identity = identify(url, html, og, twitter, metas.all("og:type"));
+  // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
+  if (og.media_type === "none") twitter.resources = [];
+  const things: Thing[] = [];
+  for (const source of markup.jsonLd) {
+    yield;
+    for (const thing of yield* parseJsonLd(source)) things.push(thing);
+  }
+  return {
+    html,
+    og,
+    twitter,
+    ...(yield* extractGraph("json-ld", things, identity, base, now)),
+    ...(yield* extractGraph("microdata", markup.items, identity, base, now)),
+  };
+}
+
+type SchemaIdentity = PageIdentity & { isArticle: boolean };
+
+function identify(
+  url: URL,
+  html: Metadata,
+  og: Metadata,
+  twitter: Metadata,
+  types: string[],
+): SchemaIdentity {
+  const stated = [html.webpage_url, og.webpage_url, twitter.webpage_url];
+  const pageUrls = [...parseUrls(stated, url), url];
+  const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
+  return {
+    urls: [url, ...pageUrls, ...players],
+    titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
+    isArticle: types.some((type) => type.trim().toLowerCase() === "article"),
+    isFrontPage: isFrontPage(pageUrls[0] ?? url),
+    isMedium: og.media_type === "video" || og.media_type === "audio",
+    // The audio of a page that has both is usually its article read aloud, with the title of the page.
+    mediaType: og.media_type === "audio" ? "audio" : "video",
+    duration: og.duration ?? null,
+  };
+}
+
+function* extractGraph(
+  vocabulary: "json-ld" | "microdata",
+  things: readonly Thing[],
+  identity: SchemaIdentity,
+  base: URL,
+  now: Date,
+): Steps<PageMetadata> {
+  const { medium, isPart, pages } = yield* chooseThing(things, identity, base);
+  const metadata: PageMetadata = {};
+  metadata[`${vocabulary} page`] = extractPage(pages, base);
+  yield;
+  const key: MetadataSource = isPart ? `${vocabulary} part` : vocabulary;
+  if (medium !== null) metadata[key] = extractMedium(medium, base, now);
+  return metadata;
 }

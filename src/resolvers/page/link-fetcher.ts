@@ -10,40 +10,11 @@ import { createPageHeaders } from "../../net/http/site-headers.ts";
 import type { Format } from "../../model/page-info.ts";
 import type { Steps, TimeSlices } from "../../parsers/steps.ts";
 import { pageKey } from "../../parsers/url.ts";
-import { type Content, readContent } from "./content.ts";
-import { type FileFacts, firstBytes, readFileFacts } from "./file-facts.ts";
+import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
-import { createFormat } from "./formats.ts";
+import { createFormat, type Medium } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
-import type { Medium } from "./resources.ts";
 import { extractOembed } from "./vocabularies/oembed.ts";
-
-/**
- * Sends the requests that a page leads to, as a browser does: with the `Referer` of the page `from`, and the cookies
- * of the jar, which keeps those that responses set.
- */
-export interface LinkFetcher {
-  /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
-  fetchOembed(url: URL, from: URL): Promise<Metadata>;
-  /**
-   * Returns the formats of `media`, best first, each with a unique `format_id`. Fetches the first
-   * `maxManifests` manifests concurrently; one that cannot be fetched is listed as a format itself, one
-   * that cannot be parsed is left out.
-   */
-  listFormats(media: readonly Medium[], from: URL): Promise<FormatListing>;
-  /**
-   * Returns what a player's page at `url` is; null if it cannot be fetched, is of another kind, or is the page itself
-   * or a player's page that was fetched before.
-   */
-  fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null>;
-  /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
-  fetchPlaylist(url: URL, from: URL): Promise<Manifest | null>;
-  /**
-   * Returns what the server and the first 64 KiB tell of the file at `url`; null if it cannot be fetched or is no media
-   * file.
-   */
-  fetchFileFacts(url: URL, from: URL): Promise<FileFacts | null>;
-}
 
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
@@ -70,76 +41,91 @@ export interface LinkFetcherOptions {
   pageMaxBytes: number;
 }
 
-/** Creates a fetcher whose methods reject only when `signal` is aborted. */
-export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
-  const { client, slices, signal, cookies, pageUrl, timeoutMs, pageMaxBytes } = options;
-  const readPages = new Set([pageKey(pageUrl)]);
-  let linkSignal: AbortSignal | undefined;
+/**
+ * Sends the requests that a page leads to, as a browser does: with the `Referer` of the page `from`, and the cookies
+ * of the jar, which keeps those that responses set. Its methods reject only when the signal is aborted.
+ */
+export class LinkFetcher {
+  readonly #options: LinkFetcherOptions;
+  readonly #readPages: Set<string>;
+  #signal: AbortSignal | undefined;
 
-  return {
-    async fetchOembed(url, from) {
-      const metadata = await tryRequest(async (requestSignal) => {
-        const fetched = await fetchText(url, from, maxOembedBytes, requestSignal);
-        return extractOembed(fetched.text, fetched.type, fetched.url);
-      });
-      return metadata instanceof ServiceError ? {} : metadata;
-    },
-
-    async listFormats(media, from) {
-      const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
-      const results = manifests.map(
-        async (medium) =>
-          [
-            medium,
-            await tryRequest((requestSignal) => readManifest(medium, from, requestSignal)),
-          ] as const,
-      );
-      return slices.run(createListing(media, new Map(await Promise.all(results))), signal);
-    },
-
-    async fetchPlayer(url, from) {
-      const key = pageKey(url);
-      if (readPages.has(key)) return null;
-      readPages.add(key);
-      const page = await tryRequest(async (requestSignal) => {
-        const limits = { signal: requestSignal, maxBytes: pageMaxBytes };
-        const response = await get(url, from, { ...limits, accept: acceptPage });
-        return { content: await readContent(response, slices, requestSignal), url: response.url };
-      });
-      return page instanceof ServiceError ? null : page;
-    },
-
-    async fetchPlaylist(url, from) {
-      const playlist = await tryRequest((requestSignal) =>
-        readManifest({ url, protocol: "m3u8" }, from, requestSignal),
-      );
-      return playlist instanceof ServiceError ? null : playlist;
-    },
-
-    async fetchFileFacts(url, from) {
-      const facts = await tryRequest(async (requestSignal) => {
-        // The body is left before any limit: it may be endless.
-        const limits = { signal: requestSignal, maxBytes: Number.MAX_SAFE_INTEGER };
-        return readFileFacts(
-          await get(url, from, { ...limits, identity: true, range: firstBytes }),
-        );
-      });
-      return facts instanceof ServiceError ? null : facts;
-    },
-  };
-
-  async function readManifest(
-    { url, protocol }: Pick<Medium, "url" | "protocol">,
-    from: URL,
-    requestSignal: AbortSignal,
-  ): Promise<Manifest> {
-    const fetched = await fetchText(url, from, maxManifestBytes, requestSignal);
-    const read = protocol === "m3u8" ? readHlsInSteps : readMpd;
-    return slices.run(read(fetched.text, fetched.url), signal);
+  constructor(options: LinkFetcherOptions) {
+    this.#options = options;
+    this.#readPages = new Set([pageKey(options.pageUrl)]);
   }
 
-  async function fetchText(url: URL, from: URL, maxBytes: number, requestSignal: AbortSignal) {
-    const response = await get(url, from, { signal: requestSignal, maxBytes });
+  /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
+  async fetchOembed(url: URL, from: URL): Promise<Metadata> {
+    const metadata = await this.#try(async (signal) => {
+      const fetched = await this.#fetchText(url, from, { signal, maxBytes: maxOembedBytes });
+      return extractOembed(fetched.text, fetched.type, fetched.url);
+    });
+    return metadata instanceof ServiceError ? {} : metadata;
+  }
+
+  /**
+   * Returns the formats of `media`, best first, each with a unique `format_id`. Fetches the first
+   * `maxManifests` manifests concurrently; one that cannot be fetched is listed as a format itself, one
+   * that cannot be parsed is left out.
+   */
+  async listFormats(media: readonly Medium[], from: URL): Promise<FormatListing> {
+    const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
+    const results = manifests.map(async (medium) => {
+      const read = (signal: AbortSignal) => this.#readManifest(medium, from, signal);
+      return [medium, await this.#try(read)] as const;
+    });
+    const byMedium = new Map(await Promise.all(results));
+    return this.#options.slices.run(createListing(media, byMedium), this.#options.signal);
+  }
+
+  /**
+   * Returns what a player's page at `url` is; null if it cannot be fetched, is of another kind, or is the page itself
+   * or a player's page that was fetched before.
+   */
+  async fetchPlayer(url: URL, from: URL): Promise<{ content: Content; url: URL } | null> {
+    const { slices, pageMaxBytes } = this.#options;
+    const key = pageKey(url);
+    if (this.#readPages.has(key)) return null;
+    this.#readPages.add(key);
+    return this.#tryOrNull(async (signal) => {
+      const limits = { signal, maxBytes: pageMaxBytes };
+      const response = await this.#get(url, from, { ...limits, accept: acceptPage });
+      return { content: await readContent(response, slices, signal), url: response.url };
+    });
+  }
+
+  /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
+  async fetchPlaylist(url: URL, from: URL): Promise<Manifest | null> {
+    return this.#tryOrNull((signal) => this.#readManifest({ url, protocol: "m3u8" }, from, signal));
+  }
+
+  /**
+   * Returns what the server and the first 64 KiB tell of the file at `url`; null if it cannot be fetched or is no media
+   * file.
+   */
+  async fetchFileInfo(url: URL, from: URL): Promise<FileInfo | null> {
+    return this.#tryOrNull(async (signal) => {
+      // The body is left before any limit: it may be endless.
+      const limits = { signal, maxBytes: Number.MAX_SAFE_INTEGER };
+      return readFileInfo(
+        await this.#get(url, from, { ...limits, identity: true, range: firstBytes }),
+      );
+    });
+  }
+
+  async #readManifest(
+    { url, protocol }: Pick<Medium, "url" | "protocol">,
+    from: URL,
+    signal: AbortSignal,
+  ): Promise<Manifest> {
+    const fetched = await this.#fetchText(url, from, { signal, maxBytes: maxManifestBytes });
+    const read = protocol === "m3u8" ? readHlsInSteps : readMpd;
+    return this.#options.slices.run(read(fetched.text, fetched.url), this.#options.signal);
+  }
+
+  async #fetchText(url: URL, from: URL, request: GetOptions) {
+    const response = await this.#get(url, from, request);
     return {
       text: await readText(response.body),
       type: response.headers.get("content-type") ?? null,
@@ -147,21 +133,26 @@ export function createLinkFetcher(options: LinkFetcherOptions): LinkFetcher {
     };
   }
 
-  function get(url: URL, from: URL, request: GetOptions) {
+  #get(url: URL, from: URL, request: GetOptions) {
+    const { client, cookies } = this.#options;
     return client.get(url, { ...request, headers: createPageHeaders(from), cookies });
   }
 
-  /** Returns the request's result or its error; rejects only when `signal` is aborted. */
-  async function tryRequest<T>(
-    request: (requestSignal: AbortSignal) => Promise<T>,
-  ): Promise<T | ServiceError> {
-    linkSignal ??= AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  async #tryOrNull<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | null> {
+    const result = await this.#try(request);
+    return result instanceof ServiceError ? null : result;
+  }
+
+  /** Returns the request's result or its error; rejects only when the signal is aborted. */
+  async #try<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | ServiceError> {
+    const { signal, timeoutMs } = this.#options;
+    this.#signal ??= AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     try {
-      return await request(linkSignal);
+      return await request(this.#signal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ServiceError) return error;
-      if (!linkSignal.aborted) throw error;
+      if (!this.#signal.aborted) throw error;
       return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, {
         cause: error,
       });

@@ -1,7 +1,6 @@
 import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
-import { type MetadataSource, type PageMetadata, vocabularyOf } from "./extract-metadata.ts";
-import type { Metadata } from "./metadata.ts";
-import { findEmbed, findMedia, type Medium } from "./resources.ts";
+import { type Metadata, type MetadataSource, type PageMetadata, vocabularyOf } from "./metadata.ts";
+import { findEmbed, findMedia, type Medium } from "./formats.ts";
 
 /** The fields whose value is that of a single source. */
 type Field = Exclude<keyof Metadata, "resources" | "media_type">;

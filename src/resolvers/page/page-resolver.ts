@@ -8,12 +8,7 @@ import { createDraft } from "./draft.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
 import { addCookies, addReferer } from "./formats.ts";
 import { addSizes } from "./add-sizes.ts";
-import {
-  acceptPage,
-  createLinkFetcher,
-  type FormatListing,
-  type LinkFetcher,
-} from "./link-fetcher.ts";
+import { acceptPage, type FormatListing, LinkFetcher } from "./link-fetcher.ts";
 import { findPlayers } from "./frames.ts";
 import type { Markup } from "./markup/markup.ts";
 import { type Fields, mergeMetadata } from "./merge.ts";
@@ -68,7 +63,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       });
       const content = await readContent(response, slices, signal);
       const remainingMs = Math.max(0, deadlineMs - performance.now());
-      const linkFetcher = createLinkFetcher({
+      const linkFetcher = new LinkFetcher({
         client,
         slices,
         signal,

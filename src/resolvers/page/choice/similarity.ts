@@ -1,5 +1,4 @@
 import { decodeHTML } from "entities";
-import type { Candidate, PageIdentity } from "./candidate.ts";
 
 /** Shorter titles may be a part of another by chance, and shorter ids of a URL; in characters. */
 const minTitleLength = 8;
@@ -11,6 +10,19 @@ const ideograph = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
 /** What separates a page's title from the name of its site. */
 const separator = /\s+[|\u2013\u2014·-]\s+|_/;
 
+export interface PageNames {
+  titles: readonly string[];
+  /** The page's own first, then its canonical one and those of its players. */
+  urls: readonly URL[];
+}
+
+export interface MediumNames {
+  titles: readonly string[];
+  /** Texts of which any may be its title. */
+  texts: readonly string[];
+  ids: readonly string[];
+}
+
 /** How well a medium's names match those of the page. */
 export interface Similarity {
   /** `whole`: one of its titles is the page's; `part`: one is a part of the other. */
@@ -20,9 +32,7 @@ export interface Similarity {
 }
 
 /** Returns a function that compares a medium with the page's titles and URLs. */
-export function createSimilarity(
-  page: Pick<PageIdentity, "titles" | "urls">,
-): (medium: Pick<Candidate, "titles" | "texts" | "ids">) => Similarity {
+export function createSimilarity(page: PageNames): (medium: MediumNames) => Similarity {
   const pageTitles = page.titles.map(comparable);
   // Without the name of the site at its end.
   const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));

@@ -7,9 +7,9 @@ import {
   isMicrodataName,
   isNameEnd,
   isSpace,
+  NameShapes,
 } from "./characters.ts";
 import type { HtmlSink } from "./html-sink.ts";
-import { NameShapes } from "./name-shapes.ts";
 
 /** Longer tags are ignored; UTF-16 code units. */
 const maxTagLength = 256 * 1024;

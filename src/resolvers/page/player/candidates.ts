@@ -1,9 +1,8 @@
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseQuality } from "../../../parsers/quality.ts";
 import type { Steps } from "../../../parsers/steps.ts";
-import type { Exclusion } from "../choice/candidate.ts";
-import { properties } from "../lexicon/properties.ts";
-import { names } from "../lexicon/words.ts";
+import type { Exclusion } from "../choice/choose-medium.ts";
+import { names, properties } from "../lexicon/words.ts";
 import type { Resource } from "../metadata.ts";
 import { type Data, isTag, namesFile } from "../scripts/data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";

@@ -1,13 +1,15 @@
+import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
-import { parseUrls } from "../../../parsers/url.ts";
-import type { PageIdentity } from "../choice/candidate.ts";
-import { chooseMedium } from "../choice/choose-medium.ts";
+import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
+import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
+import { names } from "../lexicon/words.ts";
 import type { Markup } from "../markup/markup.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
-import { findCandidates } from "./candidates.ts";
-import { createDescriber, type PlayerCandidate } from "./describe.ts";
+import { type Data, isTag, namesFile } from "../scripts/data.ts";
+import { findCandidates, type PlayerMedium } from "./candidates.ts";
 import { findData } from "./find-data.ts";
-import { durationOf, postersOf, subtitlesOf } from "./item.ts";
+import { describeItem, durationOf, postersOf, subtitlesOf } from "./item.ts";
+import { exclusionOfData } from "./names.ts";
 
 /**
  * Extracts what a page's players are set up with: the medium that is the page's own, as its scripts and
@@ -33,4 +35,74 @@ export function* extractPlayer(
     thumbnails: parseUrls(postersOf(item).slice(0, 5), base).flatMap((url) => thumbnailsAt(url)),
     subtitles: subtitlesOf(item, base),
   };
+}
+
+/** A player's medium with what tells whether it is the page's. */
+interface PlayerCandidate extends Candidate {
+  medium: PlayerMedium;
+}
+
+/** Returns a function that describes the media of a page at `pageUrl`; it remembers the lists that they are in. */
+function createDescriber(pageUrl: URL): (medium: PlayerMedium) => PlayerCandidate {
+  const findPosition = createPositions();
+  return (medium) => {
+    const { item, resources, exclusion } = medium;
+    const { urls, ...described } = describeItem(item);
+    const position = findPosition(item);
+    const itemExclusion = exclusionOfData(item);
+    const { titles, duration } = described;
+    return {
+      medium,
+      key: medium,
+      kind: resources.some(isVideo) ? "video" : "audio",
+      ...described,
+      urls: urls.flatMap((url) => (namesFile(url) ? [] : (tryParseUrl(url, pageUrl) ?? []))),
+      exclusion,
+      isInOther: itemExclusion === "other",
+      isDescribed: titles.length > 0 && duration !== null && itemExclusion === "none",
+      isMain: false,
+      isInArticle: false,
+      ...position,
+      isOneOfTags: position.isListed && isTag(item) && resources.length === 1,
+    };
+  };
+}
+
+function isVideo({ fallback, url }: PlayerMedium["resources"][number]): boolean {
+  return fallback === "video" && mediaTypeOf(null, url).kind !== "audio";
+}
+
+type Position = Pick<Candidate, "isElement" | "isListed">;
+
+function createPositions(): (item: Data) => Position {
+  const known = new Map<Data, readonly Data[]>();
+  const elementsOf = (list: Data): readonly Data[] => {
+    const elements = known.get(list) ?? elementsIn(list);
+    known.set(list, elements);
+    return elements;
+  };
+  return (item) => positionOf(item, elementsOf);
+}
+
+/** Returns the position of an item. The first element of a playlist is what the player plays: it is not one of several. */
+function positionOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Position {
+  // The elements of a GraphQL connection are `{node: …}`.
+  const element = item.name === "node" && item.parent !== null ? item.parent : item;
+  const list = element.parent;
+  const isList = list?.kind === "array" || (list?.kind === "object" && isIdLike(element.name));
+  if (list === null || !isList) return { isElement: false, isListed: false };
+  const elements = elementsOf(list);
+  const isPlayed = elements[0] === element && names.has(list.name, "playlist");
+  return { isElement: true, isListed: elements.length > 1 && !isPlayed };
+}
+
+function elementsIn({ kind, fields }: Data): Data[] {
+  return fields.flatMap(({ key, value }) =>
+    typeof value !== "string" && (kind === "array" || isIdLike(key)) ? [value] : [],
+  );
+}
+
+/** Whether it may be an id: a name with a digit, of letters, digits, `_` and `-`. */
+function isIdLike(name: string): boolean {
+  return /\d/.test(name) && !/[^\w-]/.test(name);
 }

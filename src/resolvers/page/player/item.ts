@@ -4,8 +4,7 @@ import { parseLanguage } from "../../../parsers/language.ts";
 import { parseQuality } from "../../../parsers/quality.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
-import { properties, type Property } from "../lexicon/properties.ts";
-import { names } from "../lexicon/words.ts";
+import { names, properties, type Property } from "../lexicon/words.ts";
 import { type Data, readTexts } from "../scripts/data.ts";
 import { exclusionOfName } from "./names.ts";
 

@@ -1,7 +1,6 @@
 import { parseQuality } from "../../../parsers/quality.ts";
-import type { Exclusion } from "../choice/candidate.ts";
-import { properties, type Property } from "../lexicon/properties.ts";
-import { names } from "../lexicon/words.ts";
+import type { Exclusion } from "../choice/choose-medium.ts";
+import { names, properties, type Property } from "../lexicon/words.ts";
 import type { Data } from "../scripts/data.ts";
 import { isDigit } from "../scripts/tokens.ts";
 

@@ -1,6 +1,5 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
-import { properties, type Property } from "../lexicon/properties.ts";
-import { aboutWords, names } from "../lexicon/words.ts";
+import { aboutWords, names, properties, type Property } from "../lexicon/words.ts";
 import { decodeUrlInBase64 } from "./encodings.ts";
 
 /**

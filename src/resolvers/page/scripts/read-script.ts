@@ -1,9 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { addToParent, type Data } from "./data.ts";
-import { readFlatData } from "./flat-data.ts";
-import { findNames } from "./media-names.ts";
-import { outlineScript } from "./outline.ts";
-import { type Nested, ScriptReader } from "./script-reader.ts";
+import { addText, addToParent, createData, type Data } from "./data.ts";
 import {
   decodeAngularState,
   decodeJsonInBase64,
@@ -11,6 +7,9 @@ import {
   isPercentEncoded,
   unescapeInSteps,
 } from "./encodings.ts";
+import { findNames } from "./media-names.ts";
+import { type Nested, ScriptReader } from "./script-reader.ts";
+import { outlineScript } from "./tokens.ts";
 
 const maxNestedTexts = 50;
 
@@ -35,5 +34,70 @@ export function* readScript(source: string, root: Data): Steps<void> {
       for (const nested of reader.nested) if (count++ < maxNestedTexts) pending.push(nested);
     }
     if (next.data !== root) addToParent(next.data);
+  }
+}
+
+/** Longer lists are not read as such, UTF-16 code units: JSON cannot be parsed in steps. */
+const maxFlatLength = 256 * 1024;
+const maxValues = 20_000;
+const maxDepth = 50;
+const valuesPerStep = 500;
+
+/** The start of such a list: an object of indexes, or a type's name with an index. */
+const flatStart = /^\s*\[\s*(?:\{\s*"[\w$]{1,60}"\s*:\s*-?\d|\[\s*"\w{1,30}"\s*,\s*\d)/;
+
+/** Such a list is flat: what is nested deeper is another text, which could take long to parse. */
+const nesting = /(?:[[{]\s{0,9}){6}/;
+
+/**
+ * Reads a list of values that refer to each other by index into `root`, as Nuxt (devalue) and React Router
+ * (turbo-stream) write the data of a page: `[{"video": 1}, {"src": 2}, "/1.mp4"]`. Returns false for any other text.
+ */
+function* readFlatData(text: string, root: Data): Steps<boolean> {
+  const values = flatStart.test(text.slice(0, 200)) ? parseList(text) : null;
+  if (values === null) return false;
+  const seen = new Set<number>();
+  let count = 0;
+
+  function* visit(index: number, key: string, parent: Data, depth: number): Steps<void> {
+    if (++count % valuesPerStep === 0) yield;
+    const value = values?.[index];
+    if (typeof value === "string") addText(parent, key, value);
+    if (typeof value === "number") addText(parent, key, value.toString());
+    if (typeof value !== "object" || value === null) return;
+    if (seen.has(index) || seen.size === maxValues || depth === maxDepth) return;
+    seen.add(index);
+    // `["Reactive", 1]` is the value at 1.
+    const isTyped = Array.isArray(value) && typeof value[0] === "string";
+    if (isTyped) {
+      if (Number.isInteger(value[1])) yield* visit(value[1], key, parent, depth + 1);
+      return;
+    }
+    const data = createData(Array.isArray(value) ? "array" : "object", key, parent);
+    for (const [name, at] of Object.entries(value)) {
+      if (Number.isInteger(at)) yield* visit(Number(at), nameOf(name, data), data, depth + 1);
+    }
+    addToParent(data);
+  }
+
+  /** React Router's names are references too: `_1` is the text at 1. */
+  function nameOf(name: string, { kind, name: ofList }: Data): string {
+    if (kind === "array") return ofList;
+    const at = /^_(\d{1,6})$/.exec(name)?.[1];
+    const stated = at === undefined ? name : values?.[Number(at)];
+    return typeof stated === "string" ? stated : "";
+  }
+
+  yield* visit(0, "", root, 0);
+  return true;
+}
+
+function parseList(text: string): readonly unknown[] | null {
+  if (text.length > maxFlatLength || nesting.test(text)) return null;
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) ? list : null;
+  } catch {
+    return null;
   }
 }

@@ -1,7 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
-import type { Outline } from "./outline.ts";
+import type { Outline } from "./tokens.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
 import {
   endOfSlash,

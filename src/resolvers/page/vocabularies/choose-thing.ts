@@ -1,8 +1,7 @@
 import { parseDuration } from "../../../parsers/duration.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
-import type { Candidate, PageIdentity } from "../choice/candidate.ts";
-import { chooseMedium } from "../choice/choose-medium.ts";
+import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
 import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);

@@ -6,8 +6,7 @@ import { parseQuality, qualityInPath } from "../../../parsers/quality.ts";
 import { parseKeywords, parseLine, parseParagraphs } from "../../../parsers/text.ts";
 import { isFrontPage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { Attributes } from "../markup/attributes.ts";
-import type { Markup, Player } from "../markup/markup.ts";
-import type { Metas } from "../markup/metas.ts";
+import type { Markup, Metas, Player } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /**

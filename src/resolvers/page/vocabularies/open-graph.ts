@@ -5,7 +5,7 @@ import { parseDuration } from "../../../parsers/duration.ts";
 import { parseLanguage } from "../../../parsers/language.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../../parsers/text.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
-import type { Metas } from "../markup/metas.ts";
+import type { Metas } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Open Graph (ogp.me) with its `video.*` and `article` types, and Facebook's own properties. */

@@ -1,7 +1,7 @@
 import { parsePixels } from "../../../parsers/count.ts";
 import { parseLine, parseParagraphs } from "../../../parsers/text.ts";
 import { parseUrls, tryParseUrl } from "../../../parsers/url.ts";
-import type { Metas } from "../markup/metas.ts";
+import type { Metas } from "../markup/markup.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
 /** Extracts Twitter Cards; its resources are the player card's stream and player. */
