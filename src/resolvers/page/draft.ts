@@ -4,15 +4,18 @@ import type { PageIdentity } from "./choice/choose-medium.ts";
 import type { Content } from "./content.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
-import { type Merged, mergeMetadata } from "./merge.ts";
-import type { Metadata, MetadataSource, PageMetadata } from "./metadata.ts";
+import {
+  type Merged,
+  mergeMetadata,
+  type MetadataSource,
+  metaVocabularies,
+  type PageMetadata,
+} from "./merge.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { chooseThing } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
 import { parseJsonLd } from "./vocabularies/json-ld.ts";
-import { extractOpenGraph } from "./vocabularies/open-graph.ts";
 import { extractMedium, extractPage } from "./vocabularies/schema-org.ts";
-import { extractTwitter } from "./vocabularies/twitter.ts";
 
 /** What a response itself states, merged and by source. */
 export interface Draft {
@@ -65,14 +68,16 @@ function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetada
   const base = tryParseUrl(markup.base, url) ?? url;
   const metas = indexMetas(markup);
   yield;
-  const og = extractOpenGraph(metas, base);
-  yield;
+  const metadata: PageMetadata = {};
+  for (const [source, extract] of metaVocabularies) {
+    metadata[source] = extract(metas, base);
+    yield;
+  }
+  const { og = {}, twitter = {} } = metadata;
   const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
-  const html = extractHtml(markup, metas, base, isVideo);
+  metadata.html = extractHtml(markup, metas, base, isVideo);
   yield;
-  const twitter = extractTwitter(metas, base);
-  yield;
-  const identity = identify(url, html, og, twitter, metas.all("og:type"));
+  const identity = identify(url, metadata, metas.all("og:type"));
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
   const things: Thing[] = [];
@@ -81,9 +86,7 @@ function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetada
     for (const thing of yield* parseJsonLd(source)) things.push(thing);
   }
   return {
-    html,
-    og,
-    twitter,
+    ...metadata,
     ...(yield* extractGraph("json-ld", things, identity, base, now)),
     ...(yield* extractGraph("microdata", markup.items, identity, base, now)),
   };
@@ -91,13 +94,8 @@ function* extractMetadata(markup: Markup, url: URL, now: Date): Steps<PageMetada
 
 type SchemaIdentity = PageIdentity & { isArticle: boolean };
 
-function identify(
-  url: URL,
-  html: Metadata,
-  og: Metadata,
-  twitter: Metadata,
-  types: string[],
-): SchemaIdentity {
+function identify(url: URL, metadata: PageMetadata, types: string[]): SchemaIdentity {
+  const { html = {}, og = {}, twitter = {} } = metadata;
   const stated = [html.webpage_url, og.webpage_url, twitter.webpage_url];
   const pageUrls = [...parseUrls(stated, url), url];
   const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);

@@ -1,6 +1,41 @@
-import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
-import { type Metadata, type MetadataSource, type PageMetadata, vocabularyOf } from "./metadata.ts";
+import type { PageInfo, Thumbnail, Vocabulary } from "../../model/page-info.ts";
 import { findEmbed, findMedia, type Medium } from "./formats.ts";
+import type { Metas } from "./markup/markup.ts";
+import type { Metadata } from "./metadata.ts";
+import { extractOpenGraph } from "./vocabularies/open-graph.ts";
+import { extractTwitter } from "./vocabularies/twitter.ts";
+
+/**
+ * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
+ * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
+ * is what players are set up with, `media` a media file at the page's URL.
+ */
+export const vocabularyOf = {
+  "json-ld": "json-ld",
+  "json-ld part": "json-ld",
+  "json-ld page": "json-ld",
+  microdata: "microdata",
+  "microdata part": "microdata",
+  "microdata page": "microdata",
+  og: "og",
+  twitter: "twitter",
+  oembed: "oembed",
+  html: "html",
+  player: "player",
+  media: "media",
+} as const satisfies Record<string, Vocabulary>;
+export type MetadataSource = keyof typeof vocabularyOf;
+
+/** The vocabularies of `<meta>` elements: each is read by itself. */
+export const metaVocabularies: readonly (readonly [
+  MetadataSource,
+  extract: (metas: Metas, base: URL) => Metadata,
+])[] = [
+  ["og", extractOpenGraph],
+  ["twitter", extractTwitter],
+];
+
+export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 
 /** The fields whose value is that of a single source. */
 type Field = Exclude<keyof Metadata, "resources" | "media_type">;

@@ -1,4 +1,4 @@
-import type { PageInfo, Thumbnail, Vocabulary } from "../../model/page-info.ts";
+import type { PageInfo, Thumbnail } from "../../model/page-info.ts";
 
 /**
  * What one source states, normalised; `mergeMetadata` chooses between sources. A field that is absent,
@@ -71,26 +71,3 @@ export function createResource(
     ...stated,
   };
 }
-
-/**
- * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
- * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
- * is what players are set up with, `media` a media file at the page's URL.
- */
-export const vocabularyOf = {
-  "json-ld": "json-ld",
-  "json-ld part": "json-ld",
-  "json-ld page": "json-ld",
-  microdata: "microdata",
-  "microdata part": "microdata",
-  "microdata page": "microdata",
-  og: "og",
-  twitter: "twitter",
-  oembed: "oembed",
-  html: "html",
-  player: "player",
-  media: "media",
-} as const satisfies Record<string, Vocabulary>;
-export type MetadataSource = keyof typeof vocabularyOf;
-
-export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;

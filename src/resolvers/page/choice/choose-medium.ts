@@ -33,17 +33,17 @@ export interface Candidate extends MediumNames {
   /** What is around it, not its file, says that it is another page's medium. */
   isInOther: boolean;
   /** It has a title and a duration, and nothing around it excludes it. */
-  isDescribed: boolean;
+  isDescribed?: boolean;
   /** A vocabulary calls it the page's main entity. */
-  isMain: boolean;
+  isMain?: boolean;
   /** It is in the page's article. */
-  isInArticle: boolean;
+  isInArticle?: boolean;
   /** It is an element of a list. */
-  isElement: boolean;
+  isElement?: boolean;
   /** It is one of several elements of a list. */
-  isListed: boolean;
+  isListed?: boolean;
   /** It is the one file of one of several tags that are alike. */
-  isOneOfTags: boolean;
+  isOneOfTags?: boolean;
 }
 
 /** If a page names more media than this, and nothing tells which one is its own, none is. */
@@ -118,13 +118,14 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
   const keys = new Set(page.urls.map(pageKey));
   const [own] = page.urls;
   return (candidate) => {
-    const { titles, duration, isListed, isElement, urls } = candidate;
+    const { titles, duration, urls, isMain = false } = candidate;
+    const { isListed = false, isElement = false } = candidate;
     const { title, isId } = similarity(candidate);
     const difference =
       duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
     const isElsewhere = isListed || (isElement && urls.some((url) => isOtherPage(url, own)));
     const holds: Record<Signal, boolean> = {
-      isMain: candidate.isMain,
+      isMain,
       hasPageUrl: urls.some((url) => keys.has(pageKey(url))),
       hasTitle: title !== "none",
       hasWholeTitle: title === "whole",
@@ -158,7 +159,7 @@ function isCertain({ candidate, points, holds }: Ranked<Candidate>): boolean {
   const { exclusion, isInOther, isDescribed } = candidate;
   if (exclusion === "none") return points > 0;
   if (exclusion === "doubtful" && holds.hasWholeTitle) return true;
-  return points >= minPoints && (isInOther || holds.hasDuration || isDescribed);
+  return points >= minPoints && (isInOther || holds.hasDuration || isDescribed === true);
 }
 
 function chooseByPosition<C extends Candidate>(

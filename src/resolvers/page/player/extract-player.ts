@@ -60,8 +60,6 @@ function createDescriber(pageUrl: URL): (medium: PlayerMedium) => PlayerCandidat
       exclusion,
       isInOther: itemExclusion === "other",
       isDescribed: titles.length > 0 && duration !== null && itemExclusion === "none",
-      isMain: false,
-      isInArticle: false,
       ...position,
       isOneOfTags: position.isListed && isTag(item) && resources.length === 1,
     };
@@ -72,7 +70,7 @@ function isVideo({ fallback, url }: PlayerMedium["resources"][number]): boolean 
   return fallback === "video" && mediaTypeOf(null, url).kind !== "audio";
 }
 
-type Position = Pick<Candidate, "isElement" | "isListed">;
+type Position = Required<Pick<Candidate, "isElement" | "isListed">>;
 
 function createPositions(): (item: Data) => Position {
   const known = new Map<Data, readonly Data[]>();

@@ -119,7 +119,7 @@ function* readTag(name: string, attributes: Attributes, root: Data): Steps<void>
   for (const [attribute, value] of attributes) {
     yield;
     if (isPlayerUrl(name, attribute) && mayBePlayer(attributes, value))
-      yield* readVariables(value.replace(/^[^?]*\?/, ""), root);
+      yield* readVariables(value.slice(value.indexOf("?") + 1), root);
     const key = keyOf(name, attribute, attributes);
     if (key === null) continue;
     if (key === "flashvars") yield* readVariables(value, root);

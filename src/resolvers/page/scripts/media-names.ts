@@ -112,7 +112,7 @@ function isStated(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - reach), at);
   if (/(?:[+!=]=|\+)\s{0,9}["'`][^"'`]*$/.test(before)) return false;
   if (/["'`]\s?[!=]=/.test(text.slice(at + 1, at + 12))) return false;
-  const isFileOrCall = /[.(]/.test(text[at] ?? "");
+  const isFileOrCall = text[at] === "." || text[at] === "(";
   if (isFileOrCall || encoded.test(text.slice(at, at + maxNameLength))) return true;
   return assignedUrl.test(before + text.slice(at, at + reach));
 }

@@ -154,5 +154,5 @@ function endsValue(text: string, at: number): boolean {
   if (end === 0) return false;
   const before = text.charCodeAt(end - 1);
   if (!isWordCode(before)) return isQuote(before) || [41, 93, 125].includes(before);
-  return !/(?:return|typeof|case)$/.test(text.slice(Math.max(0, end - 6), end));
+  return !["return", "typeof", "case"].some((word) => text.endsWith(word, end));
 }

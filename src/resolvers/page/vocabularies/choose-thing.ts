@@ -85,12 +85,8 @@ function toCandidate({ thing, property, isInArticle, isAside }: Found, base: URL
     duration: parseDuration(textOf(thing, "duration")),
     exclusion: isAside ? "other" : "none",
     isInOther: isAside,
-    isDescribed: false,
     isMain: property === "mainentity",
     isInArticle,
-    isElement: false,
-    isListed: false,
-    isOneOfTags: false,
   };
 }
 
