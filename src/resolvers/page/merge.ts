@@ -53,7 +53,7 @@ const page = ["json-ld page", "microdata page"] as const;
  * - `<html lang>` precedes `og:locale`, which is often a framework's default.
  * - The medium's own date precedes `article:published_time` (og), which may be years later.
  * - The publisher names the site, not the uploader.
- * - A player's data is last: which of several media is the page's is told by likeness only.
+ * - A player's data is last: which of several media is the page's is known by similarity only.
  */
 const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   webpage_url: ["html", "og", "twitter"],

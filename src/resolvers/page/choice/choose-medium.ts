@@ -77,7 +77,7 @@ interface Ranked<C> {
 }
 
 /**
- * Chooses the medium that is the page's own; null if none is, or if it cannot be told. One for which a signal speaks is
+ * Chooses the medium that is the page's own; null if none is, or if nothing tells which. One for which a signal speaks is
  * certain; of these the one with most points is chosen, and an excluded one last. Without any, position counts: the first
  * one against which nothing speaks, if the page calls itself a medium, it is in the page's article, or there are at most three.
  * Media outside of lists come first. One of several similar tags, and a medium of a front page, is chosen by position only if the

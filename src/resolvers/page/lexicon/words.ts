@@ -7,6 +7,14 @@ const advertising = "ad ads adserver adservice";
 /** Words for what describes a medium. */
 export const aboutWords = "track caption subtitle poster image thumb picture title duration";
 
+/** Folders whose files are rarely a page's medium. */
+export const doubtfulFolders: ReadonlySet<string> = new Set(
+  (
+    "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds " +
+    "thumb thumbs"
+  ).split(" "),
+);
+
 /** What the words in a name say: of the value of a field, of an object, a tag, a file or a frame. */
 export const names = createLexicon({
   /** It is the URL of a medium. */
@@ -78,12 +86,6 @@ export const names = createLexicon({
       "next prev previous other others more picks intro outro cover hero banner slider slides rail " +
       "creative campaign help tutorial tour soundtrack bgm",
     end: "comment comments review reviews reply replies",
-  },
-  /** A folder whose files are rarely a page's medium. */
-  doubtfulFolder: {
-    name:
-      "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds " +
-      "thumb thumbs",
   },
   /** A frame that is no player: of advertisers, trackers, consent dialogues, comments and the like. */
   otherFrame: {

@@ -1,6 +1,6 @@
 import { parseQuality } from "../../../parsers/quality.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
-import { names, properties, type Property } from "../lexicon/words.ts";
+import { doubtfulFolders, names, properties, type Property } from "../lexicon/words.ts";
 import type { Data } from "../scripts/data.ts";
 import { isDigit } from "../scripts/tokens.ts";
 
@@ -8,6 +8,8 @@ const maxParents = 12;
 /** How many enclosing objects may have the settings of a loop. */
 const maxLoopLevels = 3;
 
+const medium = names.bitsOf("medium");
+const quality = names.bitsOf("quality");
 const never = names.bitsOf("never", "neverField");
 const preview = names.bitsOf("preview", "previewField");
 const other = names.bitsOf("other");
@@ -17,9 +19,10 @@ const previewFile = names.bitsOf("preview");
 
 /** Whether the name of a field, with those of the objects around it, says that it is the URL of a medium. */
 export function isMediumName(key: string, { name, parent }: Data): boolean {
-  if (names.has(key, "medium")) return true;
+  const roles = names.rolesIn(key);
+  if ((roles & medium) !== 0) return true;
   if (isDigit(key.charCodeAt(0))) return parseQuality(key) !== null;
-  if (!names.has(key, "quality")) return false;
+  if ((roles & quality) === 0) return false;
   return names.has(name, "medium") || names.has(parent?.name ?? "", "medium");
 }
 
@@ -67,7 +70,8 @@ export function exclusionOfField(key: string, { pathname }: URL): Exclusion {
   const roles = names.rolesIn(file);
   if ((roles & previewFile) !== 0) return stricterOf(exclusionOfName(key), "preview");
   const isDoubtful =
-    (roles & neverFile) !== 0 || folders.some((folder) => names.has(folder, "doubtfulFolder"));
+    (roles & neverFile) !== 0 ||
+    folders.some((folder) => doubtfulFolders.has(folder.toLowerCase()));
   return stricterOf(exclusionOfName(key), isDoubtful ? "doubtful" : "none");
 }
 const maxPathLength = 1_000;
