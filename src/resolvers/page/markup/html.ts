@@ -40,7 +40,7 @@ type Mode = "content" | "comment" | "bogus-comment" | "raw-text" | "long-tag";
  * Tokenizes streamed HTML as far as metadata needs it: tags, comments and raw-text elements as in the
  * HTML Standard §13.2.5, `<noscript>` as markup, no tree. The result does not depend on where chunks
  * end. Takes linear time, and memory for a chunk and one tag, on any input.
- * htmlparser2's Tokenizer with this same sink takes 2.3 times the CPU time on saved pages.
+ * With htmlparser2's Tokenizer in its place, the page resolver reads 1.8 times fewer saved pages a second.
  */
 export class HtmlScanner {
   readonly #sink: HtmlSink;

@@ -81,10 +81,12 @@ export function postersOf(item: Data): string[] {
 export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
   const byLanguage = new Map<string, PageInfo["subtitles"][string]>();
   for (const track of levelsOf(item).flatMap(tracksIn).slice(0, maxTracks)) {
-    const { trackUrl, trackKind, trackLanguage, trackLabel } = readTexts(
-      track,
-      ...(["trackUrl", "trackKind", "trackLanguage", "trackLabel"] as const),
-    );
+    const { trackUrl, trackKind, trackLanguage, trackLabel } = readTexts(track, [
+      "trackUrl",
+      "trackKind",
+      "trackLanguage",
+      "trackLabel",
+    ]);
     const url = tryParseUrl(trackUrl, base);
     const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
     const isText =

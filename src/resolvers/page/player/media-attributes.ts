@@ -26,10 +26,16 @@ const dash = "application/dash+xml";
 const mediaType = /^(?:(?:video|audio)\/\w|application\/(?:(?:x-)?mpegurl|vnd\.apple|dash))/i;
 
 export function readAttributes(data: Data): MediaAttributes {
-  const { type, format, label, size, width, height, bitRate, language } = readTexts(
-    data,
-    ...(["type", "format", "label", "size", "width", "height", "bitRate", "language"] as const),
-  );
+  const { type, format, label, size, width, height, bitRate, language } = readTexts(data, [
+    "type",
+    "format",
+    "label",
+    "size",
+    "width",
+    "height",
+    "bitRate",
+    "language",
+  ]);
   return {
     data,
     type: [type, format].find((each) => each !== undefined && isMediaType(each)) ?? null,

@@ -86,9 +86,9 @@ export function mark(data: Data): void {
 }
 
 /** Returns of each of these properties the first text that a field states. */
-export function readTexts<P extends Property>(
+export function readTexts<const P extends Property>(
   { fields }: Data,
-  ...wanted: readonly P[]
+  wanted: readonly P[],
 ): Partial<Record<P, string>> {
   const texts: Partial<Record<P, string>> = {};
   for (const { key, value } of fields) {
