@@ -93,7 +93,9 @@ export function* chooseMedium<C extends Candidate>(
   candidates: readonly C[],
   page: PageIdentity,
 ): Steps<C | null> {
-  if (candidates.length === 0) return null;
+  const [only] = candidates;
+  if (only === undefined) return null;
+  if (candidates.length === 1 && isUndisputed(only, page)) return only;
   const rank = createRanking<C>(page);
   const ranked: Ranked<C>[] = [];
   for (const candidate of candidates) {
@@ -111,6 +113,15 @@ export function* chooseMedium<C extends Candidate>(
     (hasKind ? null : chooseByPosition(first, page)) ??
     chooseByPosition(second, page)
   );
+}
+
+/** Whether nothing can speak against a page's only medium: it need not be compared. */
+function isUndisputed(candidate: Candidate, page: PageIdentity): boolean {
+  const { exclusion, duration, isListed, isElement } = candidate;
+  const isInList = isListed === true || isElement === true;
+  const haveDurations = duration !== null && page.duration !== null;
+  const canBeChosen = page.isMedium || !page.isFrontPage;
+  return exclusion === "none" && canBeChosen && !isInList && !haveDurations;
 }
 
 function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) => Ranked<C> {
