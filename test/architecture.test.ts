@@ -1,6 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
+import { makeFolder } from "./stores/folder.ts";
 
 const src = new URL("../src/", import.meta.url).pathname;
 const files = readdirSync(src, { recursive: true, encoding: "utf8" })
@@ -236,6 +239,28 @@ describe("the source tree", () => {
     expect(files.filter((file) => file.split("/").length > 4)).toEqual([]);
     const climbs = files.flatMap(specifiersOf).filter((name) => name.startsWith("../../../../"));
     expect(climbs).toEqual([]);
+  });
+
+  it("has at most 16 files directly in a folder", () => {
+    const counts = new Map<string, number>();
+    for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count > 16)).toEqual([]);
+  });
+
+  it("has at most 20 functions over 60 lines", () => {
+    const config = join(makeFolder(), "oxlintrc.json");
+    const rules = { "max-lines-per-function": ["warn", { max: 60 }] };
+    writeFileSync(
+      config,
+      JSON.stringify({ plugins: [], categories: { correctness: "off" }, rules }),
+    );
+    const oxlint = createRequire(import.meta.url).resolve("oxlint/package.json");
+    const args = [join(dirname(oxlint), "bin", "oxlint"), "-c", config, "--format=json", src];
+    const { diagnostics } = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
+    const long = (diagnostics as { filename: string; message: string }[]).map(
+      ({ filename, message }) => `${filename}: ${message}`,
+    );
+    expect(long.length, long.join("\n")).toBeLessThanOrEqual(20);
   });
 
   it("has no file over 250 lines", () => {
