@@ -17,26 +17,32 @@ const handleNames = names.filter((name) => name !== "open");
 
 const folder = process.env["DATA_DIR"] ?? "";
 const socket = process.env["DISK_FAULTS"] ?? "";
-const { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, writeFileSync } = fs;
-const files = new Set<number>();
+const { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } = fs;
+/** Paths of the open files in the folder, by their descriptors. */
+const files = new Map<number, string>();
 
-/**
- * Shared by all processes, as files: which call fails (0: none), its error code, whether all later ones fail
- * too, and the folder in which each call creates the file of its number.
- */
+/** Which call fails: the `nth` of a kind in one process, or all calls `from` one on; neither: none. */
 interface Plan {
-  n: number;
+  id: number;
+  kind: string | null;
+  nth: number;
+  from: number;
   code: string;
-  isLasting: boolean;
-  calls: string;
 }
-const planFile = `${socket}.plan`;
-const failedFile = `${socket}.failed`;
-/** The last number that this process has seen, by folder. */
-const seen = new Map<string, number>();
+
+// All processes share the plan, which is padded and replaced in place, and a record of each call: open files, as each
+// call of the service costs one of these calls of each.
+const planFile = openSync(`${socket}.plan`, "a+");
+const callsFile = openSync(`${socket}.calls`, "a");
+const planBytes = 512;
+const recordBytes = 128;
+let planText = "";
+let plan: Plan = { id: 0, kind: null, nth: 0, from: 0, code: "" };
+/** Calls of this process under the plan, by kind. */
+const counts = new Map<string, number>();
 
 if (process.send === undefined) {
-  setPlan({ n: 0, code: "", isLasting: false });
+  setPlan(new URLSearchParams());
   listenForRequests();
   passOnEnvironment();
 }
@@ -47,32 +53,55 @@ for (const name of names) {
 }
 syncBuiltinESMExports();
 
-function setPlan(plan: Omit<Plan, "calls">): void {
-  const calls = `${socket}.calls-${process.hrtime.bigint()}`;
-  mkdirSync(calls);
-  writeFileSync(`${planFile}.new`, JSON.stringify({ ...plan, calls }));
-  renameSync(`${planFile}.new`, planFile);
+function setPlan(query: URLSearchParams): void {
+  const next: Plan = {
+    id: plan.id + 1,
+    kind: query.get("kind"),
+    nth: Number(query.get("nth")),
+    from: Number(query.get("from") ?? 0),
+    code: query.get("code") ?? "",
+  };
+  const writable = openSync(`${socket}.plan`, "r+");
+  writeSync(writable, JSON.stringify(next).padEnd(planBytes), 0);
+  closeSync(writable);
+  ftruncateSync(callsFile);
+  readPlan();
 }
 
-function currentPlan(): Plan {
-  return JSON.parse(readFileSync(planFile, "utf8")) as Plan;
+function readPlan(): void {
+  const bytes = Buffer.alloc(planBytes);
+  readSync(planFile, bytes, 0, planBytes, 0);
+  const text = bytes.toString();
+  if (text === planText) return;
+  planText = text;
+  plan = JSON.parse(text) as Plan;
+  counts.clear();
 }
 
-/** `GET /?n=3&code=EIO&lasting=1` sets the next fault and returns what happened since the last request. */
+/** `GET /?kind=…&nth=3&code=EIO` sets the next fault and returns what happened since the last request. */
 function listenForRequests(): void {
   const server = createServer((request, response) => {
     const query = new URL(request.url ?? "", "http://faults").searchParams;
-    const calls = readdirSync(currentPlan().calls).length;
-    const failed = fs.existsSync(failedFile) ? readFileSync(failedFile, "utf8") : "";
-    writeFileSync(failedFile, "");
-    setPlan({
-      n: Number(query.get("n")),
-      code: query.get("code") ?? "",
-      isLasting: query.get("lasting") === "1",
-    });
-    response.end(JSON.stringify({ calls, failed: failed === "" ? null : failed }));
+    const calls = countsByKind();
+    const failedFile = failedFileOf(plan);
+    const failed = fs.existsSync(failedFile) ? readFileSync(failedFile, "utf8") : null;
+    setPlan(query);
+    response.end(JSON.stringify({ calls, failed }));
   });
   server.listen(socket).unref();
+}
+
+/** Returns the most calls of each kind in one process. */
+function countsByKind(): Record<string, number> {
+  const records = readFileSync(`${socket}.calls`, "utf8").split("\n").slice(0, -1);
+  const processes = Object.values(Object.groupBy(records, (record) => record.split(" ", 1)[0]!));
+  const most: Record<string, number> = {};
+  for (const own of processes) {
+    const byKind = Object.groupBy(own ?? [], (record) => record.slice(record.indexOf(" ")).trim());
+    for (const [kind, all = []] of Object.entries(byKind))
+      most[kind] = Math.max(most[kind] ?? 0, all.length);
+  }
+  return most;
 }
 
 /** The service gives its workers an empty environment. */
@@ -125,19 +154,20 @@ function failingPromise(name: string, call: Call): Call {
     const fault = faultOf(name, parameters[0]);
     if (fault !== undefined) throw fault;
     const result = await Reflect.apply(call, this, parameters);
-    if (name === "open" && isWithin(parameters[0])) watchHandle(result as object);
+    if (name === "open" && isWithin(parameters[0]))
+      watchHandle(result as object, String(parameters[0]));
     return result;
   };
 }
 
-function watchHandle(handle: object): void {
+function watchHandle(handle: object, path: string): void {
   for (const name of handleNames) {
     replace(
       handle,
       name,
       (call) =>
         async function (this: unknown, ...parameters) {
-          const fault = nextFault(name);
+          const fault = nextFault(name, path);
           if (fault === undefined) return Reflect.apply(call, this, parameters);
           if (name === "close") await Reflect.apply(call, this, parameters);
           throw fault;
@@ -148,14 +178,14 @@ function watchHandle(handle: object): void {
 
 /** Remembers which file descriptors are files in the folder. */
 function track<T>(name: string, first: unknown, result: T): T {
-  if (name === "open" && isWithin(first)) files.add(Number(result));
+  if (name === "open" && isWithin(first)) files.set(Number(result), String(first));
   if (name === "close") files.delete(Number(first));
   return result;
 }
 
 function faultOf(name: string, first: unknown): Error | undefined {
-  const isCounted = typeof first === "number" ? files.has(first) : isWithin(first);
-  return isCounted ? nextFault(name) : undefined;
+  const path = typeof first === "number" ? files.get(first) : String(first);
+  return path !== undefined && isWithin(path) ? nextFault(name, path) : undefined;
 }
 
 function isWithin(path: unknown): boolean {
@@ -164,26 +194,45 @@ function isWithin(path: unknown): boolean {
   return text === folder || text.startsWith(folder + sep);
 }
 
-function nextFault(name: string): Error | undefined {
-  const { n, code, isLasting, calls } = currentPlan();
-  const nth = countCall(calls);
-  if (n === 0 || (isLasting ? nth < n : nth !== n)) return undefined;
-  writeFileSync(failedFile, name);
-  return Object.assign(new Error(`${code}: injected by the test, ${name}`), {
-    code,
+function nextFault(name: string, path: string): Error | undefined {
+  readPlan();
+  const kind = kindOf(name, path);
+  const nth = (counts.get(kind) ?? 0) + 1;
+  counts.set(kind, nth);
+  writeSync(callsFile, `${`${process.pid} ${kind}`.padEnd(recordBytes - 1)}\n`);
+  const isLasting = plan.from > 0;
+  const isFailing = isLasting
+    ? fstatSync(callsFile).size / recordBytes >= plan.from
+    : kind === plan.kind && nth === plan.nth;
+  if (!isFailing || (!noteFailure(name) && !isLasting)) return undefined;
+  return Object.assign(new Error(`${plan.code}: injected by the test, ${name}`), {
+    code: plan.code,
     syscall: name,
   });
 }
 
-/** Returns the number of this call among those of all processes. */
-function countCall(calls: string): number {
-  for (let nth = (seen.get(calls) ?? 0) + 1; ; nth++) {
-    try {
-      closeSync(openSync(join(calls, `${nth}`), "wx"));
-      seen.set(calls, nth);
-      return nth;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
+/** Returns whether this is the first failure under the plan, in any process. */
+function noteFailure(name: string): boolean {
+  try {
+    const file = openSync(failedFileOf(plan), "wx");
+    writeSync(file, name);
+    closeSync(file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return false;
   }
+}
+
+function failedFileOf({ id }: Plan): string {
+  return `${socket}.failed-${id}`;
+}
+
+/** Returns what is done to which file: tasks, tracks and segments are the same to the service. */
+function kindOf(name: string, path: string): string {
+  const place = path
+    .slice(folder.length + 1)
+    .replace(/(?<=^(?:files|parts)\/)[^/]+/, "ID")
+    .replace(/(?:main|audio)(?:-\d+)?$/, "track");
+  return `${name} ${place}`.trim();
 }

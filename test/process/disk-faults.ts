@@ -8,17 +8,25 @@ import { commandWith, type ServiceProcess, startService } from "./service.ts";
 
 export type FaultCode = "EIO" | "ENOSPC" | "EPIPE";
 
-export interface Fault {
-  /** Number of the call that fails, from 1; 0: none. */
-  n: number;
+/** One call that fails: the `nth` of its kind, from 1. */
+export interface SingleFault {
+  kind: string;
+  nth: number;
   code: FaultCode;
-  /** Whether all later calls fail too. */
-  isLasting?: boolean;
 }
+
+/** All calls fail from the one with number `from` on, whatever their kind. */
+export interface LastingFault {
+  from: number;
+  code: FaultCode;
+}
+
+export type Fault = SingleFault | LastingFault;
 
 /** What happened since the last request. */
 export interface FaultReport {
-  calls: number;
+  /** How many calls there were, by their kind: what is done to which file, as `open parts/ID/result`. */
+  calls: Record<string, number>;
   /** The call that failed last. */
   failed: string | null;
 }
@@ -45,12 +53,14 @@ export async function startFaultyService(
   );
   let log = "";
   service.process.stdout!.on("data", (text: string) => (log += text));
-  const arm = ({ n, code, isLasting = false }: Fault) =>
-    request(socketPath, `/?n=${n}&code=${code}&lasting=${Number(isLasting)}`);
+  const arm = (fault?: Fault) => {
+    const query = Object.entries(fault ?? {}).map(([name, value]) => [name, String(value)]);
+    return request(socketPath, `/?${new URLSearchParams(query).toString()}`);
+  };
   return {
     ...service,
     arm,
-    disarm: () => arm({ n: 0, code: "EIO" }),
+    disarm: () => arm(),
     get log() {
       return log;
     },

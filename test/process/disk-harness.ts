@@ -5,7 +5,12 @@ import { vi } from "vitest";
 import type { Resources } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import type { Task } from "../../src/model/task.ts";
-import { type Fault, startFaultyService } from "./disk-faults.ts";
+import {
+  type Fault,
+  type LastingFault,
+  type SingleFault,
+  startFaultyService,
+} from "./disk-faults.ts";
 import { openTaskClient } from "./download-client.ts";
 
 export interface TestedMedium {
@@ -15,10 +20,12 @@ export interface TestedMedium {
 
 /** Downloads one medium in one process, each time with a different disk fault. */
 export interface DiskHarness extends AsyncDisposable {
-  /** Downloads while one call fails; returns `false` if the download made fewer calls. */
-  failOnce(fault: Fault): Promise<boolean>;
+  /** How many calls of each kind a download makes. */
+  readonly calls: ReadonlyMap<string, number>;
+  /** Downloads while one call fails; returns `false` if the download did not make it. */
+  failOnce(fault: SingleFault): Promise<boolean>;
   /** Downloads while all calls from one on fail, then repairs the disk and retries a failed task. */
-  failFrom(fault: Fault): Promise<void>;
+  failFrom(fault: LastingFault): Promise<void>;
   /** Every violation so far. */
   problems(): string[];
 }
@@ -39,21 +46,27 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
     return client.ended((await client.post(page)).id);
   }
 
-  const expectedHash = (await ended()).file?.sha256;
-  await client.request("DELETE", (await client.list())[0]?.id ?? "");
+  // Only the first download creates the folders.
+  const first = await ended();
+  const expectedHash = first.file?.sha256;
+  await client.request("DELETE", first.id);
+  await service.disarm();
+  const second = await ended();
+  const { calls } = await service.disarm();
+  await client.request("DELETE", second.id);
 
   /** Yields what is wrong with the task, its file and the data folder. */
-  async function* check({ id, state, file, error }: Task, { code, isLasting }: Fault) {
+  async function* check({ id, state, file, error }: Task, fault: Fault) {
     if (!(await client.list()).some((task) => task.id === id)) yield "the task is lost";
     if (state === "succeeded") {
       const fetched = hash("sha256", await (await client.file(id)).bytes());
       if (fetched !== expectedHash || file?.sha256 !== expectedHash) yield "its file is wrong";
     } else {
-      const expected = code === "ENOSPC" ? "disk_full" : "unavailable";
+      const expected = fault.code === "ENOSPC" ? "disk_full" : "unavailable";
       if (state !== "failed" || error?.code !== expected) yield `it is ${state}: ${error?.message}`;
     }
     // A result that a failing disk does not remove must at least be complete.
-    const mayBeLeft = isLasting === true && state === "failed";
+    const mayBeLeft = "from" in fault && state === "failed";
     const isClean = () =>
       isSame(namesIn("files"), state === "succeeded" ? [id] : []) ||
       (mayBeLeft &&
@@ -81,11 +94,13 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
   }
 
   return {
+    calls: new Map(Object.entries(calls)),
+
     async failOnce(fault) {
       await service.arm(fault);
       const task = await ended();
       const { failed } = await service.disarm();
-      const about = `call ${fault.n} (${failed}) with ${fault.code}`;
+      const about = `call ${fault.nth} of ${fault.kind} with ${fault.code}`;
       await note(about, check(task, fault));
       if (fault.code !== "ENOSPC" && task.state !== "succeeded") {
         problems.push(`${about}: a single fault failed it: ${task.error?.message}`);
@@ -95,17 +110,20 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
     },
 
     async failFrom(fault) {
-      await service.arm({ ...fault, isLasting: true });
+      await service.arm(fault);
       const task = await ended();
       const { failed } = await service.disarm();
-      const about = `calls from ${fault.n} (${failed}) with ${fault.code}`;
-      await note(about, check(task, { ...fault, isLasting: true }));
+      const about = `calls from ${fault.from} (${failed}) with ${fault.code}`;
+      await note(about, check(task, fault));
       if (task.state === "failed") {
         await client.request("POST", task.id, "/retry");
         const again = await client.ended(task.id);
         if (again.state !== "succeeded")
           problems.push(`${about}: a retry: ${again.error?.message}`);
-        await note(`${about}, after a retry`, check(again, fault));
+        await note(
+          `${about}, after a retry`,
+          check(again, { kind: "none", nth: 0, code: fault.code }),
+        );
       }
       await note(about, checkDelete(task));
     },
