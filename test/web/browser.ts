@@ -1,4 +1,12 @@
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  ConsoleMessage,
+  Page,
+  Request,
+  WebError,
+} from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { isChromiumMissing, launchChromium } from "./chromium.ts";
 
@@ -7,19 +15,50 @@ if (isChromiumMissing) console.log("no Chromium (CHROMIUM): the tests of the pag
 /** Opens one Chromium for all tests of the `describe` that this is called in. Returns what opens tabs in it. */
 export function useBrowser(): OpenTab {
   let browser: Browser;
+  let profile: BrowserContext;
+  let isTaken = false;
   beforeAll(async () => {
     browser = await launchChromium();
+    profile = await newProfile(browser);
   });
   afterAll(() => browser?.close());
-  return (service, options) => openTab(browser, service, options);
+  return async (service, { path = "", hasClock = false, ...options } = {}) => {
+    if (isTaken || Object.keys(options).length > 0) {
+      const context = await newProfile(browser, options);
+      onTestFinished(() => context.close());
+      return openTab(context, new URL(path, service), hasClock);
+    }
+    isTaken = true;
+    onTestFinished(async () => {
+      await clear(profile);
+      isTaken = false;
+    });
+    return openTab(profile, new URL(path, service), hasClock);
+  };
 }
 
-/** Opens a tab of a fresh profile at the address `service`; closed after the test. */
+async function newProfile(browser: Browser, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+  await context.addInitScript({ content: observer });
+  context.setDefaultTimeout(30_000);
+  return context;
+}
+
+/** Leaves nothing of a test but the assets that never change: the page stores nothing but cookies. */
+async function clear(context: BrowserContext): Promise<void> {
+  for (const page of context.pages()) await page.close();
+  await context.clearCookies();
+  await context.setOffline(false);
+}
+
+/** Opens a tab at the address `service`, in a profile without cookies; closed after the test. */
 export type OpenTab = (service: string, options?: TabOptions) => Promise<Tab>;
 
 export interface TabOptions extends BrowserContextOptions {
   /** What comes after the last slash of the service's address. */
   path?: string;
+  /** Whether `page.clock` can move the page's time forward. */
+  hasClock?: boolean;
 }
 
 /**
@@ -37,31 +76,30 @@ export interface Tab {
 }
 
 async function openTab(
-  browser: Browser,
-  service: string,
-  { path = "", ...options }: TabOptions = {},
+  context: BrowserContext,
+  { href, origin }: URL,
+  hasClock: boolean,
 ): Promise<Tab> {
-  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
   const problems: string[] = [];
   const expected: RegExp[] = [];
-  const { origin } = new URL(service);
-  context.on("request", (request) => {
+  const onRequest = (request: Request) => {
     if (new URL(request.url()).origin !== origin) problems.push(`request to ${request.url()}`);
-  });
-  context.on("weberror", (error) => void problems.push(`uncaught ${error.error().stack}`));
-  context.on("console", (message) => {
+  };
+  const onError = (error: WebError) => void problems.push(`uncaught ${error.error().stack}`);
+  const onConsole = (message: ConsoleMessage) => {
     if (!["error", "warning"].includes(message.type())) return;
     const text = `${message.type()}: ${message.text()} ${message.location().url}`;
     if (!expected.some((pattern) => pattern.test(text))) problems.push(text);
-  });
-  onTestFinished(async () => {
-    await context.close();
+  };
+  context.on("request", onRequest).on("weberror", onError).on("console", onConsole);
+  // Called before the tab is closed.
+  onTestFinished(() => {
+    context.off("request", onRequest).off("weberror", onError).off("console", onConsole);
     expect(problems).toEqual([]);
   });
-  await context.addInitScript({ content: observer });
-  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
-  await page.goto(new URL(path, service).href);
+  if (hasClock) await page.clock.install();
+  await page.goto(href);
   return {
     page,
     expectFailures: (address) =>

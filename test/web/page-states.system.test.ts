@@ -3,17 +3,18 @@ import { useBrowser } from "./browser.ts";
 import { isChromiumMissing } from "./chromium.ts";
 import { hostileTextsAreText } from "./page/hostile.ts";
 import { inspect } from "./page/inspect.ts";
-import { openApp } from "./page/open-app.ts";
+import { openApp, useSharedApp } from "./page/open-app.ts";
 import { readmePictures } from "./page/readme-pictures.ts";
 import { pageStates } from "./page/states.ts";
 
 describe.skipIf(isChromiumMissing)("the page in light and dark, from 320 px to 1920 px", () => {
   const openTab = useBrowser();
+  useSharedApp();
 
   it.each(pageStates)(
     "$name: meets WCAG 2.2 AA, fits into its width and moves nothing",
-    async ({ name, prepare, reach }) => {
-      const app = await openApp();
+    async ({ name, prepare, reach, closesApp = false }) => {
+      const app = await openApp(closesApp ? {} : undefined);
       await prepare?.(app);
       const tab = await openTab(app.url);
       await reach(tab, app);

@@ -98,10 +98,15 @@ export function theListIsLive(openTab: OpenTab): void {
     const app = await openApp({ maxEventStreams: 1 });
     const first = await openTab(app.url);
     await first.page.getByText("Nothing here yet.").waitFor();
-    const second = await openTab(app.url);
+    const second = await openTab(app.url, { hasClock: true });
     second.expectFailures(/status of 429 .*tasks\/events/);
     await second.page.getByText("The connection is lost. Reconnecting…").waitFor();
+    const { headers } = await fetch(`${app.url}tasks/events`);
+    const waitMs = 1_000 * Number(headers.get("retry-after"));
     await first.page.close();
+    await second.page.clock.fastForward(waitMs - 2_000);
+    expect(await second.page.getByText("The connection is lost.").isVisible()).toBe(true);
+    await second.page.clock.fastForward(2_000);
     await second.page.getByText("Nothing here yet.").waitFor();
     await second.page.getByText("The connection is lost.").waitFor({ state: "detached" });
   });

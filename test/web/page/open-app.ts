@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
 import { openDiskFiles } from "../../../src/files/disk.ts";
 import type { FileStore } from "../../../src/files/files.ts";
@@ -13,7 +13,7 @@ import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 
-/** The service on a port of 127.0.0.1, which runs no tasks: the test changes them in its store. Closed after the test. */
+/** The service on a port of 127.0.0.1, which runs no tasks: the test changes them in its store. */
 export interface PageApp {
   app: App;
   /** Address of the page. */
@@ -27,7 +27,41 @@ export interface PageApp {
 /** What a page says, by its address, or how it fails. */
 export type Pages = Map<string, PageInfo | ((context: ResolveContext) => Promise<PageInfo>)>;
 
-export async function openApp(options: AppOptions = {}): Promise<PageApp> {
+let shared: PageApp | undefined;
+
+/** Makes the tests of the `describe` that this is called in share an app, one after the other. */
+export function useSharedApp(): void {
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    [shared, close] = await startApp({ infoCacheTtlS: 0 });
+  });
+  afterAll(async () => {
+    shared = undefined;
+    await close();
+  });
+}
+
+/** Returns the shared app, without a task or a page. With options, opens an app for this test alone. */
+export async function openApp(options?: AppOptions): Promise<PageApp> {
+  if (options === undefined && shared !== undefined) {
+    await clear(shared);
+    return shared;
+  }
+  const [app, close] = await startApp(options ?? {});
+  onTestFinished(close);
+  return app;
+}
+
+async function clear({ store, pages }: PageApp): Promise<void> {
+  pages.clear();
+  for (;;) {
+    const { tasks } = await store.list({ limit: 200 });
+    if (tasks.length === 0) return;
+    for (const { id } of tasks) await store.delete(id);
+  }
+}
+
+async function startApp(options: AppOptions): Promise<[PageApp, close: () => Promise<void>]> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-page-"));
   const files = openDiskFiles({ folder });
   const store = options.store ?? createMemoryStore({ events: createTaskEvents() });
@@ -41,13 +75,13 @@ export async function openApp(options: AppOptions = {}): Promise<PageApp> {
     finishMs: 0,
     ...options,
   });
-  onTestFinished(async () => {
-    await app.close();
-    await rm(folder, { recursive: true });
-  });
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo;
-  return { app, url: `http://127.0.0.1:${port}/`, store, files, pages };
+  const close = async () => {
+    await app.close();
+    await rm(folder, { recursive: true });
+  };
+  return [{ app, url: `http://127.0.0.1:${port}/`, store, files, pages }, close];
 }
 
 function createResolver(pages: Pages): Resolver<typeof PageInfo> {

@@ -5,11 +5,11 @@ import { addDone } from "./stored-tasks.ts";
 
 export function playing(openTab: OpenTab): void {
   it.each([
-    ["at once for those who want little motion", "reduce", 1],
-    ["gradually for others", "no-preference", 3],
+    ["at once for those who want little motion", "reduce", "instant"],
+    ["gradually for others", "no-preference", "smooth"],
   ] as const)(
     "begins to play with the click on Play, in sight: the page scrolls there %s",
-    async (_, reducedMotion, scrolls) => {
+    async (_, reducedMotion, behavior) => {
       const app = await openApp();
       const title = "The oldest film";
       await addDone(app, { title });
@@ -27,16 +27,24 @@ export function playing(openTab: OpenTab): void {
         .poll(() => video.evaluate(({ currentTime }: { currentTime: number }) => currentTime))
         .toBeGreaterThan(0);
       await expect.poll(() => video.evaluate(isInSight)).toBe(true);
+      // In how many frames a busy machine shows a gradual one is not known.
+      expect(await page.evaluate("asked")).toEqual([behavior]);
       const count = await page.evaluate<number>("scrolls");
-      if (scrolls === 1) expect(count).toBe(1);
-      else expect(count).toBeGreaterThanOrEqual(scrolls);
+      if (behavior === "instant") expect(count).toBe(1);
+      else expect(count).toBeGreaterThan(0);
     },
   );
 }
 
-/** Counts from the next frame on, when what has scrolled so far is told. */
+/** Counts, and notes how the page asks, from the next frame on, when what has scrolled so far is told. */
 const countScrolls = `new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => {
+  const { scrollIntoView } = Element.prototype;
+  globalThis.asked = [];
   globalThis.scrolls = 0;
+  Element.prototype.scrollIntoView = function (options) {
+    asked.push(options.behavior);
+    return scrollIntoView.call(this, options);
+  };
   addEventListener("scroll", () => scrolls++);
   resolve();
 })))`;

@@ -11,6 +11,7 @@ import { filmPage, format } from "./found-pages.ts";
 import { screenshots } from "./inspect.ts";
 import { landscape } from "./landscape.ts";
 import { openApp } from "./open-app.ts";
+import { loadedImages } from "./states.ts";
 import { addDone, addRunning } from "./stored-tasks.ts";
 
 const names = ["readme-found.webp", "readme-downloads.webp"];
@@ -88,12 +89,6 @@ function mountains(url: string, thumbnail: string) {
       }),
     ),
   });
-}
-
-function loadedImages(page: Page): Promise<number> {
-  return page.evaluate(
-    "[...document.images].filter(({ naturalWidth }) => naturalWidth > 0).length",
-  );
 }
 
 /** As WebP, which Playwright cannot. */

@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
 import { resource } from "../../media/resources.ts";
@@ -18,6 +19,8 @@ import {
 /** A state of the page: what the service has before the tab is opened, and what somebody then does. */
 export interface PageState {
   name: string;
+  /** Whether it closes the service. */
+  closesApp?: boolean;
   prepare?: (app: PageApp) => Promise<void>;
   reach: (tab: Tab, app: PageApp) => Promise<void>;
 }
@@ -193,9 +196,12 @@ export const pageStates: readonly PageState[] = [
   },
   {
     name: "disconnected",
+    closesApp: true,
     prepare: addFilm,
     reach: async (tab, { app }) => {
       await tab.page.getByRole("button", { name: "Play" }).waitFor();
+      // A service that closes still responds: to a request for the image with 503.
+      await expect.poll(() => loadedImages(tab.page)).toBe(1);
       tab.expectFailures(/net::ERR_/);
       await app.close();
       await tab.page.getByText("The connection is lost. Reconnecting…").waitFor();
@@ -247,4 +253,11 @@ async function openPicture(): Promise<string> {
 
 function imageOf({ page }: Tab) {
   return page.locator(".thumbnail img");
+}
+
+/** Returns how many images the page shows. */
+export function loadedImages(page: Page): Promise<number> {
+  return page.evaluate(
+    "[...document.images].filter(({ naturalWidth }) => naturalWidth > 0).length",
+  );
 }
