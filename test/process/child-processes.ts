@@ -15,3 +15,10 @@ export function isRunning(pid: number): boolean {
   const file = `/proc/${pid}/stat`;
   return existsSync(file) && !/\) [ZX] /.test(readFileSync(file, "utf8"));
 }
+
+/** Returns the processor time that a running process has used, milliseconds. */
+export function processorMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)!.split(" ");
+  // In ticks of 10 ms (proc_pid_stat(5): utime and stime).
+  return 10 * (Number(fields[11]) + Number(fields[12]));
+}

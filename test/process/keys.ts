@@ -4,11 +4,13 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("../../src/cli/key.ts", import.meta.url));
+/** Halves the time of a start. */
+const compileCache = fileURLToPath(new URL("../../node_modules/.cache/keys", import.meta.url));
 
 /** Runs the command for keys as its own process, with these settings. */
 export async function runKeyProgram(env: Record<string, string>, ...args: string[]) {
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output = Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);

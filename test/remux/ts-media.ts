@@ -39,10 +39,11 @@ export interface ProbedPacket {
   flags: string;
 }
 
-export function probePackets(path: string, kind: "video" | "audio"): ProbedPacket[] {
+export function probePackets(path: string): { video: ProbedPacket[]; audio: ProbedPacket[] } {
   const json = run("ffprobe", "-v", "error", "-show_packets", "-of", "json", path);
   const { packets } = JSON.parse(json) as { packets: ProbedPacket[] };
-  return packets.filter((packet) => packet.codec_type === kind);
+  const { video = [], audio = [] } = Object.groupBy(packets, ({ codec_type }) => codec_type);
+  return { video, audio };
 }
 
 /** Returns the values of `fields` of every stream. */
@@ -54,11 +55,18 @@ export function probeStreams(path: string, fields: string): string[] {
     .split(/\s+/);
 }
 
-/** Returns the MD5 of the decoded video or audio. Throws if the decoder reports a problem. */
-export function decodedMd5(path: string, kind: "video" | "audio"): string {
-  const stream = kind === "video" ? "0:v" : "0:a";
-  const passed = kind === "video" ? ["-vsync", "passthrough"] : [];
-  const args = ["-v", "error", "-i", path, "-map", stream, ...passed, "-f", "md5", "-"];
+/** Returns the MD5 of the decoded video, audio or both. Throws if the decoder reports a problem. */
+export function decodedMd5(path: string, ...kinds: readonly ("video" | "audio")[]): string {
+  const outputs = kinds.map((kind) =>
+    kind === "video" ? ["-map", "0:v", "-vsync", "passthrough"] : ["-map", "0:a"],
+  );
+  const args = [
+    "-v",
+    "error",
+    "-i",
+    path,
+    ...outputs.flatMap((each) => [...each, "-f", "md5", "-"]),
+  ];
   const result = spawnSync("ffmpeg", args, { encoding: "utf8" });
   if (result.stderr !== "") throw new Error(result.stderr);
   return result.stdout;

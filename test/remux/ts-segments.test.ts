@@ -76,7 +76,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
     for (const timeline of [4, 5, 6]) demuxer.read(source, { timeline, offsetS: null });
     demuxer.flush();
-    const packets = probePackets(media.path("source.ts"), "video").length;
+    const packets = probePackets(media.path("source.ts")).video.length;
     const { samples } = recorder.track("video");
     expect(samples.length).toBe(3 * packets);
     const span = samples[packets]!.pts - samples[0]!.pts;

@@ -20,7 +20,7 @@ const modes = [
   { mode: "with yt-dlp", setting: ytDlp, isThere: ytDlp !== "off" && ytDlp !== "" },
 ];
 
-describe.each(modes)("a task on a page, $mode", ({ setting, isThere }) => {
+describe.each(modes)("a task on a page, $mode", { concurrent: true }, ({ setting, isThere }) => {
   let folder: string;
   let service: ServiceProcess;
   let client: TaskClient;

@@ -4,11 +4,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { gzipSync } from "node:zlib";
+import { constants, crc32, deflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { childrenOf, isRunning } from "../../process/child-processes.ts";
+import { childrenOf, isRunning, processorMs } from "../../process/child-processes.ts";
 import { never, openHarness, openSite, sendPage, type Site, type YtDlpHarness } from "./harness.ts";
-import { createVariant, installed, missing, setVersion } from "./installed.ts";
+import { createVariant, installed, missing, setVersion, type Variant } from "./installed.ts";
 
 const video = '<title>A</title><video src="/v.mp4"></video>';
 
@@ -19,11 +19,11 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
     let harness: YtDlpHarness;
     /** Requests that have no response. */
     const hanging = new Set<string>();
-    /** From the first failed call to the next extraction, milliseconds. */
+    /** What a restart takes, milliseconds: the delay before it and the processor time until calls succeed. */
     const timesToBack: number[] = [];
 
     beforeAll(async () => {
-      const bomb = gzipSync(Buffer.alloc(1024 * 1024 * 1024));
+      const bomb = createBomb(64);
       site = await openSite((request, response) => {
         const path = request.url ?? "";
         if (path.startsWith("/hangs")) hanging.add(path);
@@ -56,10 +56,10 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
     const serverPid = () => childrenOf(process.pid).find(isServer)!;
     const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
     const expectBack = async () => {
-      const start = performance.now();
-      await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 20_000 });
+      await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 60_000 });
       await extract("/");
-      timesToBack.push(performance.now() - start);
+      const delays = harness.log.filter((line) => "delayMs" in line) as { delayMs: number }[];
+      timesToBack.push(delays.at(-1)!.delayMs + processorMs(serverPid()));
     };
 
     it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
@@ -106,8 +106,8 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
     });
 
     it("is back within 5 s after each of these", () => {
-      // The shortest: other processes have the processors as well.
-      expect(Math.min(...timesToBack)).toBeLessThan(5_000);
+      expect(timesToBack).toHaveLength(3);
+      expect(Math.max(...timesToBack)).toBeLessThan(5_000);
     });
 
     it("ends a canceled extraction within 10 ms", async () => {
@@ -260,8 +260,8 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       expect(other.ytDlp.version).toBe("2026.10.01");
     });
 
-    it("is not confused by what extractors print", async () => {
-      const source = `
+    describe("with extractors", () => {
+      const loud = `
 from .common import InfoExtractor
 import os, sys
 __all__ = ['LoudIE']
@@ -271,27 +271,38 @@ class LoudIE(InfoExtractor):
         print('garbage' * 1000); os.write(1, b'garbage'); os.write(2, b'garbage'); sys.stdout.flush()
         return {'id': 'x', 'title': 'A', 'url': 'http://loud.example/a.mp4', 'ext': 'mp4'}
 `;
-      using variant = createVariant({ extractors: { loud: source } });
-      await using other = await openHarness({ path: variant.path });
-      const info = await other.ytDlp.extract(new URL("http://loud.example/"), { signal: never });
-      expect(info).toMatchObject({ title: "A" });
-    });
-
-    it("gives up a URL that an extractor takes too long to match", async () => {
-      const source = `
+      const slow = `
 from .common import InfoExtractor
 __all__ = ['SlowIE']
 class SlowIE(InfoExtractor):
     _VALID_URL = r'https?://slow\\.example/(a+)+$'
 `;
-      using variant = createVariant({ extractors: { slow: source } });
-      await using other = await openHarness({ path: variant.path });
-      const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
-      // Together they take longer than one may.
-      const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
-      for (const each of await Promise.allSettled(found))
-        expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
-      expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe("vimeo");
+      let variant: Variant;
+      let other: YtDlpHarness;
+      beforeAll(async () => {
+        variant = createVariant({ extractors: { loud, slow } });
+        other = await openHarness({ path: variant.path });
+      });
+      afterAll(async () => {
+        await other[Symbol.asyncDispose]();
+        variant[Symbol.dispose]();
+      });
+
+      it("is not confused by what they print", async () => {
+        const info = await other.ytDlp.extract(new URL("http://loud.example/"), { signal: never });
+        expect(info).toMatchObject({ title: "A" });
+      });
+
+      it("gives up a URL that one takes too long to match", async () => {
+        const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
+        // Together they take longer than one may.
+        const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
+        for (const each of await Promise.allSettled(found))
+          expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
+        expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe(
+          "vimeo",
+        );
+      });
     });
 
     it("sends the cookies of a file, which stays as it is", async () => {
@@ -319,6 +330,20 @@ class SlowIE(InfoExtractor):
     });
   },
 );
+
+/** Returns `count` times 16 MiB of zeros as gzip (RFC 1952): blocks that end with a full flush may be repeated. */
+function createBomb(count: number): Buffer {
+  const zeros = Buffer.alloc(16 * 1024 * 1024);
+  const blocks = deflateRawSync(zeros, { finishFlush: constants.Z_FULL_FLUSH });
+  const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+  const lastBlock = Buffer.from([3, 0]);
+  const trailer = Buffer.alloc(8);
+  let checksum = 0;
+  for (let i = 0; i < count; i += 1) checksum = crc32(zeros, checksum);
+  trailer.writeUInt32LE(checksum, 0);
+  trailer.writeUInt32LE((count * zeros.length) % 2 ** 32, 4);
+  return Buffer.concat([header, ...Array<Buffer>(count).fill(blocks), lastBlock, trailer]);
+}
 
 function isServer(pid: number): boolean {
   return isRunning(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("fork_server.py");

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { findInstallation } from "../../../src/resolvers/ytdlp/installation.ts";
@@ -26,7 +36,7 @@ export interface VariantOptions {
   version?: string;
 }
 
-/** A copy of the installed yt-dlp, changed for tests. */
+/** A copy of the installed yt-dlp, changed for tests. Its files are links to the installed ones. */
 export interface Variant extends Disposable {
   /** Path of its program. */
   readonly path: string;
@@ -41,22 +51,46 @@ export function createVariant(options: VariantOptions = {}): Variant {
   const packageFolder = join(folder, "lib/yt_dlp");
   mkdirSync(dirname(path));
   writeFileSync(path, `#!${interpreter}\n`, { mode: 0o755 });
-  cpSync(installedPackage(), packageFolder, { recursive: true, preserveTimestamps: true });
+  linkFolder(installedPackage(), packageFolder);
   if (version !== undefined) setVersion(packageFolder, version);
   for (const [name, source] of Object.entries(extractors)) {
     writeFileSync(join(packageFolder, "extractor", `${name}.py`), source);
     const list = join(packageFolder, "extractor/_extractors.py");
-    writeFileSync(list, `from .${name} import *\n`, { flag: "a" });
+    replaceFile(list, `${readFileSync(list, "utf8")}from .${name} import *\n`);
   }
   return { path, packageFolder, [Symbol.dispose]: () => rmSync(folder, { recursive: true }) };
 }
 
 /** Writes the file that tells a package's version. */
 export function setVersion(packageFolder: string, version: string): void {
-  writeFileSync(
+  replaceFile(
     join(packageFolder, "version.py"),
     `__version__ = '${version}'\nVARIANT = None\nUPDATE_HINT = None\nCHANNEL = 'stable'\nORIGIN = 'yt-dlp/yt-dlp'\nRELEASE_GIT_HEAD = None\n_pkg_version = '${version}'\n`,
   );
+}
+
+/** Also its compiled files, which Python replaces, too. */
+function linkFolder(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) linkFolder(source, target);
+    else linkFile(source, target);
+  }
+}
+
+function linkFile(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch {
+    // Another file system, or the file of another user.
+    cpSync(source, target, { preserveTimestamps: true });
+  }
+}
+
+function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
 }
 
 function installedPackage(): string {
