@@ -6,19 +6,25 @@ import { killWorkers } from "./kill-workers.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
 
-it("a killed worker's download resumes on another worker within 15 s", async () => {
+// It mostly waits, as the next one does.
+it.concurrent("a killed worker's download resumes on another worker within 15 s", async ({
+  onTestFinished,
+}) => {
   const random = createRandom(1);
-  const [report] = await killWorkers({ storeUrl: await openDatabase(), kills: 1, random });
+  const storeUrl = await openDatabase(onTestFinished);
+  const [report] = await killWorkers({ storeUrl, kills: 1, random });
   expect(report).toMatchObject({ isRight: true, mostAtOnce: 1 });
   expect(report?.seconds).toBeLessThan(15);
 });
 
-it("every api process serves the file that a worker downloaded", async () => {
-  const site = await openSite();
-  const cluster = openTestCluster(await openDatabase());
+it.concurrent("every api process serves the file that a worker downloaded", async ({
+  onTestFinished,
+}) => {
+  const site = await openSite({}, onTestFinished);
+  const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
   const [here, there] = [
-    await clientOf(await cluster.start("api")),
-    await clientOf(await cluster.start("api")),
+    await clientOf(await cluster.start("api"), onTestFinished),
+    await clientOf(await cluster.start("api"), onTestFinished),
   ];
   await cluster.start("worker");
   const { id } = await here.post(site.url("film.mp4"));

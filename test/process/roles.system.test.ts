@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, inject, it } from "vitest";
+import { describe, inject, it } from "vitest";
 import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { film, openSite } from "./film-site.ts";
@@ -8,20 +8,23 @@ import { collectLog, startRefused } from "./service.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
 
-it.each([{ ROLE: "api" }, { ROLE: "worker", STORE_URL: "memory:" }])(
+it.for([{ ROLE: "api" }, { ROLE: "worker", STORE_URL: "memory:" }])(
   "%o: a store that cannot be shared refuses the start with one line",
-  async (env) => {
+  async (env, { expect }) => {
     const { code, stderr } = await startRefused(env);
     const line = `unreel: ROLE must be all unless STORE_URL begins with postgres:, got "${env.ROLE}"\n`;
     expect([code, stderr]).toEqual([1, line]);
   },
 );
 
-it("an api process takes tasks, and a worker process runs them", async () => {
-  const site = await openSite();
+it.concurrent("an api process takes tasks, and a worker process runs them", async ({
+  expect,
+  onTestFinished,
+}) => {
+  const site = await openSite({}, onTestFinished);
   const visits = watchVisits(site, "film.mp4");
-  const cluster = openTestCluster(await openDatabase());
-  const client = await clientOf(await cluster.start("api"));
+  const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
+  const client = await clientOf(await cluster.start("api"), onTestFinished);
   const { id } = await client.post(site.url("film.mp4"));
   const worker = await cluster.start("worker");
   expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
@@ -37,12 +40,15 @@ it("an api process takes tasks, and a worker process runs them", async () => {
   expect(await worker.end("SIGTERM")).toEqual({ code: 0, signal: null });
 });
 
-describe("the files that several processes share", () => {
-  it("are kept when a worker starts while another one runs their task", async () => {
-    const site = await openSite({ bytesPerSecond: film.length / 60 });
+describe.concurrent("the files that several processes share", () => {
+  it("are kept when a worker starts while another one runs their task", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const site = await openSite({ bytesPerSecond: film.length / 60 }, onTestFinished);
     const visits = watchVisits(site, "film.mp4");
-    const cluster = openTestCluster(await openDatabase());
-    const client = await clientOf(await cluster.start("api"));
+    const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
+    const client = await clientOf(await cluster.start("api"), onTestFinished);
     await cluster.start("worker");
     const { id } = await client.post(site.url("film.mp4"));
     await site.until(() => site.sent > 0);
@@ -54,10 +60,13 @@ describe("the files that several processes share", () => {
     expect(visits.firsts.size).toBe(1);
   });
 
-  it("are removed with a task that is deleted through an api process, running or ended", async () => {
-    const site = await openSite();
-    const cluster = openTestCluster(await openDatabase());
-    const client = await clientOf(await cluster.start("api"));
+  it("are removed with a task that is deleted through an api process, running or ended", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const site = await openSite({}, onTestFinished);
+    const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
+    const client = await clientOf(await cluster.start("api"), onTestFinished);
     const done = await client.post(site.url("film.mp4"));
     await Promise.all([cluster.start("worker"), cluster.start("worker")]);
     await client.ended(done.id);
@@ -71,10 +80,17 @@ describe("the files that several processes share", () => {
     await expect.poll(() => [parts(), namesIn(cluster.dataDir, "files")]).toEqual([[], []]);
   });
 
-  it("are removed with a task past its retention, without an error in any worker", async () => {
-    const site = await openSite();
-    const cluster = openTestCluster(await openDatabase(), { RETENTION_S: "1" });
-    const client = await clientOf(await cluster.start("api"));
+  it("are removed with a task past its retention, without an error in any worker", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const site = await openSite({}, onTestFinished);
+    const cluster = openTestCluster(
+      await openDatabase(onTestFinished),
+      { RETENTION_S: "1" },
+      onTestFinished,
+    );
+    const client = await clientOf(await cluster.start("api"), onTestFinished);
     const workers = await Promise.all([cluster.start("worker"), cluster.start("worker")]);
     const logs = workers.map(collectLog);
     const posted = await Promise.all(
@@ -87,13 +103,16 @@ describe("the files that several processes share", () => {
   });
 });
 
-it("a task runs in one worker at a time when a worker loses its connection to the database", async () => {
-  const site = await openSite({ bytesPerSecond: film.length / 40 });
+it.concurrent("a task runs in one worker at a time when a worker loses its connection to the database", async ({
+  expect,
+  onTestFinished,
+}) => {
+  const site = await openSite({ bytesPerSecond: film.length / 40 }, onTestFinished);
   const visits = watchVisits(site, "film.mp4");
   await using proxy = await startCuttingProxy(inject("postgresUrl"));
-  const storeUrl = await openDatabase();
-  const cluster = openTestCluster(storeUrl);
-  const client = await clientOf(await cluster.start("api"));
+  const storeUrl = await openDatabase(onTestFinished);
+  const cluster = openTestCluster(storeUrl, {}, onTestFinished);
+  const client = await clientOf(await cluster.start("api"), onTestFinished);
   const { pathname } = new URL(storeUrl);
   const disconnected = await cluster.start("worker", { STORE_URL: proxy.url(pathname.slice(1)) });
   const log = collectLog(disconnected);

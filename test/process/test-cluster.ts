@@ -3,16 +3,26 @@ import { type Cluster, openCluster } from "./cluster.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import type { ServiceProcess } from "./service.ts";
 
+/** Registers what ends with the test; a test that runs beside others passes that of its context. */
+export type WhenOver = (end: () => PromiseLike<void> | void) => void;
+
 /** Opens a cluster on the database; ended after the test. */
-export function openTestCluster(storeUrl: string, env: Record<string, string> = {}): Cluster {
+export function openTestCluster(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  whenOver: WhenOver = onTestFinished,
+): Cluster {
   const cluster = openCluster(storeUrl, env);
-  onTestFinished(() => cluster[Symbol.asyncDispose]());
+  whenOver(() => cluster[Symbol.asyncDispose]());
   return cluster;
 }
 
 /** Opens a client of the process; closed after the test. */
-export async function clientOf({ url }: ServiceProcess): Promise<TaskClient> {
+export async function clientOf(
+  { url }: ServiceProcess,
+  whenOver: WhenOver = onTestFinished,
+): Promise<TaskClient> {
   const client = await openTaskClient(url);
-  onTestFinished(() => client.close());
+  whenOver(() => client.close());
   return client;
 }
