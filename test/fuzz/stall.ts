@@ -1,17 +1,19 @@
 export type Outcome<Output> = { value: Output } | { error: unknown };
 
 /**
- * Returns the most CPU time of this thread between two event loop iterations while `task` ran; unlike
- * wall time it does not depend on other processes.
+ * Returns the most CPU time of this thread between two event loop iterations while `task` ran, and the second most; unlike
+ * wall time they do not depend on other processes.
  */
 export async function measureStall<Output>(
   task: () => Promise<Output>,
-): Promise<{ outcome: Outcome<Output>; stallMs: number }> {
-  let longest = 0;
+): Promise<{ outcome: Outcome<Output>; stallMs: number; secondStallMs: number }> {
+  let [longest, second] = [0, 0];
   let before = cpuMs();
   const measure = () => {
     const now = cpuMs();
-    longest = Math.max(longest, now - before);
+    const stall = now - before;
+    if (stall > longest) [longest, second] = [stall, longest];
+    else if (stall > second) second = stall;
     before = now;
   };
   let immediate = setImmediate(function again() {
@@ -24,7 +26,7 @@ export async function measureStall<Output>(
       (error: unknown) => ({ error }),
     );
     measure();
-    return { outcome, stallMs: longest };
+    return { outcome, stallMs: longest, secondStallMs: second };
   } finally {
     clearImmediate(immediate);
   }

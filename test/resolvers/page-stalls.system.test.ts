@@ -96,10 +96,12 @@ const listsAndTexts: typeof pages = {
 /**
  * The service runs in a thread of its own, and its CPU time between two iterations of the event loop is measured:
  * unlike the loop's delay, it does not depend on what else runs on the machine, nor on what other tests leave in
- * memory. The bound is twice the promised 50 ms because machines differ. A collection of garbage or a processor that others
- * use as well can make a slice seem long once, but the service's own work is as long in each attempt.
+ * memory. The bound is twice the promised 50 ms because machines differ. A collection of garbage, or a processor that others
+ * use as well, can make one slice seem long. What the service does is as long in each attempt, and at least twice, as each
+ * page is asked for twice: hence the lower bound of the second longest.
  */
 const boundMs = 100;
+const secondBoundMs = 75;
 const attempts = 3;
 
 it.each([
@@ -124,13 +126,15 @@ it.each([
     );
     expect(urls).toHaveLength(count);
     const workerData: InfoThreadData = { urls, pageMaxBytes: 8 * MiB + 1_000 };
-    const stallsMs: number[] = [];
-    while (stallsMs.length < attempts && !stallsMs.some((each) => each < boundMs)) {
-      const { statusCodes, stallMs } = await readAll(workerData);
+    const stalls: [number, number][] = [];
+    const isShort = ([first, second]: [number, number]) =>
+      first < boundMs && second < secondBoundMs;
+    while (stalls.length < attempts && !stalls.some(isShort)) {
+      const { statusCodes, stallMs, secondStallMs } = await readAll(workerData);
       expect(statusCodes).toEqual(Array(count).fill(200));
-      stallsMs.push(stallMs);
+      stalls.push([stallMs, secondStallMs]);
     }
-    expect(Math.min(...stallsMs)).toBeLessThan(boundMs);
+    expect(stalls).toSatisfy(() => stalls.some(isShort));
   },
 );
 
