@@ -106,6 +106,8 @@ async function openTab(
       void expected.push(new RegExp(`^error: Failed to load resource: .*(?:${address.source})`)),
     expectShifts: () => void expected.push(/^error: layout shift: [\d.e-]+ <li>/),
     async paste(text) {
+      // One that is being closed still has the focus.
+      await page.locator("dialog[open]").waitFor({ state: "detached" });
       const field = page.getByRole("textbox", { name: "Address of a page with a video" });
       await field.fill(text);
       await field.press("ControlOrMeta+a");

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { constants, crc32, deflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { YtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { childrenOf, isRunning, processorMs } from "../../process/child-processes.ts";
 import { never, openHarness, openSite, sendPage, type Site, type YtDlpHarness } from "./harness.ts";
 import { createVariant, installed, missing, setVersion, type Variant } from "./installed.ts";
@@ -42,7 +43,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
         } else sendPage(response, video);
       });
       harness = await openHarness();
-      await harness.ytDlp.findExtractor(new URL(site.origin), never);
+      await findAgain(harness.ytDlp, new URL(site.origin));
     });
 
     afterAll(async () => {
@@ -52,7 +53,8 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
 
     const extract = (path: string, signal = never) =>
       harness.ytDlp.extract(new URL(path, site.origin), { signal });
-    const find = () => harness.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
+    const vimeo = new URL("https://vimeo.com/1");
+    const find = () => findAgain(harness.ytDlp, vimeo);
     const serverPid = () => childrenOf(process.pid).find(isServer)!;
     const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
     const expectBack = async () => {
@@ -65,10 +67,9 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
     it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
       expect(await find()).toBe("vimeo");
       const { ytDlp } = harness;
-      expect(
-        await ytDlp.findExtractor(new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa"), never),
-      ).toBe("youtube");
-      expect(await ytDlp.findExtractor(new URL(site.origin), never)).toBeNull();
+      const watch = new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa");
+      expect(await findAgain(ytDlp, watch)).toBe("youtube");
+      expect(await findAgain(ytDlp, new URL(site.origin))).toBeNull();
     });
 
     it("is killed: calls fail at once, later ones do not, and nothing of it is left", async () => {
@@ -211,7 +212,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       await using other = await openHarness({ path: variant.path });
       expect(other.ytDlp.version).toBe("2026.10.01");
       setVersion(variant.packageFolder, "2026.10.02.232323");
-      await other.ytDlp.findExtractor(new URL(site.origin), never);
+      await findAgain(other.ytDlp, new URL(site.origin));
       expect(other.ytDlp.version).toBe("2026.10.02.232323");
     });
 
@@ -219,11 +220,10 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       const slow = "import time; time.sleep(1)\n__all__ = []\n";
       using variant = createVariant({ version: "2026.10.01", extractors: { slow } });
       await using other = await openHarness({ path: variant.path });
-      const findAgain = () => other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
-      const first = findAgain();
+      const first = findAgain(other.ytDlp, vimeo);
       await wait(50);
       setVersion(variant.packageFolder, "2026.10.02");
-      expect(await Promise.all([first, findAgain()])).toEqual(["vimeo", "vimeo"]);
+      expect(await Promise.all([first, findAgain(other.ytDlp, vimeo)])).toEqual(["vimeo", "vimeo"]);
       expect(other.ytDlp.version).toBe("2026.10.02");
     });
 
@@ -243,7 +243,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       const [pid = 0] = servers();
       known.add(pid);
       setVersion(variant.packageFolder, "2026.10.02");
-      const found = other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never);
+      const found = other.ytDlp.findExtractor(vimeo, never);
       await untilServers(1);
       process.kill(pid, "SIGKILL");
       // The new version, and the one that is restarted, of which the first to start ends.
@@ -256,7 +256,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       using variant = createVariant({ version: "2026.10.01" });
       await using other = await openHarness({ path: variant.path });
       setVersion(variant.packageFolder, "1");
-      expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe("vimeo");
+      expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
       expect(other.ytDlp.version).toBe("2026.10.01");
     });
 
@@ -299,9 +299,7 @@ class SlowIE(InfoExtractor):
         const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
         for (const each of await Promise.allSettled(found))
           expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
-        expect(await other.ytDlp.findExtractor(new URL("https://vimeo.com/1"), never)).toBe(
-          "vimeo",
-        );
+        expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
       });
     });
 
@@ -330,6 +328,17 @@ class SlowIE(InfoExtractor):
     });
   },
 );
+
+/** Finds the extractor, again if others had the processors for the 0.3 s that matching may take. */
+async function findAgain(ytDlp: YtDlp, url: URL): Promise<string | null> {
+  for (;;) {
+    try {
+      return await ytDlp.findExtractor(url, never);
+    } catch (error) {
+      if ((error as { code?: string }).code !== "upstream_invalid") throw error;
+    }
+  }
+}
 
 /** Returns `count` times 16 MiB of zeros as gzip (RFC 1952): blocks that end with a full flush may be repeated. */
 function createBomb(count: number): Buffer {

@@ -19,9 +19,12 @@ export function manyTasks(openTab: OpenTab): void {
   it("cancels all tasks that wait or run, those that are not listed too, after a question", async () => {
     const app = await openApp();
     for (let n = 0; n < 60; n++) await addQueued(app, { title: `Film ${n}` });
-    const { page } = await openTab(app.url);
+    const tab = await openTab(app.url);
+    const { page } = tab;
     await page.getByRole("button", { name: "Cancel all" }).click();
     const question = page.getByRole("dialog", { name: "Cancel 60 downloads?" });
+    // Half a second after the click on a busy machine.
+    tab.expectShifts();
     await question.getByRole("button", { name: "Cancel downloads" }).click();
     await expect
       .poll(async () => (await app.store.list({ limit: 200, state: "queued" })).tasks.length)
@@ -55,7 +58,8 @@ export function manyTasks(openTab: OpenTab): void {
     await addDone(app, { title: "Gone" });
     const failure = { state: "failed", error: protectedByDrm } as const;
     await addEnded(app, { title: "Gone too" }, failure);
-    const { page } = await openTab(app.url);
+    const tab = await openTab(app.url);
+    const { page } = tab;
     await page.getByRole("button", { name: "Select", exact: true }).click();
     for (const name of ["Gone", "Gone too"]) {
       const row = page.getByRole("article", { name, exact: true });
@@ -69,6 +73,7 @@ export function manyTasks(openTab: OpenTab): void {
     await question.waitFor({ state: "detached" });
     expect(await page.getByRole("article").count()).toBe(3);
     await remove.click();
+    tab.expectShifts();
     await question.getByRole("button", { name: "Delete" }).click();
     await expect.poll(() => page.getByRole("article").count()).toBe(1);
     expect((await app.store.list({ limit: 200 })).tasks.map(({ id }) => id)).toEqual([kept.id]);
