@@ -233,7 +233,7 @@ export const Config = Type.Object({
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,
     description:
-      "what the files of all tasks may have together, bytes: those that finished first are removed first, their tasks stay; 0: any number; must be the same for all processes",
+      "limit for the files of all tasks together, bytes: the oldest finished files are removed first, and their tasks stay; 0: no limit; must be the same for all processes",
   }),
   WEBHOOK_URL: Type.String({
     default: "",
