@@ -121,7 +121,8 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
       ref: dialog,
       class: "card finding",
       "aria-labelledby": "finding",
-      onClose: () => isOpen && finder.close(),
+      // Not when it has closed: that is said a frame later, and the next thing may be shown by then.
+      onCancel: () => finder.close(),
     },
     finding && [
       h(

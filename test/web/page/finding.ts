@@ -35,6 +35,35 @@ export function findingPages(openTab: OpenTab): void {
     },
   );
 
+  it("shows what is asked for in the moment in which the last dialog is closed, until Escape closes it", async () => {
+    const app = await openApp();
+    const next = `${address}/next`;
+    app.pages.set(address, filmPage(address));
+    app.pages.set(next, filmPage(next, { title: "A morning walk" }));
+    const tab = await openTab(app.url);
+    await tab.paste(address);
+    const { page } = tab;
+    await page.getByRole("dialog", { name: "An evening walk by the sea" }).waitFor();
+    await page.evaluate(`{
+      const field = document.querySelector("#address");
+      const dialog = document.querySelector("dialog.finding");
+      new MutationObserver((_, observer) => {
+        observer.disconnect();
+        field.value = ${JSON.stringify(next)};
+        field.dispatchEvent(new Event("input"));
+        field.form.requestSubmit();
+      }).observe(dialog, { attributeFilter: ["open"] });
+      dialog.querySelector("button").click();
+    }`);
+    await page.getByRole("dialog", { name: "A morning walk" }).waitFor();
+    // The event of the closed dialog comes with a frame.
+    await page.evaluate("new Promise((shown) => requestAnimationFrame(() => setTimeout(shown)))");
+    await page.getByRole("dialog", { name: "A morning walk" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("dialog[open]").waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("");
+  });
+
   it("tells formats apart that would read the same: by the container, the bit rate or the id, and says nothing more of others", async () => {
     const app = await openApp();
     const low = { width: 640, height: 360 };
