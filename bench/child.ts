@@ -41,8 +41,7 @@ export function answerParent(answer: (question: unknown) => Promise<unknown>): v
   process.on("message", ({ question }: { question: unknown }) => {
     answer(question).then(
       (value) => reply({ answer: value }),
-      (error: unknown) =>
-        reply({ failure: error instanceof Error ? `${error.stack}` : String(error) }),
+      (error: unknown) => reply({ failure: error instanceof Error ? `${error.stack}` : String(error) }),
     );
   });
   process.on("disconnect", () => process.exit());

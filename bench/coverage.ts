@@ -13,9 +13,7 @@ import { format, printTable, printTargets } from "./table.ts";
  */
 async function main(directory: string): Promise<void> {
   if (!existsSync(directory)) {
-    console.log(
-      `skipped: there are no saved pages at ${directory}; CORPUS_DIR names their directory`,
-    );
+    console.log(`skipped: there are no saved pages at ${directory}; CORPUS_DIR names their directory`);
     return;
   }
   const pages = (await readSavedPages(directory)).filter(({ kind }) => videoKinds.has(kind));
@@ -108,6 +106,4 @@ function report(rows: readonly Row[]): void {
   ]);
 }
 
-await main(
-  process.env["CORPUS_DIR"] ?? fileURLToPath(new URL("../../shared/corpus", import.meta.url)),
-);
+await main(process.env["CORPUS_DIR"] ?? fileURLToPath(new URL("../../shared/corpus", import.meta.url)));

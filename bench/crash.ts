@@ -40,9 +40,7 @@ const parts: Readonly<Record<string, (random: () => number) => Promise<boolean>>
     let isRight = true;
     for (let round = 0; round < 5; round++) {
       for (const medium of crashMedia()) {
-        const report = await inFolder((dataDir) =>
-          crashDownload({ dataDir, medium, kills: 5, random }),
-        );
+        const report = await inFolder((dataDir) => crashDownload({ dataDir, medium, kills: 5, random }));
         console.log(JSON.stringify({ medium: medium.name, ...report }));
         isRight &&= report.isRight && report.halfFiles === 0 && report.slowestRestartMs < 5_000;
       }

@@ -9,15 +9,7 @@ import { measureKeys } from "./http/keys.ts";
 import { fillPostgres } from "./http/postgres.ts";
 import { measureMetrics } from "./http/metrics.ts";
 import type { RouteName } from "./http/routes.ts";
-import {
-  type Effort,
-  type Entry,
-  find,
-  middle,
-  ratio,
-  runRounds,
-  type Series,
-} from "./http/rounds.ts";
+import { type Effort, type Entry, find, middle, ratio, runRounds, type Series } from "./http/rounds.ts";
 import { takeSample } from "./http/sample.ts";
 import { measureStart } from "./http/start.ts";
 import { measureYtDlp } from "./http/ytdlp.ts";
@@ -96,8 +88,7 @@ async function measureCreate({ folder, postgres, effort }: Bench): Promise<Targe
     effort,
   );
   printSeries("POST /tasks/", series);
-  const times = (name: string, base: string) =>
-    ratio(find(series, name), find(series, base), perSecond);
+  const times = (name: string, base: string) => ratio(find(series, name), find(series, base), perSecond);
   return [
     {
       name: "POST memory : bare Fastify, Map",

@@ -2,10 +2,7 @@
 
 declare module "autocannon" {
   interface Run extends PromiseLike<{ errors: number; timeouts: number; non2xx: number }> {
-    on(
-      event: "response",
-      listener: (client: unknown, status: number, bytes: number, ms: number) => void,
-    ): void;
+    on(event: "response", listener: (client: unknown, status: number, bytes: number, ms: number) => void): void;
   }
   export default function autocannon(options: {
     url: string;

@@ -14,12 +14,9 @@ import { format, median, printTable, printTargets } from "./table.ts";
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { passes: { type: "string", default: "3" } } });
-  const directory =
-    process.env["CORPUS_DIR"] ?? fileURLToPath(new URL("../../shared/corpus", import.meta.url));
+  const directory = process.env["CORPUS_DIR"] ?? fileURLToPath(new URL("../../shared/corpus", import.meta.url));
   if (!existsSync(directory)) {
-    console.log(
-      `skipped: there are no saved pages at ${directory}; CORPUS_DIR names their directory`,
-    );
+    console.log(`skipped: there are no saved pages at ${directory}; CORPUS_DIR names their directory`);
     return;
   }
   const pages = readPages(directory);
@@ -31,11 +28,7 @@ async function main(): Promise<void> {
 /** What one tool took for each page of one pass. */
 type Pass = Reading[];
 
-async function readAll(
-  directory: string,
-  pageCount: number,
-  passCount: number,
-): Promise<Map<ToolName, Pass[]>> {
+async function readAll(directory: string, pageCount: number, passCount: number): Promise<Map<ToolName, Pass[]>> {
   const server = forkChild<null, string>(new URL("peers/page-server.ts", import.meta.url), {
     args: [directory],
   });
@@ -73,15 +66,7 @@ function report(passes: ReadonlyMap<ToolName, Pass[]>, pageCount: number): void 
     const rates = warm(base).map((pass) => rate(pass));
     return median(warm(name).map((pass, i) => rate(pass) / (rates[i] ?? Number.NaN)));
   };
-  const head = [
-    "",
-    "pages/s",
-    "unreel ×",
-    "ms a page",
-    "pages/s (wall)",
-    "pages/s (first pass)",
-    "threw",
-  ];
+  const head = ["", "pages/s", "unreel ×", "ms a page", "pages/s (wall)", "pages/s (first pass)", "threw"];
   const rows = [...passes.keys()].map((name) => [
     name,
     format(median(warm(name).map((pass) => rate(pass)))),

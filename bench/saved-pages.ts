@@ -21,9 +21,7 @@ export interface SavedPage extends Listed {
 /** Reads the pages that `pages.json` in `directory` lists. */
 export async function readSavedPages(directory: string): Promise<SavedPage[]> {
   const list: Listed[] = JSON.parse(await readFile(join(directory, "pages.json"), "utf8"));
-  return Promise.all(
-    list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })),
-  );
+  return Promise.all(list.map(async (page) => ({ ...page, bytes: await readFile(join(directory, page.file)) })));
 }
 
 /** Returns what the page resolver reads from the saved bytes, without a network; null if it fails. */
@@ -55,6 +53,5 @@ function createSavedClient({ url: pageUrl, encoding, bytes }: SavedPage): HttpCl
 }
 
 async function* inChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let start = 0; start < bytes.length; start += 65_536)
-    yield bytes.subarray(start, start + 65_536);
+  for (let start = 0; start < bytes.length; start += 65_536) yield bytes.subarray(start, start + 65_536);
 }

@@ -31,10 +31,7 @@ async function main(): Promise<void> {
   const samples: Usage[] = [];
   const everyMs = Math.min(10_000, Number(values.minutes) * 1_000);
   const timer = setInterval(() => samples.push(service.usage()), everyMs);
-  await Promise.race([
-    clients.failed,
-    new Promise((resolve) => setTimeout(resolve, endMs - Date.now())),
-  ]);
+  await Promise.race([clients.failed, new Promise((resolve) => setTimeout(resolve, endMs - Date.now()))]);
   clearInterval(timer);
   await clients.stop();
   // Idle resources are released after a while; what is still there then has leaked.

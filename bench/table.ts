@@ -1,12 +1,6 @@
 /** Prints rows as columns, the first left-aligned, the others right-aligned. */
-export function printTable(
-  title: string,
-  head: readonly string[],
-  rows: readonly string[][],
-): void {
-  const widths = head.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
+export function printTable(title: string, head: readonly string[], rows: readonly string[][]): void {
+  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) => {

@@ -80,11 +80,7 @@ interface Parts {
   logger: Logger;
 }
 
-async function openParts(
-  config: SettingsByPart,
-  logger: Logger,
-  opened: AsyncDisposableStack,
-): Promise<Parts> {
+async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDisposableStack): Promise<Parts> {
   const files = openDiskFiles(config.files);
   const { url, ...storeSettings } = config.store;
   const ownStore = await openStore(url, { ...storeSettings, logger });
@@ -136,10 +132,7 @@ async function openKeys(
     const socket = await openKeySocket({ folder, keys: store.keys, onCommand });
     opened.defer(() => socket.close());
   } catch (err) {
-    logger.warn(
-      { err },
-      "keys can be changed only while the service is stopped: no socket in DATA_DIR",
-    );
+    logger.warn({ err }, "keys can be changed only while the service is stopped: no socket in DATA_DIR");
   }
   return keys;
 }

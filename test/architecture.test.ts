@@ -84,12 +84,8 @@ function siblingGraph(): Map<string, Set<string>> {
 describe("the source tree", () => {
   it("is read whole: imports of every kind are found", () => {
     expect(importsOf("start.js")).toEqual(["main.ts"]);
-    expect(importsOf("engines/native/worker/start-worker.js")).toEqual([
-      "engines/native/worker/worker.ts",
-    ]);
-    expect(importsOf("engines/native/worker/worker-process.ts")).toContain(
-      "engines/native/worker/start-worker.js",
-    );
+    expect(importsOf("engines/native/worker/start-worker.js")).toEqual(["engines/native/worker/worker.ts"]);
+    expect(importsOf("engines/native/worker/worker-process.ts")).toContain("engines/native/worker/start-worker.js");
     expect(importsOf("http/app.ts")).toContain("http/routes/tasks.ts");
     const others = new Set(files.flatMap(importsOf).filter((target) => !texts.has(target)));
     expect([...others]).toEqual(["../package.json"]);
@@ -106,11 +102,7 @@ describe("the source tree", () => {
   });
 
   it("has only the programs and folders on the top floor, few enough to see at a glance", () => {
-    expect(files.filter((file) => !file.includes("/"))).toEqual([
-      "main.ts",
-      "services.ts",
-      "start.js",
-    ]);
+    expect(files.filter((file) => !file.includes("/"))).toEqual(["main.ts", "services.ts", "start.js"]);
     const rooms = new Set(files.map(roomOf));
     const arrows = new Set(
       files.flatMap((file) =>
@@ -144,15 +136,8 @@ describe("the source tree", () => {
   it("gives the page only its own modules, types of what clients see, and what it shares", () => {
     const pattern = /^import type [^;]*? from "(\.[^"]+)"/gms;
     const typesOf = (file: string) =>
-      [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) =>
-        normalize(join(dirname(file), name ?? "")),
-      );
-    const seen = new Set([
-      "model/task.ts",
-      "model/page-info.ts",
-      "model/errors.ts",
-      "model/file-warnings.ts",
-    ]);
+      [...(texts.get(file) ?? "").matchAll(pattern)].map(([, name]) => normalize(join(dirname(file), name ?? "")));
+    const seen = new Set(["model/task.ts", "model/page-info.ts", "model/errors.ts", "model/file-warnings.ts"]);
     const crossings = importsWhere(
       (file, target) =>
         file.startsWith("web/") &&
@@ -202,9 +187,7 @@ describe("the source tree", () => {
 
   it("lets only the programs import registries and config", () => {
     const importers = files.filter((file) =>
-      importsOf(file).some(
-        (target) => target === "config/config.ts" || target.endsWith("registry.ts"),
-      ),
+      importsOf(file).some((target) => target === "config/config.ts" || target.endsWith("registry.ts")),
     );
     expect(importers).toEqual(["cli/key.ts", "main.ts", "services.ts"]);
   });
@@ -213,18 +196,12 @@ describe("the source tree", () => {
     const pattern = /process\??\.env\b|process\["env"\]|\benv\b[^;]*from "node:process"/;
     const readers = files.filter((file) => pattern.test(texts.get(file) ?? ""));
     expect(readers).toEqual(["cli/watch.ts", "config/config.ts", "start.js"]);
-    expect(texts.get("cli/watch.ts")?.match(/.*process\.env.*/g)).toEqual([
-      "const { UNREEL_KEY: key } = process.env;",
-    ]);
-    expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual([
-      'process.env["UV_THREADPOOL_SIZE"] ??= "16";',
-    ]);
+    expect(texts.get("cli/watch.ts")?.match(/.*process\.env.*/g)).toEqual(["const { UNREEL_KEY: key } = process.env;"]);
+    expect(texts.get("start.js")?.match(/process\.env.*/g)).toEqual(['process.env["UV_THREADPOOL_SIZE"] ??= "16";']);
   });
 
   it("has every file that docs/architecture.md names", () => {
-    const names = [...architecture.matchAll(/`((?:[\w-]+\/)*[\w-]+\.[jt]s)`/g)].map(
-      ([, name]) => name,
-    );
+    const names = [...architecture.matchAll(/`((?:[\w-]+\/)*[\w-]+\.[jt]s)`/g)].map(([, name]) => name);
     expect(names).toContain("stores/store.ts");
     const ends = names.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)));
     expect(ends).toEqual([]);
@@ -250,10 +227,7 @@ describe("the source tree", () => {
   it("has at most 20 functions over 60 lines", () => {
     const config = join(makeFolder(), "oxlintrc.json");
     const rules = { "max-lines-per-function": ["warn", { max: 60 }] };
-    writeFileSync(
-      config,
-      JSON.stringify({ plugins: [], categories: { correctness: "off" }, rules }),
-    );
+    writeFileSync(config, JSON.stringify({ plugins: [], categories: { correctness: "off" }, rules }));
     const oxlint = createRequire(import.meta.url).resolve("oxlint/package.json");
     const args = [join(dirname(oxlint), "bin", "oxlint"), "-c", config, "--format=json", src];
     const { diagnostics } = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
@@ -270,12 +244,8 @@ describe("the source tree", () => {
 });
 
 const testFolder = new URL("./", import.meta.url).pathname;
-const testFiles = readdirSync(testFolder, { recursive: true, encoding: "utf8" }).filter((name) =>
-  name.endsWith(".ts"),
-);
-const testTexts = new Map(
-  testFiles.map((file) => [file, readFileSync(join(testFolder, file), "utf8")]),
-);
+const testFiles = readdirSync(testFolder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+const testTexts = new Map(testFiles.map((file) => [file, readFileSync(join(testFolder, file), "utf8")]));
 
 /** Files below test/ that wait for time to pass, and why they cannot wait for what happens instead. */
 const sleepers: Record<string, string> = {
@@ -307,9 +277,7 @@ describe("the tests", () => {
     const reaches = (file: string, seen = new Set<string>()): boolean =>
       /^(process\/service|web\/browser)\.ts$/.test(file) ||
       testImportsOf(file).some((next) => !seen.has(next) && reaches(next, seen.add(next)));
-    const quick = testFiles.filter(
-      (file) => file.endsWith(".test.ts") && !file.endsWith(".system.test.ts"),
-    );
+    const quick = testFiles.filter((file) => file.endsWith(".test.ts") && !file.endsWith(".system.test.ts"));
     expect(reaches("process/main.system.test.ts") && reaches("web/page.system.test.ts")).toBe(true);
     expect(quick.filter((file) => reaches(file)).toSorted()).toEqual([
       "process/download.test.ts",

@@ -25,10 +25,7 @@ describe("the settings", () => {
     [{ HEARTBEAT_S: "9" }, "HEARTBEAT_S must be an integer from 10 to 3600, got 9"],
     [{ ROLE: "boss" }, 'ROLE must be one of all, api, worker, got "boss"'],
     [{ ROLE: "api" }, 'ROLE must be all unless STORE_URL begins with postgres:, got "api"'],
-    [
-      { ROLE: "worker", STORE_URL: "memory:" },
-      'ROLE must be all unless STORE_URL begins with postgres:, got "worker"',
-    ],
+    [{ ROLE: "worker", STORE_URL: "memory:" }, 'ROLE must be all unless STORE_URL begins with postgres:, got "worker"'],
     [{ WEBHOOK_URL: "https://a.test/?key=1" }, "WEBHOOK_SECRET must be set if WEBHOOK_URL is"],
     [{ WEBHOOK_SECRET: "hidden" }, "WEBHOOK_URL must be set if WEBHOOK_SECRET is"],
     [
@@ -43,15 +40,9 @@ describe("the settings", () => {
       { WEBHOOK_URL: "http://a.test/", WEBHOOK_SECRET: `${webhookSecret}!` },
       "WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes",
     ],
-    [
-      { RESOLVER: "yt-dlp", YTDLP: "off" },
-      'RESOLVER must be another one if YTDLP is off, got "yt-dlp"',
-    ],
+    [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'RESOLVER must be another one if YTDLP is off, got "yt-dlp"'],
     [{ INFO_TIMEOUT_MS: "0" }, "INFO_TIMEOUT_MS must be an integer from 1 to 600000, got 0"],
-    [
-      { LOG_LEVEL: "loud" },
-      'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
-    ],
+    [{ LOG_LEVEL: "loud" }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, got "loud"'],
   ])("refuses %o with one line that names the variable, the rule and the value", (env, message) => {
     expect(() => readConfig(env)).toThrow(new Error(message));
   });

@@ -1,14 +1,6 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,8 +24,8 @@ const operations = readFileSync(new URL("docs/operations.md", top), "utf8");
 
 describe("the image", () => {
   it("is built from files that exist", () => {
-    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(
-      ([, sources = ""]) => sources.split(" "),
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources = ""]) =>
+      sources.split(" "),
     );
     expect(copied).toContain("src");
     expect(copied.filter((source) => !existsSync(new URL(source, top)))).toEqual([]);
@@ -66,9 +58,7 @@ describe("the image", () => {
     const { stdout } = await run(process.execPath, ["-p", script], { cwd: top });
     const nodeFlags = stdout.trim().split(" ");
     expect(nodeFlags).toEqual(startCommand.slice(1, -1));
-    const programs = dockerfile.matchAll(
-      /(PORT=none )?node \$flags (src\S+) 2>&1 \| grep "([^"]+)"/g,
-    );
+    const programs = dockerfile.matchAll(/(PORT=none )?node \$flags (src\S+) 2>&1 \| grep "([^"]+)"/g);
     const checks = [...programs].map(async ([, port, program = "", text]) => {
       const child = execFile(process.execPath, [...nodeFlags, program], {
         cwd: top,
@@ -78,10 +68,7 @@ describe("the image", () => {
       expect(stderr).toContain(text);
       return program;
     });
-    expect(await Promise.all(checks)).toEqual([
-      "src/start.js",
-      "src/engines/native/worker/start-worker.js",
-    ]);
+    expect(await Promise.all(checks)).toEqual(["src/start.js", "src/engines/native/worker/start-worker.js"]);
   });
 
   it("is healthy while the service responds", async () => {
@@ -100,9 +87,7 @@ describe("the image", () => {
 describe("the image with yt-dlp", () => {
   it("is the other image, with a Python", () => {
     const linesOf = (text: string) =>
-      text
-        .split("\n")
-        .filter((line) => /^(WORKDIR|USER \d+:|VOLUME|EXPOSE|STOP|HEALTH|CMD)/.test(line));
+      text.split("\n").filter((line) => /^(WORKDIR|USER \d+:|VOLUME|EXPOSE|STOP|HEALTH|CMD)/.test(line));
     const final = dockerfile.slice(dockerfile.lastIndexOf("FROM "));
     expect(linesOf(withYtDlp)).toEqual(linesOf(final));
     const [env = ""] = /^ENV .* HOST=.*$/m.exec(final) ?? [];
@@ -138,9 +123,7 @@ describe("the command that adds a key in a container", () => {
 
 describe("the compose file", () => {
   it("sets only variables that the service or Postgres reads", () => {
-    const names = [...compose.replaceAll(/#.*$/gm, "").matchAll(/\b([A-Z][A-Z_]+): /g)].map(
-      ([, name = ""]) => name,
-    );
+    const names = [...compose.replaceAll(/#.*$/gm, "").matchAll(/\b([A-Z][A-Z_]+): /g)].map(([, name = ""]) => name);
     expect(names).toEqual(expect.arrayContaining(["STORE_URL", "ROLE", "POSTGRES_PASSWORD"]));
     const settings = names.filter((name) => !name.startsWith("POSTGRES_"));
     expect(Object.keys(Config.properties)).toEqual(expect.arrayContaining(settings));
@@ -204,8 +187,7 @@ describe("the dashboard, the alert rules and the table of series in docs/operati
   });
 
   it("know a worker without a task to run from none by its claims", async () => {
-    const [, series = "", method] =
-      /\b(unreel_\w+)_count\{method="(\w+)"\}/.exec(conditions[0]!) ?? [];
+    const [, series = "", method] = /\b(unreel_\w+)_count\{method="(\w+)"\}/.exec(conditions[0]!) ?? [];
     const claims = async ({ url }: MetricsService) => {
       const families = parseExposition(await (await fetch(url)).text());
       const samples = families.get(series)?.samples ?? [];
@@ -213,10 +195,7 @@ describe("the dashboard, the alert rules and the table of series in docs/operati
         name.endsWith("_count") && labels["method"] === method;
       return samples.find(isCount)?.value ?? 0;
     };
-    const [idle, none] = await Promise.all([
-      startWithMetrics({}),
-      startWithMetrics({ CONCURRENCY: "0" }),
-    ]);
+    const [idle, none] = await Promise.all([startWithMetrics({}), startWithMetrics({ CONCURRENCY: "0" })]);
     await expect.poll(() => claims(idle)).toBeGreaterThan(2);
     expect(await claims(none)).toBe(0);
     await Promise.all([idle.end(), none.end()]);
@@ -295,13 +274,9 @@ async function readFamilies() {
 
 /** Returns the names of metrics in an expression; of a histogram's series, its own. */
 function seriesIn(expression: string): string[] {
-  const code = expression
-    .replaceAll(/"[^"]*"/g, "")
-    .replaceAll(/\b(by|on|group_left) \([^)]*\)/g, "");
+  const code = expression.replaceAll(/"[^"]*"/g, "").replaceAll(/\b(by|on|group_left) \([^)]*\)/g, "");
   const names = code.match(/\b(up|(unreel|process|nodejs)_\w+)\b/g) ?? [];
-  return names.map((name) =>
-    name.replace(/_duration_seconds_(bucket|sum|count)$/, "_duration_seconds"),
-  );
+  return names.map((name) => name.replace(/_duration_seconds_(bucket|sum|count)$/, "_duration_seconds"));
 }
 
 describe("the commands for containers in docs/operations.md", () => {
@@ -340,9 +315,7 @@ describe("the commands for containers in docs/operations.md", () => {
 /** Returns the name and the text of each service in the compose file. */
 function serviceTexts(): [name: string, text: string][] {
   const [, services = ""] = /^services:\n((?: .*\n|\n)*)/m.exec(compose) ?? [];
-  return [...services.matchAll(/^ {2}(\S+):\n((?: {4}.*\n)*)/gm)].map(
-    ([, name = "", text = ""]) => [name, text],
-  );
+  return [...services.matchAll(/^ {2}(\S+):\n((?: {4}.*\n)*)/gm)].map(([, name = "", text = ""]) => [name, text]);
 }
 
 /** Runs the image's health check for the service on `port`; returns its exit code. */
@@ -368,9 +341,7 @@ describe("docs/development.md", () => {
 describe("the documents", () => {
   const names = ["README.md", ...readdirSync(new URL("docs/", top)).map((name) => `docs/${name}`)];
   const documents = new Map(
-    names
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => [name, readFileSync(new URL(name, top), "utf8")]),
+    names.filter((name) => name.endsWith(".md")).map((name) => [name, readFileSync(new URL(name, top), "utf8")]),
   );
 
   it("link to files and headings that exist", () => {

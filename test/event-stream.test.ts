@@ -12,9 +12,7 @@ async function read(...chunks: (string | Uint8Array)[]): Promise<EventSourceMess
 
 describe("reading an event stream", () => {
   it("yields type, id and data of each event", async () => {
-    expect(
-      await read('event: task\nid: a-1\ndata: {"id":1}\n\nid: a-2\ndata:x\ndata: y\n\n'),
-    ).toEqual([
+    expect(await read('event: task\nid: a-1\ndata: {"id":1}\n\nid: a-2\ndata:x\ndata: y\n\n')).toEqual([
       { event: "task", id: "a-1", data: '{"id":1}' },
       { event: undefined, id: "a-2", data: "x\ny" },
     ]);
@@ -22,9 +20,9 @@ describe("reading an event stream", () => {
 
   it("skips comments, unknown fields, heartbeats without data and an incomplete event", async () => {
     const heartbeat = ": still here\nid: a-2\n\n";
-    expect(
-      await read(`${heartbeat}: hello\nretry: 5\ncolour\ndata: x\r\n\r\ndata: cut off`),
-    ).toEqual([{ event: undefined, id: undefined, data: "x" }]);
+    expect(await read(`${heartbeat}: hello\nretry: 5\ncolour\ndata: x\r\n\r\ndata: cut off`)).toEqual([
+      { event: undefined, id: undefined, data: "x" },
+    ]);
   });
 
   it("yields the events of one chunk together", async () => {

@@ -34,8 +34,7 @@ export function openBalancer(): Balancer {
   async function watch(): Promise<void> {
     const { signal } = closing;
     try {
-      for await (const _ of every(checkMs, undefined, { signal }))
-        for (const url of all) void check(url);
+      for await (const _ of every(checkMs, undefined, { signal })) for (const url of all) void check(url);
     } catch (error) {
       if (!signal.aborted) throw error;
     }

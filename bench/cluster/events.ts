@@ -29,17 +29,11 @@ export async function measureEvents({ postgres, isQuick }: Bench): Promise<Targe
   const delays = await changeTasks(client, receiver, isQuick ? 100 : 1_000);
   client.close();
   const rows = Object.entries(delays).map(([name, { sinceRequest, sinceResponse }]) => {
-    const shown = [sinceRequest, sinceResponse].flatMap((values) =>
-      Object.values(quantiles(values)),
-    );
+    const shown = [sinceRequest, sinceResponse].flatMap((values) => Object.values(quantiles(values)));
     return [name, `${sinceRequest.length}`, ...shown.map(format)];
   });
   const head = ["", "changes", "p50 ms", "p99 ms", "since the response, p50", "p99"];
-  printTable(
-    `request to one process until the event from another, ${running} downloads running`,
-    head,
-    rows,
-  );
+  printTable(`request to one process until the event from another, ${running} downloads running`, head, rows);
   const all = Object.values(delays).flatMap(({ sinceRequest }) => sinceRequest);
   const value = quantiles(all).p99Ms;
   return [{ name: "event latency across processes, p99", value, unit: "ms", atMost: 250 }];

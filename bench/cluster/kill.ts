@@ -10,9 +10,7 @@ const streams = 4;
 export async function measureKills({ postgres, isQuick }: Bench): Promise<Target[]> {
   const kills = isQuick ? 1 : 5;
   const urls = await Promise.all(Array.from({ length: streams }, () => postgres.open()));
-  const all = urls.map((storeUrl, stream) =>
-    killWorkers({ storeUrl, kills, random: createRandom(stream + 1) }),
-  );
+  const all = urls.map((storeUrl, stream) => killWorkers({ storeUrl, kills, random: createRandom(stream + 1) }));
   const reports = (await Promise.all(all)).flat();
   const seconds = reports.map((report) => report.seconds);
   const longest = Math.max(...seconds);

@@ -47,8 +47,7 @@ export async function measureMany(bench: Bench): Promise<Target[]> {
   for (const load of loads) runs.push(await runMany(bench, load));
   printRuns(runs);
   const rate = (workers: number) =>
-    runs.find((run) => run.workers === workers && run.waitMs === long.waitMs)?.perSecond ??
-    Number.NaN;
+    runs.find((run) => run.workers === workers && run.waitMs === long.waitMs)?.perSecond ?? Number.NaN;
   const sum = (pick: (run: Run) => number) => runs.reduce((total, run) => total + pick(run), 0);
   return [
     { name: "tasks lost", value: sum(({ lost }) => lost), unit: "", atMost: 0 },

@@ -52,9 +52,7 @@ export async function measureRolling({ postgres, isQuick }: Bench): Promise<Targ
 }
 
 async function openSlowSite(): Promise<Site> {
-  const site = await startSite(
-    new Map([["film.mp4", resource("video/mp4", readMedium("index-first.mp4"))]]),
-  );
+  const site = await startSite(new Map([["film.mp4", resource("video/mp4", readMedium("index-first.mp4"))]]));
   site.answer("film.mp4", async (_response, serve) => {
     await wait(200);
     await serve();

@@ -18,11 +18,7 @@ export interface Traffic {
 const pauseMs = 20;
 
 /** Every tenth request is a POST, the others read a task or the list; `nextUrl` returns the process for each. */
-export function startTraffic(options: {
-  site: Site;
-  nextUrl: () => string;
-  clients: number;
-}): Traffic {
+export function startTraffic(options: { site: Site; nextUrl: () => string; clients: number }): Traffic {
   const { site, nextUrl, clients } = options;
   const stopping = new AbortController();
   const traffic: Traffic = {

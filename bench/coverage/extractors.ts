@@ -20,8 +20,7 @@ export interface Suitable {
 export function findYtDlp(): string | undefined {
   const { YTDLP: given = "", PATH: path = "" } = process.env;
   if (given === "off") return undefined;
-  const paths =
-    given === "" ? path.split(delimiter).map((folder) => join(folder, "yt-dlp")) : [given];
+  const paths = given === "" ? path.split(delimiter).map((folder) => join(folder, "yt-dlp")) : [given];
   return paths.find((each) => existsSync(each));
 }
 

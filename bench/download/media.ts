@@ -25,10 +25,7 @@ export function createMediaMaker(folder: string): MediaMaker {
     const tone = `sine=frequency=440:sample_rate=48000:duration=${clipS}`;
     const exact = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 100 -sc_threshold 0";
     const steady = `-b:v ${rate} -minrate ${rate} -maxrate ${rate} -bufsize ${rate}`;
-    ffmpeg(
-      `-f lavfi -i ${picture} -f lavfi -i ${tone} ${exact} ${steady} -c:a aac -t ${clipS}`,
-      path,
-    );
+    ffmpeg(`-f lavfi -i ${picture} -f lavfi -i ${tone} ${exact} ${steady} -c:a aac -t ${clipS}`, path);
     const made = { path, bytes: statSync(path).size };
     clips.set(bitsPerSecond, made);
     return made;
@@ -39,10 +36,7 @@ export function createMediaMaker(folder: string): MediaMaker {
       const { path } = clip(Math.round((segmentBytes * 8) / segmentS));
       mkdirSync(join(folder, name));
       const cut = `-f hls -hls_time ${segmentS} -hls_list_size 0 -hls_playlist_type vod`;
-      ffmpeg(
-        `-stream_loop -1 -i ${path} -t ${segments * segmentS} -c copy ${cut}`,
-        join(folder, name, "index.m3u8"),
-      );
+      ffmpeg(`-stream_loop -1 -i ${path} -t ${segments * segmentS} -c copy ${cut}`, join(folder, name, "index.m3u8"));
       return `${name}/index.m3u8`;
     },
     mp4(name, bytes) {

@@ -20,13 +20,7 @@ export async function measureMemory({ base, maker, largeBytes }: Bench): Promise
     growth = Math.max(...samples.slice(middle)) / Math.max(...samples.slice(0, middle));
     const peak = service.peakMiB();
     peaks.push(peak);
-    rows.push([
-      `${bytes / 1024 ** 2} MiB`,
-      format(idle),
-      format(peak),
-      format(growth),
-      format(kept),
-    ]);
+    rows.push([`${bytes / 1024 ** 2} MiB`, format(idle), format(peak), format(growth), format(kept)]);
   }
   const head = ["", "idle MiB", "peak MiB", "2nd half : 1st", "s"];
   printTable("resident memory while HLS is downloaded", head, rows);

@@ -69,8 +69,7 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
       const startMs = performance.now();
       const { id } = await client.post(page);
       const since = () => (performance.now() - startMs) / 1000;
-      const isFetched = ({ progress, state }: Task) =>
-        progress?.stage === "processing" || state === "succeeded";
+      const isFetched = ({ progress, state }: Task) => progress?.stage === "processing" || state === "succeeded";
       await client.until(id, isFetched);
       const fetched = since();
       const task = await client.ended(id);

@@ -25,9 +25,7 @@ export function timeCurlKept(url: string, folder: string): number {
 }
 
 export function timeFfmpeg(url: string, folder: string): number {
-  return timeInto(folder, (target) =>
-    timeCommand("ffmpeg", ["-v", "error", "-y", "-i", url, "-c", "copy", target]),
-  );
+  return timeInto(folder, (target) => timeCommand("ffmpeg", ["-v", "error", "-y", "-i", url, "-c", "copy", target]));
 }
 
 function timeInto(folder: string, run: (target: string) => number): number {

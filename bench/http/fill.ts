@@ -10,9 +10,7 @@ export async function fillStore(store: TaskStore, count: number, owner?: string)
   const batch = 5_000;
   for (let done = 0; done < count; done += batch) {
     const length = Math.min(batch, count - done);
-    await Promise.all(
-      Array.from({ length }, (_, i) => store.create(canceledTask(done + i, owner))),
-    );
+    await Promise.all(Array.from({ length }, (_, i) => store.create(canceledTask(done + i, owner))));
   }
 }
 

@@ -21,12 +21,7 @@ const key = newSecret();
 const connections = [64];
 
 /** What a key costs, and what the tasks of others cost an owner who lists the only one of its own. */
-export async function measureKeys({
-  folder,
-  postgres,
-  effort,
-  print,
-}: KeyBench): Promise<Target[]> {
+export async function measureKeys({ folder, postgres, effort, print }: KeyBench): Promise<Target[]> {
   const file = (name: string) => `sqlite:${join(folder, `keys-${name}.db`)}`;
   const created = await runRounds("create", pair(file), effort);
   print("POST /tasks/, sqlite", created);
@@ -67,11 +62,7 @@ export async function measureKeys({
     ...["sqlite", "postgres"].flatMap((name) =>
       [64, 4].map((count) => ({
         name: `GET p99 of an owner with 1 task, of 1M : 1k, ${name}, ${count} connections`,
-        value: ratio(
-          find(owned, `${name} 1M`, count),
-          find(owned, `${name} 1k`, count),
-          ({ p99Ms }) => p99Ms,
-        ),
+        value: ratio(find(owned, `${name} 1M`, count), find(owned, `${name} 1k`, count), ({ p99Ms }) => p99Ms),
         unit: "×",
         atMost: 1.3,
       })),

@@ -24,14 +24,7 @@ export interface LoadResult {
 
 answerParent(async (question) => runLoad(question as Load));
 
-async function runLoad({
-  url,
-  key,
-  method,
-  body,
-  connections,
-  seconds,
-}: Load): Promise<LoadResult> {
+async function runLoad({ url, key, method, body, connections, seconds }: Load): Promise<LoadResult> {
   const latencies: number[] = [];
   const headers = { accept: "application/json", "content-type": "application/json" };
   const start = performance.now();

@@ -4,13 +4,7 @@ import { type Effort, type Entry, runRounds, type Series } from "./rounds.ts";
 import { routes } from "./routes.ts";
 
 /** The same servers without and with metrics; of the rounds of each, the one that took least. */
-export async function measureMetrics({
-  folder,
-  effort,
-}: {
-  folder: string;
-  effort: Effort;
-}): Promise<Target[]> {
+export async function measureMetrics({ folder, effort }: { folder: string; effort: Effort }): Promise<Target[]> {
   const targets: Target[] = [];
   for (const route of ["create", "list"] as const) {
     const entries = [false, true].map((metrics): Entry => {

@@ -87,8 +87,7 @@ async function createApp(wanted: Exclude<ServerSpec, { kind: "node" }>) {
     const anna = { name: keyOwner, admin: false, limits: {} };
     await store.keys.add(accessKeyOf(wanted.key, anna, new Date()));
   }
-  if (wanted.metrics === true)
-    metrics = createMetrics({ store, files: { freeBytes: async () => 0 } });
+  if (wanted.metrics === true) metrics = createMetrics({ store, files: { freeBytes: async () => 0 } });
   return buildApp({
     store: metrics === undefined ? store : measureStore(store, metrics.onStoreCall),
     observer: metrics?.app,

@@ -74,14 +74,12 @@ function serverMiB(pid: number): number {
     readFileSync(`/proc/${child}/cmdline`, "utf8").includes("fork_server.py"),
   );
   if (server === undefined) return Number.NaN;
-  const [, kB] =
-    /^Rss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${server}/smaps_rollup`, "utf8")) ?? [];
+  const [, kB] = /^Rss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${server}/smaps_rollup`, "utf8")) ?? [];
   return Number(kB ?? Number.NaN) / 1024;
 }
 
 async function openVideoPage(): Promise<AsyncDisposable & { url: string }> {
-  const page =
-    '<!doctype html><title>A film</title><video src="/film.mp4" poster="/a.jpg"></video>';
+  const page = '<!doctype html><title>A film</title><video src="/film.mp4" poster="/a.jpg"></video>';
   const server = createServer((_, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8").end(page);
   });

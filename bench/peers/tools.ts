@@ -14,10 +14,7 @@ export const tools = {
     const { createPageResolver } = await import("../../src/resolvers/page/page-resolver.ts");
     return ({ url, bytes, contentType }) => {
       const client = createSavedClient(url, bytes, contentType);
-      return createPageResolver({ client, pageMaxBytes: bytes.length }).resolve(
-        new URL(url),
-        live(),
-      );
+      return createPageResolver({ client, pageMaxBytes: bytes.length }).resolve(new URL(url), live());
     };
   },
 

@@ -53,9 +53,7 @@ async function run(given: KeyCommand, config: Config): Promise<Outcome> {
     : await withStore(service, () => sendKeyCommand(config.DATA_DIR, given));
   if (result !== undefined) return { ...result, store: service, isNew: false };
   if (config.STORE_URL.startsWith("memory:")) {
-    throw new Error(
-      `no service runs on DATA_DIR ${folder}; keys in memory exist only while one does`,
-    );
+    throw new Error(`no service runs on DATA_DIR ${folder}; keys in memory exist only while one does`);
   }
   return runOnStore(given, config);
 }
@@ -90,9 +88,7 @@ function show(given: KeyCommand, outcome: Outcome): void {
   const { secret, webhook_secret, keys = [] } = outcome;
   note(noticeOf(given, outcome));
   if (outcome.isNew) {
-    note(
-      "this store is new: its keys apply only to a service whose STORE_URL and DATA_DIR name it",
-    );
+    note("this store is new: its keys apply only to a service whose STORE_URL and DATA_DIR name it");
   }
   if (given.command === "remove") process.stdout.write(`removed ${given.name}\n`);
   if (secret !== undefined) {

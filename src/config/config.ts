@@ -1,10 +1,6 @@
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "../model/schema.ts";
-import {
-  isWebhookUrl,
-  type WebhookEndpoint,
-  webhookSecretPattern,
-} from "../model/webhook-endpoint.ts";
+import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
 import { Config } from "./settings.ts";
 
 /**
@@ -12,9 +8,7 @@ import { Config } from "./settings.ts";
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
-export function readConfig(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): Config {
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
   const given = Object.keys(Config.properties)
     .map((name) => [name, env[name]] as const)
     .filter(([, value]) => value !== undefined && value !== "");
@@ -34,8 +28,7 @@ export function readConfig(
 /** The messages leave out the values: both may be secret. */
 function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): void {
   if ((url === "") !== (secret === "")) {
-    const [given, missing] =
-      url === "" ? ["WEBHOOK_SECRET", "WEBHOOK_URL"] : ["WEBHOOK_URL", "WEBHOOK_SECRET"];
+    const [given, missing] = url === "" ? ["WEBHOOK_SECRET", "WEBHOOK_URL"] : ["WEBHOOK_URL", "WEBHOOK_SECRET"];
     throw new Error(`${missing} must be set if ${given} is`);
   }
   if (url === "") return;
@@ -147,9 +140,7 @@ function searchPath(): string {
 /** Returns Node's own variables for CA certificates, as far as they are set, for worker processes. */
 function certificateVariables(): Record<string, string> {
   const names = ["NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-  return Object.fromEntries(
-    names.map((name) => [name, process.env[name] ?? ""]).filter(([, value]) => value),
-  );
+  return Object.fromEntries(names.map((name) => [name, process.env[name] ?? ""]).filter(([, value]) => value));
 }
 
 /** Whether several processes can open the store at a time. */

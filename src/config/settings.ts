@@ -37,8 +37,7 @@ export const Config = Type.Object({
     default: 60,
     minimum: 1,
     maximum: 86_400,
-    description:
-      "how long a response may wait for its client to read before it is cut off, seconds",
+    description: "how long a response may wait for its client to read before it is cut off, seconds",
   }),
   LOG_LEVEL: {
     ...oneOf(
@@ -194,8 +193,7 @@ export const Config = Type.Object({
     default: KiB,
     minimum: 0,
     maximum: GiB,
-    description:
-      "least speed of each transfer of a download, bytes per second averaged over 60 s; 0: any",
+    description: "least speed of each transfer of a download, bytes per second averaged over 60 s; 0: any",
   }),
   MAX_FILE_BYTES: Type.Integer({
     default: 10 * GiB,
@@ -207,8 +205,7 @@ export const Config = Type.Object({
     default: GiB,
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,
-    description:
-      "disk space to keep free, bytes; a download that would use it fails with `disk_full`",
+    description: "disk space to keep free, bytes; a download that would use it fails with `disk_full`",
   }),
   MAX_LIVE_S: Type.Integer({
     default: 14_400,
@@ -242,8 +239,7 @@ export const Config = Type.Object({
   }),
   WEBHOOK_SECRET: Type.String({
     default: "",
-    description:
-      "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks has it",
+    description: "signs these calls: `whsec_` and 24 to 64 random bytes in base64, as Standard Webhooks has it",
   }),
 });
 export type Config = Static<typeof Config>;

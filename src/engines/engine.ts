@@ -96,10 +96,7 @@ export interface DownloadContext {
 }
 
 /** Bytes on the disk, those of earlier runs included; `is_live`: `finish` would end it. */
-export type DownloadProgress = Pick<
-  Progress,
-  "stage" | "downloaded_bytes" | "total_bytes" | "is_live"
->;
+export type DownloadProgress = Pick<Progress, "stage" | "downloaded_bytes" | "total_bytes" | "is_live">;
 
 /** What a media file is. */
 export interface MediaInfo {

@@ -158,9 +158,7 @@ const maxBufferSize = 16 * 1024 * 1024;
  *
  * @throws Error if an event has over 16 Mi characters.
  */
-export async function* readEvents(
-  stream: AsyncIterable<Uint8Array>,
-): AsyncGenerator<EventSourceMessage[]> {
+export async function* readEvents(stream: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage[]> {
   const decoder = new TextDecoder();
   const events: EventSourceMessage[] = [];
   const parser = createParser({

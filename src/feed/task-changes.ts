@@ -4,10 +4,7 @@ import { type State, type Task, type TaskOptions, transitions } from "../model/t
 
 /** What a change of a task may set; everything else follows from the transition. */
 export type TaskChange = Partial<
-  Pick<
-    Task,
-    "state" | "attempts" | "progress" | "info" | "file" | "error" | "retry_at" | "finish_requested"
-  >
+  Pick<Task, "state" | "attempts" | "progress" | "info" | "file" | "error" | "retry_at" | "finish_requested">
 >;
 
 /** Returns a queued task with a new id, not stored yet; `owner` is the name of the key that creates it. */

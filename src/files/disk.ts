@@ -139,9 +139,7 @@ function isInUse({ atimeMs }: Stats): boolean {
 /** Returns when the folder or something in it was last written; -Infinity if there is no such folder. */
 async function lastWrittenMs(folder: string): Promise<number> {
   const found = await unlessMissing(lstat(folder), undefined);
-  const names = found?.isDirectory()
-    ? await unlessMissing(readdir(folder, { recursive: true }), [])
-    : [];
+  const names = found?.isDirectory() ? await unlessMissing(readdir(folder, { recursive: true }), []) : [];
   let lastMs = found?.mtimeMs ?? -Infinity;
   for (const name of names) {
     const inside = await unlessMissing(lstat(join(folder, name)), undefined);

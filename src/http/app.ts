@@ -152,11 +152,7 @@ async function serveOnly(app: App, hint: string, register: () => Promise<void>):
   return app;
 }
 
-async function openOwnKeys(
-  app: App,
-  store: TaskStore,
-  logger: AppOptions["logger"],
-): Promise<KeyRing> {
+async function openOwnKeys(app: App, store: TaskStore, logger: AppOptions["logger"]): Promise<KeyRing> {
   const keys = await openKeyRing({ keys: store.keys, logger });
   app.addHook("onClose", async () => keys.close());
   return keys;

@@ -40,8 +40,7 @@ export function isHelpWanted(args: readonly string[]): boolean {
 export function parseKeyCommand(args: readonly string[]): KeyCommand {
   const { values, positionals } = parseOptions(args);
   const [command = "", name = "", ...others] = positionals;
-  if (!isCommand(command))
-    throw new Error(`the command must be add, list or remove, got "${command}"`);
+  if (!isCommand(command)) throw new Error(`the command must be add, list or remove, got "${command}"`);
   const unknown = Object.keys(values).find((option) => !optionsOf[command].includes(option));
   if (unknown !== undefined) throw new Error(`${command} has no option --${unknown}`);
   const surplus = command === "list" ? name : others[0];
@@ -87,7 +86,5 @@ function parseLimits(values: Readonly<Record<string, unknown>>): KeyLimits {
   const fault = Value.Errors(KeyLimits, limits).First();
   if (fault === undefined) return limits;
   const option = toOption(fault.path.slice(1));
-  throw new Error(
-    `--${option} must be ${ruleOf(fault.schema)}, got ${JSON.stringify(fault.value)}`,
-  );
+  throw new Error(`--${option} must be ${ruleOf(fault.schema)}, got ${JSON.stringify(fault.value)}`);
 }

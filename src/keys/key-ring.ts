@@ -134,9 +134,7 @@ const indexLength = 16;
 
 function createIndex(keys: readonly AccessKey[], hashIn: (key: AccessKey) => string) {
   const entries = keys.map((key) => ({ key, hash: Buffer.from(hashIn(key)) }));
-  const index = new Map(
-    entries.map((entry) => [entry.hash.toString("latin1", 0, indexLength), entry]),
-  );
+  const index = new Map(entries.map((entry) => [entry.hash.toString("latin1", 0, indexLength), entry]));
   return (hash: string): AccessKey | undefined => {
     const entry = index.get(hash.slice(0, indexLength));
     return entry && timingSafeEqual(entry.hash, Buffer.from(hash)) ? entry.key : undefined;

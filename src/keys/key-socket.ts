@@ -77,10 +77,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
  *
  * @throws Error with the service's message if it refuses the command, or if it does not respond.
  */
-export async function sendKeyCommand(
-  folder: string,
-  command: KeyCommand,
-): Promise<KeyResult | undefined> {
+export async function sendKeyCommand(folder: string, command: KeyCommand): Promise<KeyResult | undefined> {
   const socket = connect(pathIn(folder));
   try {
     await once(socket, "connect");

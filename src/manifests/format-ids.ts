@@ -30,8 +30,5 @@ export function createFormatIds(separator: "~" | "-" = "~"): (wanted: string) =>
  */
 export function findFormat(formats: readonly Format[], formatId: string): Format | undefined {
   const stem = formatId.replace(/~\d{1,9}$/, "");
-  return (
-    formats.find(({ format_id }) => format_id === formatId) ??
-    formats.find(({ format_id }) => format_id === stem)
-  );
+  return formats.find(({ format_id }) => format_id === formatId) ?? formats.find(({ format_id }) => format_id === stem);
 }

@@ -32,8 +32,5 @@ export function checkLength(text: string, url: URL): void {
 /** `url` is the manifest's; `rule` says what it must or must not contain; `got`: what it contains instead. */
 export function invalidManifestError(url: URL, rule: string, got?: string): ServiceError {
   const value = got === undefined ? "" : `, got ${JSON.stringify(shorten(got, 100))}`;
-  return new ServiceError(
-    "upstream_invalid",
-    `cannot read the manifest at ${urlForMessage(url)}: ${rule}${value}`,
-  );
+  return new ServiceError("upstream_invalid", `cannot read the manifest at ${urlForMessage(url)}: ${rule}${value}`);
 }

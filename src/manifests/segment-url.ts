@@ -28,10 +28,7 @@ export function resolveSegmentUrl(reference: string, base: URL, manifest: URL): 
 }
 
 function tooLongError(manifest: URL, length: number) {
-  return invalidManifestError(
-    manifest,
-    `a URL has ${length} characters, the limit is ${maxUrlLength}`,
-  );
+  return invalidManifestError(manifest, `a URL has ${length} characters, the limit is ${maxUrlLength}`);
 }
 
 const keyBytes = 16;
@@ -51,7 +48,5 @@ export function readDataKey(url: string): Buffer | null {
 }
 
 function decodePercents(text: string): string {
-  return text.replaceAll(/%([\da-f]{2})/gi, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 16)),
-  );
+  return text.replaceAll(/%([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 }

@@ -104,8 +104,5 @@ export function createSegmentCollector(manifest: URL) {
  */
 export function checkSegmentCount(count: number, manifest: URL): void {
   if (count <= maxSegments) return;
-  throw invalidManifestError(
-    manifest,
-    `it lists ${count} segments, the limit is ${maxSegments} segments`,
-  );
+  throw invalidManifestError(manifest, `it lists ${count} segments, the limit is ${maxSegments} segments`);
 }

@@ -23,9 +23,7 @@ export function createSubtitles() {
       byLanguage.set(tag, known);
     },
     record(): PageInfo["subtitles"] {
-      return Object.fromEntries(
-        byLanguage.entries().map(([tag, known]) => [tag, [...known.values()]]),
-      );
+      return Object.fromEntries(byLanguage.entries().map(([tag, known]) => [tag, [...known.values()]]));
     },
   };
 }

@@ -5,15 +5,7 @@ import type { FileStore } from "../files/files.ts";
 import type { AppObserver } from "../http/server/observe-requests.ts";
 import type { MetricsSource } from "../http/routes/metrics.ts";
 import { createDurations } from "./durations.ts";
-import {
-  counters,
-  type Definition,
-  durations,
-  gauges,
-  histograms,
-  processMetrics,
-  readGauges,
-} from "./definitions.ts";
+import { counters, type Definition, durations, gauges, histograms, processMetrics, readGauges } from "./definitions.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { createTimelyRead } from "./timely-read.ts";
 import { blockReasons } from "../net/addresses/address-guard.ts";
@@ -57,9 +49,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const gauge = createEach(gauges, (each) => new Gauge({ ...each, registers }));
   const time = createEach(histograms, (each) => new Histogram({ ...each, registers }));
   const storeSeconds = createDurations(durations.storeSeconds);
-  const storeSeries = new Map(
-    storeMethods.map((method) => [method, storeSeconds.series({ method })]),
-  );
+  const storeSeries = new Map(storeMethods.map((method) => [method, storeSeconds.series({ method })]));
   addReadGauges(registers, options);
   addProcessMetrics(registry);
 
@@ -93,8 +83,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
         time.runSeconds.observe(seconds);
       },
     },
-    onResolved: (resolver, outcome, seconds) =>
-      time.resolverSeconds.observe({ resolver, outcome }, seconds),
+    onResolved: (resolver, outcome, seconds) => time.resolverSeconds.observe({ resolver, outcome }, seconds),
     onStoreCall(method, seconds, hasFailed) {
       storeSeries.get(method)?.observe(seconds);
       if (hasFailed) count.storeFailures.inc({ method });
@@ -109,19 +98,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-function createEach<K extends string, D, S>(
-  definitions: Record<K, D>,
-  create: (definition: D) => S,
-): Record<K, S> {
+function createEach<K extends string, D, S>(definitions: Record<K, D>, create: (definition: D) => S): Record<K, S> {
   const entries = Object.entries<D>(definitions);
   return Object.fromEntries(entries.map(([key, each]) => [key, create(each)])) as Record<K, S>;
 }
 
 /** Adds what the store knows of all tasks and messages, those of other processes included, and the free space. */
-function addReadGauges(
-  registers: Registry[],
-  { store, files, now = () => new Date() }: MetricsOptions,
-): void {
+function addReadGauges(registers: Registry[], { store, files, now = () => new Date() }: MetricsOptions): void {
   /** While `read` fails, the gauge is missing. */
   function add<T>(
     definition: Definition,
@@ -155,9 +138,7 @@ function addReadGauges(
     (gauge, bytes) => gauge.set(bytes),
   );
   add(readGauges.messages, readMessages, (gauge, { messages }) => gauge.set(messages));
-  add(readGauges.oldestMessage, readMessages, (gauge, { oldestAgeMs }) =>
-    gauge.set(oldestAgeMs / 1_000),
-  );
+  add(readGauges.oldestMessage, readMessages, (gauge, { oldestAgeMs }) => gauge.set(oldestAgeMs / 1_000));
 }
 
 /** Adds the process's own metrics: processor time, memory, files, and how late its event loop is. */

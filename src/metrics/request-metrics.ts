@@ -26,9 +26,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     registers: [registry],
     collect() {
       counter.reset();
-      for (const { method, route, byStatus } of operations
-        .values()
-        .flatMap((each) => each.values())) {
+      for (const { method, route, byStatus } of operations.values().flatMap((each) => each.values())) {
         for (const [status, count] of byStatus) counter.inc({ method, route, status }, count);
       }
     },

@@ -4,15 +4,9 @@ import { WebhookEndpoint } from "./webhook-endpoint.ts";
 
 /** What a key may use at most; a limit that is left out does not apply. */
 export const KeyLimits = Type.Object({
-  rate: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "requests per minute" }),
-  ),
-  max_running: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" }),
-  ),
-  max_queued: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" }),
-  ),
+  rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "requests per minute" })),
+  max_running: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" })),
+  max_queued: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" })),
   max_bytes: Type.Optional(
     Type.Integer({
       minimum: 1,

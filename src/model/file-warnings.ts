@@ -7,11 +7,9 @@ export const fileWarnings = {
   gap: "a track has nothing to play for more than a second: within it, before its start or after its end; or segments of a live stream were not listed",
   duration_differs:
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter because its last segment does not exist; or the file lasts much less than its page says",
-  times_changed:
-    "some frames had the same timestamp as another frame, or an earlier one than the frame before",
+  times_changed: "some frames had the same timestamp as another frame, or an earlier one than the frame before",
   track_missing: "the format has video or audio that is not in the file",
-  too_high:
-    "the video is taller than `max_height`, and its height was not known before the download",
+  too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:
     "the recording stopped before the live stream had ended: its playlist could no longer be read, or listed nothing new",
 } as const satisfies Record<string, string>;

@@ -7,18 +7,12 @@ export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec 
 
 /** Sorts the better format first: with video, then higher, then of higher bit rate. */
 export function byQuality(a: Format, b: Format): number {
-  return (
-    Number(hasVideo(b)) - Number(hasVideo(a)) ||
-    (b.height ?? 0) - (a.height ?? 0) ||
-    (b.tbr ?? 0) - (a.tbr ?? 0)
-  );
+  return Number(hasVideo(b)) - Number(hasVideo(a)) || (b.height ?? 0) - (a.height ?? 0) || (b.tbr ?? 0) - (a.tbr ?? 0);
 }
 
 /** Returns the first format in this language, else the first of all; `null` if there is none. */
 export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
-  const inLanguage = formats.find(
-    (format) => language !== null && isSameLanguage(format.language, language),
-  );
+  const inLanguage = formats.find((format) => language !== null && isSameLanguage(format.language, language));
   return inLanguage ?? formats[0] ?? null;
 }
 
@@ -31,9 +25,7 @@ export function createAudioFinder({
   formats,
   language,
 }: Pick<PageInfo, "formats" | "language">): (format: Format) => Format | null {
-  const audio = formats.filter(
-    (format) => !hasVideo(format) && hasAudio(format) && !format.has_drm,
-  );
+  const audio = formats.filter((format) => !hasVideo(format) && hasAudio(format) && !format.has_drm);
   const anywhere = bestByContainer(audio, language);
   const byManifest = new Map(
     Map.groupBy(audio, ({ manifest_url }) => manifest_url)

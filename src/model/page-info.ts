@@ -120,9 +120,7 @@ export const PageInfo = Type.Object(
     embed: nullable(Embed),
     view_count: nullableCount("views"),
     like_count: nullableCount("likes"),
-    live_status: nullable(
-      oneOf(["is_live", "is_upcoming", "was_live", "not_live"], "yt-dlp's live status"),
-    ),
+    live_status: nullable(oneOf(["is_live", "is_upcoming", "was_live", "not_live"], "yt-dlp's live status")),
     age_limit: nullableCount("years"),
     tags: Type.Array(Type.String()),
     formats: Type.Array(Format, { description: "best first" }),

@@ -1,12 +1,4 @@
-import {
-  Kind,
-  type Static,
-  type TObject,
-  type TSchema,
-  type TUnsafe,
-  Type,
-  TypeRegistry,
-} from "@sinclair/typebox";
+import { Kind, type Static, type TObject, type TSchema, type TUnsafe, Type, TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
 // TypeBox writes nullable types and enumerations as `anyOf`, which is hard to read in OpenAPI and which
@@ -18,19 +10,11 @@ interface NullableSchema extends TSchema {
   [inner]: TSchema;
 }
 
-TypeRegistry.Set<NullableSchema>(
-  "Nullable",
-  (schema, value) => value === null || Value.Check(schema[inner], value),
-);
-TypeRegistry.Set<{ enum: readonly unknown[] }>("StringEnum", (schema, value) =>
-  schema.enum.includes(value),
-);
+TypeRegistry.Set<NullableSchema>("Nullable", (schema, value) => value === null || Value.Check(schema[inner], value));
+TypeRegistry.Set<{ enum: readonly unknown[] }>("StringEnum", (schema, value) => schema.enum.includes(value));
 
 /** Returns the schema of a value that matches `schema`, which has a single JSON type, or is `null`. */
-export function nullable<T extends TSchema>(
-  schema: T,
-  description?: string,
-): TUnsafe<Static<T> | null> {
+export function nullable<T extends TSchema>(schema: T, description?: string): TUnsafe<Static<T> | null> {
   const { type, enum: values } = schema as { type?: string; enum?: unknown[] };
   const nullableSchema: unknown = {
     ...schema,
@@ -44,10 +28,7 @@ export function nullable<T extends TSchema>(
 }
 
 /** Returns the schema of a string that is one of `values`. */
-export function oneOf<const T extends readonly string[]>(
-  values: T,
-  description: string,
-): TUnsafe<T[number]> {
+export function oneOf<const T extends readonly string[]>(values: T, description: string): TUnsafe<T[number]> {
   const schema: unknown = { type: "string", enum: [...values], description, [Kind]: "StringEnum" };
   return schema as TUnsafe<T[number]>;
 }
@@ -73,25 +54,20 @@ function isNullable(schema: TSchema): schema is NullableSchema {
 }
 
 function mapSchemas(schemas: Record<string, TSchema>): Record<string, TSchema> {
-  return Object.fromEntries(
-    Object.entries(schemas).map(([name, schema]) => [name, withNativeKinds(schema)]),
-  );
+  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, withNativeKinds(schema)]));
 }
 
 /** Returns the schema of a string or `null`. */
 export const nullableText = (description: string) => nullable(Type.String(), description);
 
 /** Returns the schema of an integer of at least 0, or `null`. */
-export const nullableCount = (description: string) =>
-  nullable(Type.Integer({ minimum: 0 }), description);
+export const nullableCount = (description: string) => nullable(Type.Integer({ minimum: 0 }), description);
 
 /** Returns the schema of a number of at least 0, or `null`. */
-export const nullableNumber = (description: string) =>
-  nullable(Type.Number({ minimum: 0 }), description);
+export const nullableNumber = (description: string) => nullable(Type.Number({ minimum: 0 }), description);
 
 /** Returns the schema of an RFC 3339 time. */
-export const time = (description: string) =>
-  Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
+export const time = (description: string) => Type.String({ description, examples: ["2026-01-31T12:00:00.000Z"] });
 
 /** Returns what a value of an enumeration or of an integer with bounds must be; undefined for another schema. */
 export function ruleOf(schema: TSchema): string | undefined {
@@ -104,10 +80,7 @@ export function ruleOf(schema: TSchema): string | undefined {
  * Returns a copy of `values` in which decimal digits are parsed to a number wherever `schema` has an
  * integer; other text stays as it is, for the validator to refuse.
  */
-export function withIntegers(
-  schema: TObject,
-  values: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
+export function withIntegers(schema: TObject, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
       const wanted = Object.hasOwn(schema.properties, name) && schema.properties[name];

@@ -40,9 +40,7 @@ export const Progress = Type.Object({
   total_bytes: nullableCount("bytes"),
   speed: nullableNumber("bytes per second"),
   eta: nullableNumber("seconds"),
-  is_live: Type.Optional(
-    Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" }),
-  ),
+  is_live: Type.Optional(Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" })),
 });
 
 export type Progress = Static<typeof Progress>;
@@ -97,12 +95,8 @@ export const Task = Type.Object(
         description: "name of the key that created it; absent: it was made without one",
       }),
     ),
-    retry_at: Type.Optional(
-      time("when it runs again by itself, if it waits for that after a failure"),
-    ),
-    finish_requested: Type.Optional(
-      Type.Boolean({ description: "its recording is to end with what there is" }),
-    ),
+    retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
+    finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),
   },
   { title: "Task" },
 );

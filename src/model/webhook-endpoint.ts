@@ -4,8 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
  * What Standard Webhooks demands of a secret: `whsec_` and the base64 of 24 to 64 bytes.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
-export const webhookSecretPattern =
-  "^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+export const webhookSecretPattern = "^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
 const webhookUrlPattern = "^https?://";
 
@@ -23,10 +22,5 @@ export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 /** Whether messages can be sent to `url`: http or https, without user name and password. */
 export function isWebhookUrl(url: string): boolean {
   const { username, password } = URL.parse(url) ?? {};
-  return (
-    new RegExp(webhookUrlPattern).test(url) &&
-    username === "" &&
-    password === "" &&
-    url.length <= 8192
-  );
+  return new RegExp(webhookUrlPattern).test(url) && username === "" && password === "" && url.length <= 8192;
 }

@@ -35,8 +35,7 @@ export function rangeField({ offset, length }: ByteRange, what: string): string 
 
 /** Parses a `Content-Range` field (RFC 9110 §14.4); `undefined` unless it is one satisfied byte range. */
 export function parseContentRange(value: string | undefined): ContentRange | undefined {
-  const [, start, end, total] =
-    /^bytes[ \t]+(\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(value?.trim() ?? "") ?? [];
+  const [, start, end, total] = /^bytes[ \t]+(\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(value?.trim() ?? "") ?? [];
   if (start === undefined || end === undefined) return undefined;
   const range = { start: Number(start), end: Number(end), total: null };
   if (range.start > range.end || !Number.isSafeInteger(range.end)) return undefined;
@@ -60,8 +59,7 @@ export function checkPartial(
   if (requested === undefined)
     throw invalidResponseError(what, "the response is a range (206), but none was requested");
   const sent = parseContentRange(headers.get("content-range"));
-  if (sent === undefined)
-    throw invalidResponseError(what, "the response does not state a single range");
+  if (sent === undefined) throw invalidResponseError(what, "the response does not state a single range");
   const last = requested.length === undefined ? Infinity : requested.offset + requested.length - 1;
   if (sent.start === requested.offset && sent.end <= last) return;
   const rule = `${rangeField(requested, what)} was requested`;

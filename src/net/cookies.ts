@@ -1,11 +1,4 @@
-import {
-  Cookie,
-  defaultPath,
-  domainMatch,
-  getPublicSuffix,
-  parseDate,
-  pathMatch,
-} from "tough-cookie";
+import { Cookie, defaultPath, domainMatch, getPublicSuffix, parseDate, pathMatch } from "tough-cookie";
 
 /** Cookies, each with where it applies (RFC 6265). */
 export interface CookieJar {

@@ -13,8 +13,7 @@ export const maxUrlLength = 8192;
 export function parseHttpUrl(text: string): URL {
   if (text.trim() === "") throw invalidUrlError("is empty; give the URL of a page");
   if (text.length > maxUrlLength) throw urlTooLongError(text.length);
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(text))
-    throw invalidUrlError(`must not contain control characters`, text);
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(text)) throw invalidUrlError(`must not contain control characters`, text);
   const url = URL.parse(text);
   if (url !== null) {
     const problem = findUrlProblem(url);
@@ -31,10 +30,7 @@ export function parseHttpUrl(text: string): URL {
  */
 export function findUrlProblem(url: URL): ServiceError | undefined {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    return invalidUrlError(
-      `must have the scheme http or https, not ${shorten(url.protocol, 40)}`,
-      url.href,
-    );
+    return invalidUrlError(`must have the scheme http or https, not ${shorten(url.protocol, 40)}`, url.href);
   }
   if (url.username !== "" || url.password !== "") {
     return invalidUrlError("must not contain a user name or password", url.href);
@@ -53,9 +49,7 @@ export function shorten(text: string, length: number): string {
 }
 
 function urlTooLongError(length: number): ServiceError {
-  return invalidUrlError(
-    `must be at most ${maxUrlLength} characters long, percent-encoded; it has ${length}`,
-  );
+  return invalidUrlError(`must be at most ${maxUrlLength} characters long, percent-encoded; it has ${length}`);
 }
 
 function invalidUrlError(rule: string, text?: string): ServiceError {

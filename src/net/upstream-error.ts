@@ -44,8 +44,7 @@ export function invalidResponseError(what: string, rule: string, cause?: unknown
  */
 export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: number): unknown {
   if (error instanceof ServiceError) return error;
-  const fail = (as: ErrorCode, rule: string) =>
-    new ServiceError(as, `${what}: ${rule}`, { cause: error });
+  const fail = (as: ErrorCode, rule: string) => new ServiceError(as, `${what}: ${rule}`, { cause: error });
   if (error instanceof errors.HTTPParserError) {
     return error.message.includes("Invalid EOF state")
       ? fail("upstream_unreachable", "the connection was lost during the response")
@@ -62,10 +61,7 @@ export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: num
     case "UND_ERR_BODY_TIMEOUT":
       return fail("upstream_timeout", `no bytes for ${idleTimeoutMs} ms`);
     case "UND_ERR_HEADERS_OVERFLOW":
-      return fail(
-        "upstream_invalid",
-        `the response's header is larger than ${maxHeaderBytes} bytes`,
-      );
+      return fail("upstream_invalid", `the response's header is larger than ${maxHeaderBytes} bytes`);
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":
       return fail("unavailable", "the HTTP client is closed");

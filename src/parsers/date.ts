@@ -3,16 +3,9 @@ const iso =
 const compact = /^(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})Z?)?$/;
 const monthNames = "jan feb mar apr may jun jul aug sep oct nov dec".split(" ");
 const monthPattern = String.raw`(${monthNames.join("|")})[a-z]{0,6}\.?`;
-const dayMonthYear = new RegExp(
-  String.raw`^(?:[a-z]{3,9},? )?(\d{1,2}) ${monthPattern},? (\d{4})`,
-  "i",
-);
-const monthDayYear = new RegExp(
-  String.raw`^(?:[a-z]{3,9},? )?${monthPattern} (\d{1,2}),? (\d{4})`,
-  "i",
-);
-const clock =
-  / (\d{1,2}):(\d{2})(?::(\d{2}))? ?(?:GMT|UTC|Z)?([+-]\d{2}:?\d{2})?(?: \([^()]{1,60}\))?$/i;
+const dayMonthYear = new RegExp(String.raw`^(?:[a-z]{3,9},? )?(\d{1,2}) ${monthPattern},? (\d{4})`, "i");
+const monthDayYear = new RegExp(String.raw`^(?:[a-z]{3,9},? )?${monthPattern} (\d{1,2}),? (\d{4})`, "i");
+const clock = / (\d{1,2}):(\d{2})(?::(\d{2}))? ?(?:GMT|UTC|Z)?([+-]\d{2}:?\d{2})?(?: \([^()]{1,60}\))?$/i;
 
 /**
  * Returns a time as RFC 3339 in UTC, or a date if there is no time. Accepts RFC 3339 and ISO 8601 with
@@ -80,12 +73,7 @@ function plainDate({ year, month, day }: CalendarDate): string | null {
   return isReal && isInRange(year) ? new Date(ms).toISOString().slice(0, 10) : null;
 }
 
-function instant(
-  date: CalendarDate,
-  { hour, minute, second }: TimeOfDay,
-  ms: number,
-  offset = "Z",
-): string | null {
+function instant(date: CalendarDate, { hour, minute, second }: TimeOfDay, ms: number, offset = "Z"): string | null {
   if (plainDate(date) === null || hour > 24 || minute > 59 || second > 60) return null;
   const local = Date.UTC(date.year, date.month - 1, date.day, hour, minute, second, ms);
   const sign = offset.startsWith("-") ? -1 : 1;

@@ -119,9 +119,7 @@ const genericTypes: ReadonlySet<string> = new Set([
 const unknown = { kind: "unknown", ext: null } as const;
 
 const byExtension: ReadonlyMap<string, MediaType> = new Map(
-  table
-    .map(([ext, kind, mime_type = null]) => [ext, { kind, ext, mime_type }] as const)
-    .toReversed(),
+  table.map(([ext, kind, mime_type = null]) => [ext, { kind, ext, mime_type }] as const).toReversed(),
 );
 
 const byMediaType: ReadonlyMap<string, MediaType> = new Map(

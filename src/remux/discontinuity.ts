@@ -7,11 +7,7 @@ export interface DiscontinuityLimits {
 }
 
 /** Returns limits in units of 1/`perSecond` s; the defaults are for media that are written. */
-export function discontinuityLimits(
-  perSecond: number,
-  maxBackS = 1,
-  maxAheadS = 20,
-): DiscontinuityLimits {
+export function discontinuityLimits(perSecond: number, maxBackS = 1, maxAheadS = 20): DiscontinuityLimits {
   return { maxBack: maxBackS * perSecond, maxAhead: maxAheadS * perSecond };
 }
 

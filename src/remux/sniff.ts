@@ -4,9 +4,7 @@ import { skipId3Tags } from "./packed-audio/tags.ts";
 
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 
-const mp4Boxes = new Set(
-  "ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin".split(" "),
-);
+const mp4Boxes = new Set("ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin".split(" "));
 const ebml = 0x1a45dfa3;
 const cluster = 0x1f43b675;
 const maxGarbage = 4096;
@@ -18,18 +16,13 @@ export const sniffBytes = maxImageBytes + maxGarbage;
 
 /** Returns the container of a segment by its first bytes; `null` if it is none of these. */
 export function sniffContainer(segment: Uint8Array): Container | null {
-  const head = Buffer.from(
-    segment.buffer,
-    segment.byteOffset,
-    Math.min(segment.length, maxGarbage),
-  );
+  const head = Buffer.from(segment.buffer, segment.byteOffset, Math.min(segment.length, maxGarbage));
   if (head.length >= 8 && mp4Boxes.has(head.toString("latin1", 4, 8))) return "mp4";
   const signature = head.length >= 4 ? head.readUInt32BE(0) : 0;
   if (signature === ebml || signature === cluster) return "webm";
   if (/^(?:\u{FEFF})?WEBVTT(?:[ \t\r\n]|$)/u.test(head.toString("utf8", 0, 16))) return "webvtt";
   const { start } = skipId3Tags(segment);
-  if (start > 0 && (start >= segment.length || isPackedAudio(segment, start)))
-    return "packed-audio";
+  if (start > 0 && (start >= segment.length || isPackedAudio(segment, start))) return "packed-audio";
   const first = start < segment.length ? start : 0;
   const isImage = images.test(head.toString("latin1", 0, 4));
   const searched = segment.subarray(first, first + (isImage ? sniffBytes : maxGarbage));

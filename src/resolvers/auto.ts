@@ -5,11 +5,7 @@ import { PageInfo } from "../model/page-info.ts";
 import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
 import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
-import {
-  openYtDlpResolver,
-  type YtDlpResolver,
-  type YtDlpResolverDeps,
-} from "./ytdlp/ytdlp-resolver.ts";
+import { openYtDlpResolver, type YtDlpResolver, type YtDlpResolverDeps } from "./ytdlp/ytdlp-resolver.ts";
 
 export interface AutoResolverOptions {
   /** The resolver closes both. */
@@ -54,10 +50,7 @@ type Outcome = PageInfo | ServiceError;
  * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
  * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
  */
-export function createAutoResolver({
-  page,
-  ytDlp,
-}: AutoResolverOptions): Resolver<typeof PageInfo> {
+export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolver<typeof PageInfo> {
   async function ask(url: URL, share: number, context: ResolveContext): Promise<Outcome> {
     const what = `yt-dlp for ${urlForMessage(url)}`;
     return withinShare(share, context, what, (own) => ytDlp.resolve(url, own));
@@ -73,11 +66,7 @@ export function createAutoResolver({
     throw tellsOfPage(found) ? found : read;
   }
 
-  async function readFirst(
-    url: URL,
-    context: ResolveContext,
-    failure: ServiceError | null,
-  ): Promise<PageInfo> {
+  async function readFirst(url: URL, context: ResolveContext, failure: ServiceError | null): Promise<PageInfo> {
     const read = await page.resolve(url, context);
     if (hasMedia(read)) return read;
     const found = failure ?? (await ask(url, lastShare, context));
@@ -89,12 +78,8 @@ export function createAutoResolver({
     output: PageInfo,
     async resolve(url, context) {
       const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
-      const extractor = await withinShare(firstShare, context, what, ({ signal }) =>
-        ytDlp.findExtractor(url, signal),
-      );
-      return typeof extractor === "string"
-        ? askFirst(url, context)
-        : readFirst(url, context, extractor);
+      const extractor = await withinShare(firstShare, context, what, ({ signal }) => ytDlp.findExtractor(url, signal));
+      return typeof extractor === "string" ? askFirst(url, context) : readFirst(url, context, extractor);
     },
     async close() {
       await Promise.all([page.close(), ytDlp.close()]);
@@ -125,10 +110,7 @@ async function withinShare<T>(
 }
 
 /** Returns the result or its error; rejects when the signal is aborted. */
-async function outcomeOf<T>(
-  promise: Promise<T>,
-  { signal }: ResolveContext,
-): Promise<T | ServiceError> {
+async function outcomeOf<T>(promise: Promise<T>, { signal }: ResolveContext): Promise<T | ServiceError> {
   try {
     return await promise;
   } catch (error) {
@@ -147,11 +129,7 @@ function hasMedia({ formats, entries = [] }: PageInfo): boolean {
 }
 
 /** Returns the page's record, or throws why yt-dlp has no formats either. */
-function decide(
-  read: PageInfo,
-  failure: ServiceError,
-  { forDownload = false }: ResolveContext,
-): PageInfo {
+function decide(read: PageInfo, failure: ServiceError, { forDownload = false }: ResolveContext): PageInfo {
   if (hasMedia(read)) return read;
   const isReason = failure.code === "login_required" || failure.code === "geo_restricted";
   if (forDownload || (isReason && read.media_type === "none")) throw failure;
@@ -164,9 +142,7 @@ function tellsOfPage({ code }: ServiceError): boolean {
 
 /** Returns the first record, with what only the second one knows. */
 function fill(first: PageInfo, second: PageInfo): PageInfo {
-  const added = new Set(Object.keys(second.sources)).difference(
-    new Set(Object.keys(first.sources)),
-  );
+  const added = new Set(Object.keys(second.sources)).difference(new Set(Object.keys(first.sources)));
   if (added.size === 0) return first;
   const pick = <T>(from: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(from).filter(([field]) => added.has(field)));

@@ -6,17 +6,13 @@ export type ResolveOutcome = "succeeded" | "failed" | "aborted";
 export type ResolverObserver = (name: string, outcome: ResolveOutcome, seconds: number) => void;
 
 /** Returns a resolver that behaves as `resolver` does and reports its calls; closing it closes `resolver`. */
-export function measureResolver<R extends Resolver>(
-  resolver: R,
-  observe: ResolverObserver | undefined,
-): R {
+export function measureResolver<R extends Resolver>(resolver: R, observe: ResolverObserver | undefined): R {
   if (observe === undefined) return resolver;
   return {
     ...resolver,
     async resolve(url: URL, context: Parameters<R["resolve"]>[1]) {
       const startMs = performance.now();
-      const report = (outcome: ResolveOutcome) =>
-        observe(resolver.name, outcome, (performance.now() - startMs) / 1000);
+      const report = (outcome: ResolveOutcome) => observe(resolver.name, outcome, (performance.now() - startMs) / 1000);
       try {
         const info = await resolver.resolve(url, context);
         report("succeeded");

@@ -8,11 +8,7 @@ import type { TaskOptions } from "../model/task.ts";
  * its page says, as previews and files that were cut before they were published do; it is higher than the task allows.
  */
 export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
-  return [
-    ...download.warnings,
-    ...checkDuration(download, page),
-    ...checkMaxHeight(download.height, options),
-  ];
+  return [...download.warnings, ...checkDuration(download, page), ...checkMaxHeight(download.height, options)];
 }
 
 /** A file may be shorter by so much, seconds and share: pages round, and leave trailers in or out. */
@@ -33,10 +29,7 @@ function checkDuration(
 }
 
 /** A format of unknown height is downloaded if no other is allowed; one that is asked for by its id has any height. */
-function checkMaxHeight(
-  height: number | null,
-  { format_id, max_height }: TaskOptions,
-): FileWarning[] {
+function checkMaxHeight(height: number | null, { format_id, max_height }: TaskOptions): FileWarning[] {
   if (format_id !== undefined || max_height === undefined) return [];
   if (height === null || height <= max_height) return [];
   const message = `the video is ${height} pixels high, max_height is ${max_height}`;

@@ -1,13 +1,6 @@
 import type { DownloadJob } from "../engines/engine.ts";
 import { ServiceError } from "../model/errors.ts";
-import {
-  bestAudio,
-  byQuality,
-  createAudioFinder,
-  hasAudio,
-  hasVideo,
-  isMuxable,
-} from "../model/format-ranking.ts";
+import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../model/format-ranking.ts";
 import type { Format, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 
@@ -34,11 +27,7 @@ export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
  * entries instead), `live_stream` (because the event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
  * formats have DRM).
  */
-export function chooseFormat(
-  info: PageInfo,
-  options: TaskOptions,
-  before: FormatChoice | null = null,
-): FormatChoice {
+export function chooseFormat(info: PageInfo, options: TaskOptions, before: FormatChoice | null = null): FormatChoice {
   const { format_id, max_height, audio_only = false } = options;
   const again = before && format_id === undefined ? findAgain(before, info.formats) : undefined;
   if (again !== undefined) return again;
@@ -146,44 +135,30 @@ function withinHeight(formats: readonly Format[], maxHeight: number): Some<Forma
   const unknown = formats.filter(({ height }) => height === null);
   return assertAny(within.length > 0 ? within : unknown, () => {
     const heights = [...new Set(formats.map(({ height }) => height))].slice(0, 10);
-    return unavailableError(
-      `none is at most ${maxHeight} pixels high; available: ${heights.join(", ")}`,
-    );
+    return unavailableError(`none is at most ${maxHeight} pixels high; available: ${heights.join(", ")}`);
   });
 }
 
 function withoutDrm(formats: readonly Format[]): Some<Format> {
   return assertAny(
     formats.filter(({ has_drm }) => !has_drm),
-    () =>
-      new ServiceError(
-        "drm_protected",
-        `all matching formats are DRM protected: ${listIds(formats)}`,
-      ),
+    () => new ServiceError("drm_protected", `all matching formats are DRM protected: ${listIds(formats)}`),
   );
 }
 
 function bestVideo(formats: Some<Format>, audioOf: AudioFinder): FormatChoice {
-  const ranked = formats.toSorted(
-    (a, b) => byQuality(a, b) || Number(hasAudio(b)) - Number(hasAudio(a)),
-  );
+  const ranked = formats.toSorted((a, b) => byQuality(a, b) || Number(hasAudio(b)) - Number(hasAudio(a)));
   const isPlayable = (format: Format) => {
     const audio = audioOf(format);
     return hasAudio(format) || (audio !== null && isMuxable(format, audio));
   };
-  const format =
-    ranked.find(isPlayable) ??
-    ranked.find((each) => audioOf(each) !== null) ??
-    ranked[0] ??
-    formats[0];
+  const format = ranked.find(isPlayable) ?? ranked.find((each) => audioOf(each) !== null) ?? ranked[0] ?? formats[0];
   return { format, audio: audioOf(format), audioOnly: false };
 }
 
 function unknownFormatError(formats: readonly Format[], formatId: string): ServiceError {
   const more = formats.length > 10 ? ` and ${formats.length - 10} more` : "";
-  return unavailableError(
-    `${JSON.stringify(formatId)} is not listed; available: ${listIds(formats)}${more}`,
-  );
+  return unavailableError(`${JSON.stringify(formatId)} is not listed; available: ${listIds(formats)}${more}`);
 }
 
 function unavailableError(rule: string): ServiceError {

@@ -76,10 +76,7 @@ async function resolveTarget(
 }
 
 function noFormatsError({ name }: Resolver): ServiceError {
-  return new ServiceError(
-    "no_media",
-    `there is no format to download: the resolver ${name} does not look for any`,
-  );
+  return new ServiceError("no_media", `there is no format to download: the resolver ${name} does not look for any`);
 }
 
 /** Request headers that authenticate somebody. */
@@ -95,9 +92,7 @@ function publicInfo(page: ResolvedPage): PageInfo {
 }
 
 function withoutSecrets(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !secretHeaders.has(name.toLowerCase())),
-  );
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name.toLowerCase())));
 }
 
 /** Statuses of servers for a URL whose token has expired. */

@@ -47,8 +47,7 @@ export function createFileCleanup(deps: {
           if (hasFolder || (await hasResult(id, files))) orphans += 1;
         } else if (!isUnfinished(task)) await cleanUp(id);
       }
-      if (orphans > 0)
-        logger.warn({ files: orphans }, "orphaned files: no such task in this store");
+      if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
     } catch (err) {
       logger.error({ err }, "scanning for orphaned files failed");
     }
@@ -69,11 +68,7 @@ function damagedAsNull(error: unknown): null {
  * - succeeded: keeps the result;
  * - queued or running: keeps everything.
  */
-export async function removeUnneededFiles(
-  id: string,
-  task: Task | undefined,
-  files: FileStore,
-): Promise<void> {
+export async function removeUnneededFiles(id: string, task: Task | undefined, files: FileStore): Promise<void> {
   if (isUnfinished(task)) return;
   if (task?.state === "succeeded") await files.removeWorkFolder(id);
   else if (!isResumable(task) || (await hasResult(id, files))) await files.remove(id);

@@ -21,9 +21,7 @@ export function fileName(title: string | null, ext: string, id: string): string 
 function readable(title: string): string {
   const text = title.slice(0, maxLength).toWellFormed().normalize("NFC");
   // Joiners (U+200C, U+200D) are part of words and emoji; other format characters are invisible.
-  const visible = text
-    .replaceAll(/[\p{Cc}\s]+/gu, " ")
-    .replaceAll(/(?![\u200C\u200D])\p{Cf}/gu, "");
+  const visible = text.replaceAll(/[\p{Cc}\s]+/gu, " ").replaceAll(/(?![\u200C\u200D])\p{Cf}/gu, "");
   return trim(visible.replaceAll(/[/\\:*?"<>|]/g, "_"));
 }
 

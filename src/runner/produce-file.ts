@@ -47,11 +47,7 @@ export interface ProduceFileRun {
  * download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
  * before the result is being saved.
  */
-export async function produceFile(
-  task: Task,
-  deps: ProduceFileDeps,
-  run: ProduceFileRun,
-): Promise<TaskFile> {
+export async function produceFile(task: Task, deps: ProduceFileDeps, run: ProduceFileRun): Promise<TaskFile> {
   const { resolver, files } = deps;
   const { taskLease, progress, signal } = run;
   const limit = fileLimit(deps, run.bytesLeft);
@@ -90,10 +86,7 @@ export async function produceFile(
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
   const freeBytes = await files.freeBytes();
   if (freeBytes >= minFreeBytes) return;
-  throw new ServiceError(
-    "disk_full",
-    `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`,
-  );
+  throw new ServiceError("disk_full", `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`);
 }
 
 /** A dead worker's progress stays: `madeProgress` compares the bytes of this run with it. */
@@ -111,10 +104,7 @@ interface FileLimit {
 }
 
 /** Returns the smallest of the limits of a file. */
-function fileLimit(
-  { maxFileBytes, storage: { maxBytes } }: ProduceFileDeps,
-  bytesLeft = Infinity,
-): FileLimit {
+function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps, bytesLeft = Infinity): FileLimit {
   const limits: [FileLimit, ...FileLimit[]] = [
     { bytes: maxFileBytes, code: "too_large", source: "MAX_FILE_BYTES" },
     { bytes: maxBytes, code: "too_large", source: "MAX_STORED_BYTES" },

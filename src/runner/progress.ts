@@ -28,11 +28,7 @@ export interface ProgressReport {
  * earlier runs: its save has `madeProgress`. Saves follow one another; if one rejects, the next report is
  * saved instead.
  */
-export function createProgressReport({
-  bytesBefore,
-  save,
-  onBytes,
-}: ProgressReportOptions): ProgressReport {
+export function createProgressReport({ bytesBefore, save, onBytes }: ProgressReportOptions): ProgressReport {
   const saver = createSaver(bytesBefore, save);
   let bytes: number | null = null;
   return {
@@ -147,10 +143,7 @@ function createSpeedometer() {
   // Of the time since the first report; the older, the less of it counts.
   let receivedBytes = 0;
   let measuredMs = 0;
-  return (
-    { stage, downloaded_bytes, total_bytes, is_live }: DownloadProgress,
-    atMs: number,
-  ): Progress => {
+  return ({ stage, downloaded_bytes, total_bytes, is_live }: DownloadProgress, atMs: number): Progress => {
     const bytes = downloaded_bytes ?? 0;
     const passedMs = last === undefined ? 0 : atMs - last.atMs;
     if (last !== undefined && passedMs > 0) {

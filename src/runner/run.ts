@@ -155,11 +155,7 @@ async function requeue(
   return { outcome: { kind: "requeued" }, message, fields: { reason } };
 }
 
-async function failOrRetry(
-  failure: unknown,
-  { claim: { task }, taskLease }: TaskRun,
-  deps: RunDeps,
-): Promise<RunEnd> {
+async function failOrRetry(failure: unknown, { claim: { task }, taskLease }: TaskRun, deps: RunDeps): Promise<RunEnd> {
   const { change, delayMs } = decideRetry(failure, task.attempts, deps);
   const { code, message: reason } = change.error;
   if (change.state === "failed" && (await taskLease.renew())) {

@@ -8,8 +8,7 @@ import { createRunningTasks, type RunLimits, type RunningTasks } from "./running
 import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
-export interface RunnerOptions
-  extends Omit<RunDeps, "now" | "random" | "storage">, RunLimits, ClockOptions {
+export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, RunLimits, ClockOptions {
   /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
   /** How many bytes the files of all tasks may have together; default 0: any number. */
@@ -100,8 +99,7 @@ function follow(
 ): void {
   if (state === "queued") claims.wake();
   if (isFinishRequested) {
-    for (const { taskLease, finish } of runs.of(taskId))
-      if (!finish.signal.aborted) void taskLease.checkFinish();
+    for (const { taskLease, finish } of runs.of(taskId)) if (!finish.signal.aborted) void taskLease.checkFinish();
   }
   if (type !== "deleted" && state !== "canceled") return;
   for (const { taskLease } of runs.of(taskId)) void taskLease.renew();

@@ -84,8 +84,7 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
       const exceptHosts = hostsOfMany(runs.keys(), perHost);
       const claim = await attempt(() => store.claim({ leaseMs, exceptHosts }));
       if (claim === undefined) return false;
-      for (const { controller } of of(claim.task.id))
-        controller.abort(new Interruption("leaseLost"));
+      for (const { controller } of of(claim.task.id)) controller.abort(new Interruption("leaseLost"));
       const lease = { claim, store, leaseMs: claim.leaseMs ?? leaseMs, sinceMs };
       const run = openRun(lease, () => {
         if (exclusive.delete(run)) onFreeSlot();

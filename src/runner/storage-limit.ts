@@ -93,8 +93,7 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
   let isExceeded = false;
 
   function noteExcess(excess: number): void {
-    const message =
-      "MAX_STORED_BYTES is exceeded: the files that are left are in use or cannot be removed";
+    const message = "MAX_STORED_BYTES is exceeded: the files that are left are in use or cannot be removed";
     if (excess > 0 && !isExceeded) logger.warn({ bytes: excess, maxBytes }, message);
     isExceeded = excess > 0;
   }
@@ -130,11 +129,7 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
  * Returns a function that removes the file of a task and returns whether it has. First the file is removed, then the
  * record changed: if the process is killed in between, the next removal finds the record again.
  */
-function createFileRemover(
-  store: TaskStore,
-  files: FileStore,
-  logger: StorageLimitOptions["logger"],
-) {
+function createFileRemover(store: TaskStore, files: FileStore, logger: StorageLimitOptions["logger"]) {
   /** Ids of tasks whose files could not be removed. */
   const failing = new Set<string>();
 

@@ -21,10 +21,7 @@ export type StoreObserver = (method: StoreMethod, seconds: number, hasFailed: bo
 
 /** Returns a store that behaves as `store` does and reports its calls; closing it closes `store`. */
 export function measureStore(store: TaskStore, observe: StoreObserver): TaskStore {
-  function measure<Args extends unknown[], Result>(
-    method: StoreMethod,
-    call: (...args: Args) => Promise<Result>,
-  ) {
+  function measure<Args extends unknown[], Result>(method: StoreMethod, call: (...args: Args) => Promise<Result>) {
     return async (...args: Args): Promise<Result> => {
       const startMs = performance.now();
       let hasFailed = false;

@@ -45,15 +45,9 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
  * @param use With the change.
  * @throws ServiceError `quota_exceeded`
  */
-export function assertQuota(
-  limits: KeyLimits,
-  use: OwnerUse,
-  before: Counted,
-  after: Counted,
-): void {
+export function assertQuota(limits: KeyLimits, use: OwnerUse, before: Counted, after: Counted): void {
   const { queued, bytes } = useChange(before, after);
-  if (queued > 0 && before?.state !== "running")
-    assertMayQueue(limits, { ...use, queued: use.queued - queued });
+  if (queued > 0 && before?.state !== "running") assertMayQueue(limits, { ...use, queued: use.queued - queued });
   const { max_bytes: most = Infinity } = limits;
   if (bytes > 0 && use.bytes > most) throw bytesError(use.bytes, most);
 }

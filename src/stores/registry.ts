@@ -14,8 +14,7 @@ export interface StoreDeps extends Omit<PostgresStoreOptions, "url" | "clock"> {
 /** `location` is what follows the scheme's colon. */
 type Opener = (location: string, options: StoreDeps) => TaskStore | Promise<TaskStore>;
 
-const openPostgres: Opener = (location, options) =>
-  openPostgresStore({ ...options, url: `postgres:${location}` });
+const openPostgres: Opener = (location, options) => openPostgresStore({ ...options, url: `postgres:${location}` });
 
 /** By the URL's scheme. */
 const openers: Readonly<Record<string, Opener>> = {
@@ -51,9 +50,7 @@ export async function openStore(storeUrl: string, options: StoreDeps): Promise<T
       .join(", ");
     // No more of the URL: without a scheme it may hold a password anywhere.
     const [beginning] = /^[\w+.-]*/.exec(scheme) ?? [];
-    throw new Error(
-      `STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(beginning)}`,
-    );
+    throw new Error(`STORE_URL must begin with one of ${known}; it begins with ${JSON.stringify(beginning)}`);
   }
   return open(location.join(":"), options);
 }

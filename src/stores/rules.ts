@@ -50,10 +50,7 @@ export function duplicateTaskError(id: string): ServiceError {
 }
 
 /** Returns a copy whose key no other owner has; neither names of owners nor header values have a line break. */
-export function ofOwner(
-  { owner }: Task,
-  idempotency: Idempotency | undefined,
-): Idempotency | undefined {
+export function ofOwner({ owner }: Task, idempotency: Idempotency | undefined): Idempotency | undefined {
   const { key, fingerprint } = idempotency ?? {};
   if (key === undefined || fingerprint === undefined) return undefined;
   return { key: owner === undefined ? key : `${owner}\n${key}`, fingerprint };
@@ -80,9 +77,7 @@ export function earlierDocument(
 /** @throws Error if a newer release has migrated the tables: `version` steps were applied, `known` exist. */
 export function assertKnownVersion(version: number, known: number): void {
   if (version <= known) return;
-  throw new Error(
-    `its schema version is ${version}, and this release knows versions up to ${known}`,
-  );
+  throw new Error(`its schema version is ${version}, and this release knows versions up to ${known}`);
 }
 
 /** Returns how long a task that is queued at `now` waits for `runAfter`, milliseconds. */

@@ -22,12 +22,7 @@ const typeBytes = 64;
  *
  * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if the response is not such an image.
  */
-export async function fetchImage(
-  client: HttpClient,
-  url: URL,
-  page: URL,
-  signal: AbortSignal,
-): Promise<Image> {
+export async function fetchImage(client: HttpClient, url: URL, page: URL, signal: AbortSignal): Promise<Image> {
   const response = await client.get(url, {
     signal,
     maxBytes,
@@ -49,10 +44,7 @@ export async function fetchImage(
   type ??= imageTypeOf(bytes);
   if (type !== undefined) return { bytes, type };
   const what = `GET ${urlForMessage(response.url)}`;
-  throw new ServiceError(
-    "upstream_invalid",
-    `${what} returned no image of type JPEG, PNG, WebP, AVIF or GIF`,
-  );
+  throw new ServiceError("upstream_invalid", `${what} returned no image of type JPEG, PNG, WebP, AVIF or GIF`);
 }
 
 /** Returns the type by the signature at the start (MIME Sniffing Standard §6.1, AVIF §6); undefined if it is another. */

@@ -59,10 +59,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<Watch
 }
 
 /** Returns the tasks that run now, and the new state of those in `known` that no longer do. */
-async function readRunning(
-  service: ServiceClient,
-  known: ReadonlySet<string>,
-): Promise<WatchedChange[]> {
+async function readRunning(service: ServiceClient, known: ReadonlySet<string>): Promise<WatchedChange[]> {
   const tasks = await service.listRunning();
   const ids = new Set(tasks.map(({ id }) => id));
   const changes: WatchedChange[] = tasks.map((task) => ({ type: "task", task }));
@@ -73,10 +70,7 @@ async function readRunning(
   return changes;
 }
 
-async function changesOf(
-  events: readonly EventSourceMessage[],
-  infos: TaskInfos,
-): Promise<WatchedChange[]> {
+async function changesOf(events: readonly EventSourceMessage[], infos: TaskInfos): Promise<WatchedChange[]> {
   const changes: WatchedChange[] = [];
   for (const { event: type, data } of events) {
     if (type === "task") changes.push({ type, task: await infos.complete(parseChanged(data)) });

@@ -19,9 +19,7 @@ const pageCheck = TypeCompiler.Compile(Page);
 const deletedCheck = TypeCompiler.Compile(Type.Pick(Task, ["id"]));
 
 /** A change of a task, read from `/tasks/events`, with all that is known of the task. */
-export type WatchedChange =
-  | { type: "task"; task: Task }
-  | { type: "deleted"; task: Pick<Task, "id"> };
+export type WatchedChange = { type: "task"; task: Task } | { type: "deleted"; task: Pick<Task, "id"> };
 
 /** These throw an `Error` if `json` is not such a response of this service. */
 export const parseTask = (json: string) => parse(taskCheck, json);

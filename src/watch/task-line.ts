@@ -61,9 +61,7 @@ function formatDuration(seconds: number): string {
   const whole = Math.ceil(seconds);
   const pad = (part: number) => `${part}`.padStart(2, "0");
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
-  return hours > 0
-    ? `${hours}:${pad(minutes)}:${pad(whole % 60)}`
-    : `${minutes}:${pad(whole % 60)}`;
+  return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
 }
 
 function titleOf({ info, url }: Task): string {

@@ -25,8 +25,7 @@ export function createLineView(output: Output): View {
   return {
     show(changes) {
       for (const { type, task } of changes) {
-        if (type === "task" && stepOf(task) !== steps.get(task.id))
-          output.write(`${taskLine(task)}\n`);
+        if (type === "task" && stepOf(task) !== steps.get(task.id)) output.write(`${taskLine(task)}\n`);
         if (type === "task" && task.state === "running") steps.set(task.id, stepOf(task));
         else steps.delete(task.id);
       }

@@ -19,11 +19,7 @@ function App({ tasks }: { tasks: Tasks }): ComponentChild {
       !isLocked && hasSession() && h(Session, {}),
       h(WaysHere, {}),
     ),
-    h(
-      "main",
-      { class: "stack" },
-      isLocked ? h(SignIn, {}) : [h(Find, { onTask: tasks.add }), h(TaskList, { tasks })],
-    ),
+    h("main", { class: "stack" }, isLocked ? h(SignIn, {}) : [h(Find, { onTask: tasks.add }), h(TaskList, { tasks })]),
   );
 }
 
@@ -39,16 +35,8 @@ function WaysHere(): ComponentChild {
       h(
         "div",
         { class: "card stack" },
-        h(
-          "p",
-          {},
-          "Drag this link to your bookmarks. On any page, click the bookmark to open that page in Unreel.",
-        ),
-        h(
-          "p",
-          {},
-          h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel"),
-        ),
+        h("p", {}, "Drag this link to your bookmarks. On any page, click the bookmark to open that page in Unreel."),
+        h("p", {}, h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel")),
         h("p", {}, "On a phone, install this page as an app. Then you can share pages to it."),
       ),
     ),

@@ -29,8 +29,7 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   login_required: "The site requires a login.",
   geo_restricted: "The site does not show this in the country of the service.",
   playlist: "This is a list of videos: choose one of them.",
-  live_stream:
-    "This live stream has not begun, or it is of a kind that the service does not record.",
+  live_stream: "This live stream has not begun, or it is of a kind that the service does not record.",
   too_large: "The video is larger than the service allows.",
   too_many_requests: "There are too many requests at the moment.",
   headers_too_large: "The request is too large.",
@@ -54,9 +53,7 @@ const statusSentences: Record<string, string> = {
 
 /** Returns what a failure means, and whether another try may help, as two sentences. */
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
-  const sentence = Object.hasOwn(sentences, code)
-    ? sentences[code as ErrorCode]
-    : sentences.internal;
+  const sentence = Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal;
   if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
   return `${known ?? sentence} ${retryable ? "Trying again may help." : "Trying again will not help."}`;

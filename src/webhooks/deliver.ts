@@ -70,11 +70,7 @@ export async function deliver(
   }
 }
 
-async function giveUp(
-  message: OutboxMessage,
-  about: object,
-  { outbox, logger, observer }: DeliverDeps,
-): Promise<void> {
+async function giveUp(message: OutboxMessage, about: object, { outbox, logger, observer }: DeliverDeps): Promise<void> {
   logger.error({ ...about, ageMs: message.ageMs }, "webhook message given up after 24 hours");
   observer?.onRemoved("expired");
   await outbox.remove(message);
@@ -131,10 +127,7 @@ async function follow(
       logger.debug(about, "webhook message delivered");
       return outbox.remove(message);
     case "gone":
-      logger.error(
-        about,
-        "webhook disabled: its receiver is gone (410); a restart or another webhook enables it",
-      );
+      logger.error(about, "webhook disabled: its receiver is gone (410); a restart or another webhook enables it");
       return outbox.remove(message);
     case "aborted":
       return outbox.postpone(message, { delayMs: 0, refusals });

@@ -33,8 +33,7 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
   /** An endpoint that has not changed keeps its state. */
   function stateOf(name: string, endpoint: WebhookEndpoint): EndpointState {
     const state = states.get(name);
-    const isSame =
-      state?.endpoint.url === endpoint.url && state.endpoint.secret === endpoint.secret;
+    const isSame = state?.endpoint.url === endpoint.url && state.endpoint.secret === endpoint.secret;
     return isSame ? state : createEndpointState(endpoint, nowMs, random);
   }
 
@@ -42,9 +41,7 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
     const startMs = nowMs();
     const own = (await keys.list()).map(({ name, webhook }) => [name, webhook] as const);
     const all = [[serviceEndpoint, service] as const, ...own];
-    states = new Map(
-      all.flatMap(([name, endpoint]) => (endpoint ? [[name, stateOf(name, endpoint)]] : [])),
-    );
+    states = new Map(all.flatMap(([name, endpoint]) => (endpoint ? [[name, stateOf(name, endpoint)]] : [])));
     readMs = startMs;
   }
 

@@ -52,8 +52,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
       utimesSync(part, old, old);
       expect(await files.removeOldWorkFolder(id)).toBe(true);
       await expect(stat(folder)).rejects.toThrow("ENOENT");
-      for (const none of [id, "x", "../x"])
-        expect(await files.removeOldWorkFolder(none)).toBe(true);
+      for (const none of [id, "x", "../x"]) expect(await files.removeOldWorkFolder(none)).toBe(true);
     });
 
     it("does not remove a result that is in use, until a minute after the last mark", async () => {

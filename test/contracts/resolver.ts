@@ -81,9 +81,7 @@ function describeStart(open: OpenResolver): void {
   it("requests nothing for a signal that is aborted already", async () => {
     const { resolver, url, upstream } = await start(open);
     const reason = new Error("changed my mind");
-    await expect(
-      resolver.resolve(url("/video"), { signal: AbortSignal.abort(reason) }),
-    ).rejects.toBe(reason);
+    await expect(resolver.resolve(url("/video"), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(upstream.sockets).toEqual([]);
   });
 
@@ -116,9 +114,7 @@ function describeFetching(open: OpenResolver): void {
     const { resolver, url, whenRequested } = await start(open, { idleTimeoutMs: 60_000 });
     const abort = new AbortController();
     const reason = new Error("changed my mind");
-    const stalled = resolver
-      .resolve(url("/stalled"), { signal: abort.signal })
-      .catch((error: unknown) => error);
+    const stalled = resolver.resolve(url("/stalled"), { signal: abort.signal }).catch((error: unknown) => error);
     await whenRequested("/stalled");
     await expect(resolve(resolver, url("/404"))).rejects.toMatchObject({ code: "upstream_status" });
     const pending = resolve(resolver, url("/video"));
@@ -182,9 +178,7 @@ function describeAbort(open: OpenResolver, { followsLinks = true }: ResolverTrai
     });
     const abort = new AbortController();
     const reason = new Error("changed my mind");
-    const outcome = resolver
-      .resolve(url(path), { signal: abort.signal })
-      .catch((error: unknown) => error);
+    const outcome = resolver.resolve(url(path), { signal: abort.signal }).catch((error: unknown) => error);
     await whenRequested(path === "/leads-to-silence" ? "/silent" : path);
     const elapsedMs = startTicks();
     abort.abort(reason);

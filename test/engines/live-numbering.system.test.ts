@@ -52,8 +52,7 @@ async function record(harness: EngineHarness) {
   return { frames, warnings: warnings.map(({ code, message }) => `${code}: ${message}`) };
 }
 
-const anew =
-  "gap: the playlist was numbered anew after 3.0 s, and media before that may be missing";
+const anew = "gap: the playlist was numbered anew after 3.0 s, and media before that may be missing";
 
 describe.concurrent("a live stream whose playlist", () => {
   it("is numbered from 0 after a restart is recorded on", async () => {
@@ -119,9 +118,7 @@ describe.concurrent("a live stream whose playlist", () => {
     const { frames, warnings } = await record(harness);
     expect(frames).toBe(100);
     expect(warnings).toEqual([
-      expect.stringMatching(
-        /^gap: 2 segments after 2\.0 s were not in the playlist; no video from 2\.0 to 4\.0 s/,
-      ),
+      expect.stringMatching(/^gap: 2 segments after 2\.0 s were not in the playlist; no video from 2\.0 to 4\.0 s/),
     ]);
   });
 

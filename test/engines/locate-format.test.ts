@@ -9,8 +9,7 @@ import { startSite } from "../media/site.ts";
 
 const client = createHttpClient({ allowNetworks: "127.0.0.1/32" });
 afterAll(() => client.close());
-const locator = () =>
-  createFormatLocator(client, { pageUrl: "", signal: AbortSignal.timeout(5_000) });
+const locator = () => createFormatLocator(client, { pageUrl: "", signal: AbortSignal.timeout(5_000) });
 
 const set = (kind: string, codecs: string) =>
   `<AdaptationSet mimeType="${kind}/mp4"><SegmentTemplate media="${kind}-$Number$.m4s" duration="3"/>` +
@@ -30,9 +29,7 @@ async function plan(resources: Resources, entry: string) {
       folder: "/none",
     };
     const { main, audio } = await planDownload(job, locator());
-    const urls = [main, audio].map((source) =>
-      source?.kind === "segments" ? source.list.segments[0]?.url : null,
-    );
+    const urls = [main, audio].map((source) => (source?.kind === "segments" ? source.list.segments[0]?.url : null));
     const paths = urls.map((url) => url && new URL(url).pathname.slice(1));
     return { paths, asked: site.asked.map(({ path }) => path) };
   } finally {
@@ -71,10 +68,7 @@ it("refuses a media playlist that has become a multivariant one", async () => {
   const live = hls(mediaPlaylist(["#EXTINF:6,", "1.ts"], false));
   const site = await startSite(new Map([["index.m3u8", live]]));
   const { media } = await locator()(formatAt(site.url("index.m3u8")));
-  site.resources.set(
-    "index.m3u8",
-    hls(multivariant([{ uri: "a.m3u8", bandwidth: 1, codecs: "" }])),
-  );
+  site.resources.set("index.m3u8", hls(multivariant([{ uri: "a.m3u8", bandwidth: 1, codecs: "" }])));
   const reloaded = media.kind === "segments" ? media.reload() : null;
   await expect(reloaded).rejects.toMatchObject({ code: "upstream_invalid" });
   await site.close();

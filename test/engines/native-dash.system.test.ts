@@ -69,9 +69,7 @@ describe("Periods", () => {
     const result = await probe(path);
     const frames = async (name: string) =>
       (await probe(await harness.keep("one", readMedium(name)))).streams[0]!.frames;
-    expect(result.streams[0]?.frames).toBe(
-      2 * (await frames("video.m4s")) + (await frames("video-low.m4s")),
-    );
+    expect(result.streams[0]?.frames).toBe(2 * (await frames("video.m4s")) + (await frames("video-low.m4s")));
     expect(result.durationS).toBeCloseTo(13 + 6, 0);
     if (hasFfmpeg) expect((await decode(path, result)).faults).toBe("");
   });
@@ -98,9 +96,7 @@ describe("Periods", () => {
       ...video,
       addressing: rangeList("video.m4s", readRendition("video.m4s")),
     };
-    const film: Resources = new Map([
-      ["video.m4s", resource("video/mp4", readMedium("video.m4s"))],
-    ]);
+    const film: Resources = new Map([["video.m4s", resource("video/mp4", readMedium("video.m4s"))]]);
     await using harness = await openEntry(open, withMpd(film, [[whole], [whole]], 4), "main.mpd");
     const { path } = await harness.download();
     const source = await harness.keep("source", readMedium("video.m4s"));
@@ -145,8 +141,7 @@ describe("the last segment that is computed from the duration of a Period", () =
       await using harness = await openEntry(open, resources, "main.mpd");
       const { path, warnings } = await harness.download();
       expect((await probe(path)).durationS).toBeCloseTo(6, 1);
-      const message =
-        "the media last 6.0 s, their manifest says 6.7 s, and the last segment does not exist";
+      const message = "the media last 6.0 s, their manifest says 6.7 s, and the last segment does not exist";
       expect(warnings).toEqual([{ code: "duration_differs", message }]);
     });
   }

@@ -9,8 +9,7 @@ const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs
 afterAll(() => engine.close());
 const open = () => engine;
 
-const one = (path: string, body: Buffer): Resources =>
-  new Map([[path, resource("application/octet-stream", body)]]);
+const one = (path: string, body: Buffer): Resources => new Map([[path, resource("application/octet-stream", body)]]);
 
 /** A file of which only the first bytes are read. */
 const headed = (head: string): Buffer => Buffer.concat([Buffer.from(head, "latin1"), rest]);
@@ -82,10 +81,7 @@ describe.concurrent("a message names what cannot be put into another file:", () 
   const tag = (type: number, first: number) =>
     `${String.fromCharCode(type)}\0\0\x01${"\0".repeat(7)}${String.fromCharCode(first)}\0\0\0\0`;
   for (const [name, head] of [
-    [
-      "FLV with Sorenson H.263 and MP3",
-      `FLV\x01\x05\0\0\0\x09\0\0\0\0${tag(9, 0x12)}${tag(8, 0x2f)}`,
-    ],
+    ["FLV with Sorenson H.263 and MP3", `FLV\x01\x05\0\0\0\x09\0\0\0\0${tag(9, 0x12)}${tag(8, 0x2f)}`],
     [
       "an MPEG program stream with MPEG-1 or MPEG-2 video and MPEG audio",
       `\0\0\x01\xba${"D".repeat(10)}\0\0\x01\xe0${"D".repeat(20)}\0\0\x01\xc0`,
@@ -128,8 +124,7 @@ describe.concurrent("a progressive MPEG-TS file", () => {
     const audio = { ...job.format, url: site.url("tone.aac"), ext: "aac", vcodec: "none" };
     const made = await harness.download({ format: { ...job.format, acodec: "none" }, audio });
     const { streams } = await probe(made.path);
-    const expected = (await probe(await harness.keep("tone.aac", readMedium("tone.aac"))))
-      .streams[0];
+    const expected = (await probe(await harness.keep("tone.aac", readMedium("tone.aac")))).streams[0];
     expect(streams).toMatchObject([
       { kind: "video", frames: 150 },
       { kind: "audio", frames: expected?.frames },

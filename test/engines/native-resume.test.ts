@@ -59,9 +59,7 @@ describe("fetched parts", () => {
       });
     }
     const others = [...high!.resources].filter(([path]) => path !== "ts/5.ts");
-    const there = harness.whenDownloaded(
-      others.reduce((sum, [, { body }]) => sum + body.length, 0),
-    );
+    const there = harness.whenDownloaded(others.reduce((sum, [, { body }]) => sum + body.length, 0));
     const stopped = harness.download({}, stopping.signal).catch((reason: unknown) => reason);
     await there;
     stopping.abort("enough");
@@ -92,9 +90,7 @@ describe("an abort of a remux", () => {
     });
     await expect(stopped).rejects.toBe("enough");
     const handles = await readdir("/proc/self/fd");
-    const files = await Promise.all(
-      handles.map((handle) => readlink(`/proc/self/fd/${handle}`).catch(() => "")),
-    );
+    const files = await Promise.all(handles.map((handle) => readlink(`/proc/self/fd/${handle}`).catch(() => "")));
     expect(files.filter((file) => file.startsWith(harness.job.folder))).toEqual([]);
   });
 });

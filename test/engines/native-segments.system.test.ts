@@ -127,10 +127,7 @@ describe("a segment that is read from its file", () => {
   });
 
   it("is refused if the segments before it are of another container", async () => {
-    await using harness = await remuxFragments(
-      "mpeg-ts",
-      readRendition("high.m2t").pieces[0]!.data,
-    );
+    await using harness = await remuxFragments("mpeg-ts", readRendition("high.m2t").pieces[0]!.data);
     await expect(harness.done).rejects.toMatchObject({ code: "upstream_invalid" });
   });
 });

@@ -6,9 +6,7 @@ const size = 700_000;
 const seeds = [11, 12, 13];
 
 const cells = [true, false].flatMap((hasRange) =>
-  [true, false].flatMap((hasLength) =>
-    [null, ...seeds].map((seed) => ({ hasRange, hasLength, seed })),
-  ),
+  [true, false].flatMap((hasLength) => [null, ...seeds].map((seed) => ({ hasRange, hasLength, seed }))),
 );
 
 it.each(cells)(
@@ -21,9 +19,7 @@ it.each(cells)(
       ...(!hasRange && { ignoresRange: true }),
       ...(!hasLength && { length: "chunked" }),
     };
-    server.serve("/medium", medium, ({ nth }) =>
-      nth === 0 && cutAfter !== null ? { ...fault, cutAfter } : fault,
-    );
+    server.serve("/medium", medium, ({ nth }) => (nth === 0 && cutAfter !== null ? { ...fault, cutAfter } : fault));
     const parts = await open();
     const { path } = await fetch(parts);
     expect(await hashOfFile(path)).toBe(sha256(medium));
@@ -62,11 +58,7 @@ it("accepts ranges shorter than requested", async () => {
   }));
   const { path } = await fetch(await open());
   expect(await hashOfFile(path)).toBe(sha256(medium));
-  expect(server.requests.map(({ headers }) => headers.range)).toEqual([
-    undefined,
-    "bytes=30000-",
-    "bytes=50000-",
-  ]);
+  expect(server.requests.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=30000-", "bytes=50000-"]);
 });
 
 it("fetches a range of a resource even if the server ignores the range", async () => {
@@ -102,14 +94,11 @@ it("stops reading a resource after the wanted range", async () => {
 it("fetches parts concurrently", async () => {
   const { server, open, fetch } = await startPartsHarness({ perHost: 8 });
   const media = Array.from({ length: 8 }, (_, seed) => mediumOf(20_000, seed));
-  const serve = (faults: Fault) =>
-    media.forEach((medium, index) => server.serve(`/${index}`, medium, faults));
+  const serve = (faults: Fault) => media.forEach((medium, index) => server.serve(`/${index}`, medium, faults));
   const parts = await open();
   const fetchAll = (options = {}) =>
     Promise.all(
-      media.map((_, index) =>
-        fetch(parts, { name: `video-${index}`, url: server.url(`/${index}`), ...options }),
-      ),
+      media.map((_, index) => fetch(parts, { name: `video-${index}`, url: server.url(`/${index}`), ...options })),
     );
   serve({ stallAfter: 10_000 });
   const abort = new AbortController();

@@ -1,13 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type Fault, first } from "../media/faults.ts";
-import {
-  hashOfFile,
-  mediumOf,
-  sha256,
-  startPartsHarness,
-  type PartsHarness,
-} from "./parts-harness.ts";
+import { hashOfFile, mediumOf, sha256, startPartsHarness, type PartsHarness } from "./parts-harness.ts";
 
 const size = 200_000;
 const medium = mediumOf(size);
@@ -26,21 +20,15 @@ async function cutBetween(before: Fault, after: Fault, later = medium): Promise<
 }
 
 const headers = (fields: Record<string, string | null>): Fault => ({ headers: fields });
-const rangesOf = ({ server }: PartsHarness) =>
-  server.requests.map((request) => request.headers.range);
-const ifRangesOf = ({ server }: PartsHarness) =>
-  server.requests.map((request) => request.headers["if-range"]);
+const rangesOf = ({ server }: PartsHarness) => server.requests.map((request) => request.headers.range);
+const ifRangesOf = ({ server }: PartsHarness) => server.requests.map((request) => request.headers["if-range"]);
 
 describe("a part that was cut off", () => {
   it.each<[string, Fault, string | undefined]>([
     ["a strong ETag", headers({ etag: '"v1"', "last-modified": anHourAgo }), '"v1"'],
     ["a date of an hour ago", headers({ etag: null, "last-modified": anHourAgo }), anHourAgo],
     ["a weak ETag", headers({ etag: 'W/"v1"', "last-modified": anHourAgo }), undefined],
-    [
-      "a date of now",
-      headers({ etag: null, "last-modified": new Date().toUTCString() }),
-      undefined,
-    ],
+    ["a date of now", headers({ etag: null, "last-modified": new Date().toUTCString() }), undefined],
   ])("resumes by %s", async (_what, fault, ifRange) => {
     const harness = await cutBetween(fault, fault);
     const { path } = await harness.fetch(await harness.open());
@@ -154,16 +142,13 @@ describe("a stated length", () => {
     expect(harness.server.requests).toHaveLength(4);
   });
 
-  it.each([1000, -1000])(
-    "of a range that is wrong by %i is corrected by a retry",
-    async (lengthLie) => {
-      const harness = await startPartsHarness();
-      harness.server.serve("/medium", medium, first(1, { lengthLie }));
-      const range = { offset: 1000, length: 100_000 };
-      const { path } = await harness.fetch(await harness.open(), { range });
-      expect(await hashOfFile(path)).toBe(sha256(medium.subarray(1000, 101_000)));
-    },
-  );
+  it.each([1000, -1000])("of a range that is wrong by %i is corrected by a retry", async (lengthLie) => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, first(1, { lengthLie }));
+    const range = { offset: 1000, length: 100_000 };
+    const { path } = await harness.fetch(await harness.open(), { range });
+    expect(await hashOfFile(path)).toBe(sha256(medium.subarray(1000, 101_000)));
+  });
 
   it("of a range that is always 0 fails the part after 3 retries", async () => {
     const harness = await startPartsHarness();

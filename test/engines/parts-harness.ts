@@ -3,16 +3,8 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import {
-  openPartStore,
-  type PartStore,
-  type PartStoreOptions,
-} from "../../src/engines/native/parts/part-store.ts";
-import type {
-  FetchedPart,
-  FetchOptions,
-  Part,
-} from "../../src/engines/native/parts/stored-part.ts";
+import { openPartStore, type PartStore, type PartStoreOptions } from "../../src/engines/native/parts/part-store.ts";
+import type { FetchedPart, FetchOptions, Part } from "../../src/engines/native/parts/stored-part.ts";
 import { createHttpClient, type HttpClientOptions } from "../../src/net/http/http-client.ts";
 import { type MediaServer, startMediaServer } from "../media/server.ts";
 
@@ -39,9 +31,7 @@ export interface PartsHarness {
 }
 
 /** Starts a media server, a client and an empty folder for the current test. */
-export async function startPartsHarness(
-  clientOptions: HttpClientOptions = {},
-): Promise<PartsHarness> {
+export async function startPartsHarness(clientOptions: HttpClientOptions = {}): Promise<PartsHarness> {
   const server = await startMediaServer();
   const folder = await mkdtemp(join(tmpdir(), "unreel-parts-"));
   const client = createHttpClient({
@@ -80,8 +70,7 @@ export async function startPartsHarness(
   };
 }
 
-export const sha256 = (bytes: Uint8Array): string =>
-  createHash("sha256").update(bytes).digest("hex");
+export const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 export const hashOfFile = async (path: string): Promise<string> => sha256(await readFile(path));
 

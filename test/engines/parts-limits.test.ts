@@ -1,12 +1,4 @@
-import fs, {
-  mkdir,
-  open as openFile,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import fs, { mkdir, open as openFile, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -82,20 +74,17 @@ describe("the free disk space", () => {
 });
 
 describe("a file system that fails", () => {
-  it.runIf(process.platform === "linux")(
-    "fails the part with disk_full if it is full",
-    async () => {
-      const { server, folder, open, fetch } = await startPartsHarness();
-      server.serve("/medium", medium);
-      const parts = await open();
-      redirectNextOpen("/dev/full");
-      await expect(fetch(parts)).rejects.toMatchObject({
-        code: "disk_full",
-        message: `cannot write ${folder}/file: file system error ENOSPC`,
-      });
-      await fetch(parts, { name: "other" });
-    },
-  );
+  it.runIf(process.platform === "linux")("fails the part with disk_full if it is full", async () => {
+    const { server, folder, open, fetch } = await startPartsHarness();
+    server.serve("/medium", medium);
+    const parts = await open();
+    redirectNextOpen("/dev/full");
+    await expect(fetch(parts)).rejects.toMatchObject({
+      code: "disk_full",
+      message: `cannot write ${folder}/file: file system error ENOSPC`,
+    });
+    await fetch(parts, { name: "other" });
+  });
 
   it("fails the part with unavailable otherwise", async () => {
     const { server, folder, open, fetch } = await startPartsHarness();

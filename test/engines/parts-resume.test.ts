@@ -61,20 +61,18 @@ describe("a later run", () => {
     expect(harness.server.requests).toHaveLength(1);
   });
 
-  it.each([
-    "{",
-    '{"type":"end","part":"file","si',
-    "\0\0\0\0",
-    '{"type":"synced"\n{"type":"begin"',
-  ])("ignores the torn end %j of the journal", async (torn) => {
-    const harness = await startHalfway();
-    await appendFile(journalOf(harness), torn);
-    await harness.fetch(await harness.open());
-    expect(lastRange(harness)).toBe("bytes=300000-");
-    const { path } = await harness.fetch(await harness.open());
-    expect(await hashOfFile(path)).toBe(sha256(medium));
-    expect(harness.server.requests).toHaveLength(2);
-  });
+  it.each(["{", '{"type":"end","part":"file","si', "\0\0\0\0", '{"type":"synced"\n{"type":"begin"'])(
+    "ignores the torn end %j of the journal",
+    async (torn) => {
+      const harness = await startHalfway();
+      await appendFile(journalOf(harness), torn);
+      await harness.fetch(await harness.open());
+      expect(lastRange(harness)).toBe("bytes=300000-");
+      const { path } = await harness.fetch(await harness.open());
+      expect(await hashOfFile(path)).toBe(sha256(medium));
+      expect(harness.server.requests).toHaveLength(2);
+    },
+  );
 
   it("ignores complete lines after a torn one that was overwritten", async () => {
     const harness = await startHalfway();

@@ -37,16 +37,8 @@ const longestMs = 30_000;
 /** Downloads of damaged files through the real worker process: a file, or a typed error within 30 s. */
 export const containerTargets: readonly FuzzTarget[] = [
   targetOf("mp4-tables", "index-first.mp4", /stsd|stts|ctts|stsc|stsz|stco|mdhd|elst|trun/g),
-  targetOf(
-    "mkv-elements",
-    "h264-aac.mkv",
-    /\x1aE\xdf\xa3|\x18S\x80g|\x16T\xaek|\x1fC\xb6u|\x1cS\xbbk/g,
-  ),
-  targetOf(
-    "webm-elements",
-    "vp9-opus.webm",
-    /\x1aE\xdf\xa3|\x18S\x80g|\x16T\xaek|\x1fC\xb6u|\x1cS\xbbk/g,
-  ),
+  targetOf("mkv-elements", "h264-aac.mkv", /\x1aE\xdf\xa3|\x18S\x80g|\x16T\xaek|\x1fC\xb6u|\x1cS\xbbk/g),
+  targetOf("webm-elements", "vp9-opus.webm", /\x1aE\xdf\xa3|\x18S\x80g|\x16T\xaek|\x1fC\xb6u|\x1cS\xbbk/g),
   targetOf("ogg-pages", "vorbis.ogg", /OggS|vorbis/g),
   targetOf("mp3-headers", "tone.mp3", /ID3|Xing|Info|LAME|\xff\xfb/g),
 ];
@@ -94,11 +86,7 @@ function createHarness(medium: string) {
   };
 }
 
-function damage(
-  bytes: Buffer,
-  { place, at, offset, value, width }: Change,
-  places: readonly number[],
-): void {
+function damage(bytes: Buffer, { place, at, offset, value, width }: Change, places: readonly number[]): void {
   const start = place === null ? at : (places[place % places.length] ?? 0) + offset;
   const last = bytes.length - width;
   bytes.writeUIntBE(value % 2 ** (8 * width), start % (last + 1), width);

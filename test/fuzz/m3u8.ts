@@ -23,12 +23,7 @@ const values =
 
 const value = fc.oneof(fc.constantFrom(...values), urls, junk);
 const attribute = fc
-  .tuple(
-    fc.oneof(fc.constantFrom(...names), junk),
-    fc.constantFrom('"', "", "'"),
-    value,
-    fc.constantFrom('"', "", ","),
-  )
+  .tuple(fc.oneof(fc.constantFrom(...names), junk), fc.constantFrom('"', "", "'"), value, fc.constantFrom('"', "", ","))
   .map(([name, open, text, end]) => `${name}=${open}${text}${end},`);
 const line = fc
   .tuple(

@@ -25,14 +25,7 @@ type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
 const input = fc.record({
   medium: fc.nat(media.length - 1),
   changes: fc.array(change, { maxLength: 12 }),
-  container: fc.constantFrom<(Container | null)[]>(
-    null,
-    null,
-    null,
-    "mpeg-ts",
-    "mp4",
-    "packed-audio",
-  ),
+  container: fc.constantFrom<(Container | null)[]>(null, null, null, "mpeg-ts", "mp4", "packed-audio"),
   chunkLength: fc.oneof(fc.constant(1 << 22), fc.integer({ min: 100, max: 50_000 })),
 });
 
@@ -63,11 +56,7 @@ export const mediaTarget = defineTarget({
   },
 });
 
-const refusals: ReadonlySet<string> = new Set([
-  "upstream_invalid",
-  "format_unavailable",
-  "drm_protected",
-]);
+const refusals: ReadonlySet<string> = new Set(["upstream_invalid", "format_unavailable", "drm_protected"]);
 
 function damage(bytes: Buffer, { at, length, kind, bytes: foreign }: Change): Buffer {
   const start = Math.floor(at * bytes.length);

@@ -32,10 +32,7 @@ const attribute = fc
 const tag = fc
   .tuple(
     fc.constantFrom("<", "<", "<", "</", "<!", "<?"),
-    fc.oneof(
-      { weight: 9, arbitrary: fc.constantFrom(...elements) },
-      { weight: 1, arbitrary: junk },
-    ),
+    fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...elements) }, { weight: 1, arbitrary: junk }),
     fc.array(attribute, { maxLength: 5 }).map((list) => list.join("")),
     fc.constantFrom(">", "/>", ""),
   )

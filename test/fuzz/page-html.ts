@@ -22,10 +22,7 @@ const value = fc.oneof(fc.constantFrom(...values), urls, junk);
 
 const attribute = fc
   .tuple(
-    fc.oneof(
-      { weight: 9, arbitrary: fc.constantFrom(...attributes) },
-      { weight: 1, arbitrary: junk },
-    ),
+    fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...attributes) }, { weight: 1, arbitrary: junk }),
     fc.constantFrom('="', "='", "=", "", ' = "'),
     value,
     fc.constantFrom('"', "'", "", " "),
@@ -35,10 +32,7 @@ const attribute = fc
 const tag = fc
   .tuple(
     fc.constantFrom("<", "<", "<", "<", "</", "<!", "<?"),
-    fc.oneof(
-      { weight: 9, arbitrary: fc.constantFrom(...elements) },
-      { weight: 1, arbitrary: junk },
-    ),
+    fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...elements) }, { weight: 1, arbitrary: junk }),
     fc.array(attribute, { maxLength: 5 }).map((list) => list.join("")),
     fc.constantFrom(">", ">", ">", "/>", "", "\n"),
   )
@@ -56,11 +50,7 @@ const { node } = fc.letrec<{ node: unknown }>((tie) => ({
 
 const jsonLd = fc
   .tuple(
-    fc.constantFrom(
-      "application/ld+json",
-      "application/ld+json; charset=utf-8",
-      "APPLICATION/LD+JSON",
-    ),
+    fc.constantFrom("application/ld+json", "application/ld+json; charset=utf-8", "APPLICATION/LD+JSON"),
     fc.dictionary(fc.constantFrom(...keys), node),
     fc.constantFrom("", "<!--", "/*<![CDATA[*/", "{", "\u0001"),
     fc.constantFrom("</script>", "", "</script >", ";</script>"),
@@ -133,13 +123,4 @@ const samples = [
 ];
 
 /** Broken HTML with metadata of every vocabulary. */
-export const pages = inputPlans(
-  tag,
-  tag,
-  jsonLd,
-  playerData,
-  scriptParts,
-  mutations(samples, junk),
-  other,
-  junk,
-);
+export const pages = inputPlans(tag, tag, jsonLd, playerData, scriptParts, mutations(samples, junk), other, junk);

@@ -80,10 +80,7 @@ export const pageTarget = defineTarget({
     JSON.stringify(info);
     assert.equal(new Set(info.formats.map((format) => format.format_id)).size, info.formats.length);
     for (const text of [info.title, info.description, info.uploader, info.site_name]) {
-      assert.ok(
-        text !== "" && (text?.length ?? 0) <= 10_000,
-        "texts are limited, and null if unknown",
-      );
+      assert.ok(text !== "" && (text?.length ?? 0) <= 10_000, "texts are limited, and null if unknown");
     }
     const links = [...info.formats, ...info.thumbnails, ...Object.values(info.subtitles).flat()];
     const urls = [...links, ...(info.embed === null ? [] : [info.embed])].map(({ url }) => url);
@@ -91,9 +88,7 @@ export const pageTarget = defineTarget({
       assert.match(url, /^https?:/);
     }
     assert.ok(info.tags.every((tag) => tag !== ""));
-    const filled = new Set(
-      Object.entries(info).flatMap(([name, value]) => (isFilled(value) ? [name] : [])),
-    );
+    const filled = new Set(Object.entries(info).flatMap(([name, value]) => (isFilled(value) ? [name] : [])));
     for (const field of Object.keys(info.sources)) assert.ok(filled.has(field), `no ${field}`);
   },
 });
@@ -114,12 +109,7 @@ function cut(bytes: Uint8Array, chunkBytes: number): Uint8Array[] {
 }
 
 /** Creates a client that responds like a network: each chunk in its own event loop iteration. */
-function fakeClient({
-  url: pageUrl,
-  contentType: type,
-  chunks,
-  linked: link,
-}: Prepared): HttpClient {
+function fakeClient({ url: pageUrl, contentType: type, chunks, linked: link }: Prepared): HttpClient {
   async function* body(parts: readonly Uint8Array[]) {
     for (const part of parts) {
       await setImmediate();

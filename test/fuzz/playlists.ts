@@ -38,9 +38,7 @@ const input = fc.oneof(
   fc.array(entry, { minLength: 1, maxLength: 6 }),
   fc
     .array(entry, { minLength: 2, maxLength: 6 })
-    .map((entries) =>
-      entries.map((one, piece) => ({ ...one, piece, rendition: entries[0]!.rendition })),
-    ),
+    .map((entries) => entries.map((one, piece) => ({ ...one, piece, rendition: entries[0]!.rendition }))),
 );
 
 interface Made {
@@ -50,11 +48,7 @@ interface Made {
   decoded: Decoded;
 }
 
-const refusals: ReadonlySet<string> = new Set([
-  "upstream_invalid",
-  "format_unavailable",
-  "upstream_unreachable",
-]);
+const refusals: ReadonlySet<string> = new Set(["upstream_invalid", "format_unavailable", "upstream_unreachable"]);
 
 /**
  * Playlists of real segments in any order, with losses, through the engine to a file: ffmpeg reads each track of
@@ -132,10 +126,6 @@ function checkMade({ file, pictures, probed, decoded }: Made): void {
   assert.ok(probed.streams.length > 0, "ffprobe finds no track");
   for (const { kind, frames } of probed.streams) assert.ok(frames > 0, `the ${kind} has no sample`);
   if (file.warnings.length > 0) return;
-  assert.equal(
-    decoded.pictures.length,
-    pictures,
-    `pictures, with the warnings: ${codes || "none"}`,
-  );
+  assert.equal(decoded.pictures.length, pictures, `pictures, with the warnings: ${codes || "none"}`);
   assert.equal(decoded.faults, "");
 }

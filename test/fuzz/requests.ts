@@ -87,10 +87,7 @@ const options = fc.record(
   { requiredKeys: [] },
 );
 const object = fc
-  .record(
-    { url: member, options: fc.oneof(options, options, fc.jsonValue()), ...hostile },
-    { requiredKeys: [] },
-  )
+  .record({ url: member, options: fc.oneof(options, options, fc.jsonValue()), ...hostile }, { requiredKeys: [] })
   .map((value) => JSON.stringify(value));
 const body = fc.oneof(
   { weight: 4, arbitrary: object },
@@ -100,9 +97,7 @@ const body = fc.oneof(
     arbitrary: inputPlans(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render),
   },
 );
-const idempotencyKey = fc.option(
-  fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 300 }),
-);
+const idempotencyKey = fc.option(fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 300 }));
 
 /** `POST /tasks/` with any body. */
 export const bodyTarget = defineTarget({

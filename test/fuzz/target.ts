@@ -41,9 +41,7 @@ const attempts = 3;
 /** A stall of this many times the limit is not retried. */
 const certainFactor = 4;
 
-export function defineTarget<Input, Prepared, Output>(
-  options: TargetOptions<Input, Prepared, Output>,
-): FuzzTarget {
+export function defineTarget<Input, Prepared, Output>(options: TargetOptions<Input, Prepared, Output>): FuzzTarget {
   const { name, input, prepare, run, check, stallFactor = 1, shortRuns = 150 } = options;
   const { close = async () => {} } = options;
   return {
@@ -63,9 +61,7 @@ export function defineTarget<Input, Prepared, Output>(
         }
         onStall?.(stallMs);
         if (stallMs > stallLimitMs) {
-          throw new Error(
-            `blocked the event loop for ${stallMs.toFixed(0)} ms, over ${stallLimitMs}`,
-          );
+          throw new Error(`blocked the event loop for ${stallMs.toFixed(0)} ms, over ${stallLimitMs}`);
         }
       });
     },

@@ -1,16 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  afterAll,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  it,
-  onTestFinished,
-  test,
-} from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { type App, buildApp } from "../../src/http/app.ts";
@@ -165,24 +156,20 @@ describe("every route of a service that has keys", () => {
   describe.each(operations)("$name", (operation) => {
     const { isOpen, path } = operation;
 
-    it.each(["nobody", "wrong", "removed"] as const)(
-      "lets them in if it is open: %s",
-      async (caller) => {
-        const { statusCode, headers } = await call(setting, operation, caller, id);
-        if (isOpen) {
-          expect([200, 204, 400]).toContain(statusCode);
-          return;
-        }
-        expect(statusCode).toBe(401);
-        expect(headers["www-authenticate"]).toBe("Bearer");
-        expect(await setting.store.get(id)).toMatchObject({ state: "succeeded" });
-      },
-    );
+    it.each(["nobody", "wrong", "removed"] as const)("lets them in if it is open: %s", async (caller) => {
+      const { statusCode, headers } = await call(setting, operation, caller, id);
+      if (isOpen) {
+        expect([200, 204, 400]).toContain(statusCode);
+        return;
+      }
+      expect(statusCode).toBe(401);
+      expect(headers["www-authenticate"]).toBe("Bearer");
+      expect(await setting.store.get(id)).toMatchObject({ state: "succeeded" });
+    });
 
     it.each(["other", "own", "admin"] as const)("lets keys in: %s", async (caller) => {
       const { statusCode } = await call(setting, operation, caller, id);
-      const isHidden =
-        path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
+      const isHidden = path.includes("{id}") && caller === "other" && operation.method !== "OPTIONS";
       if (isHidden || path === "/nothing") expect(statusCode).toBe(404);
       else if (path === "/metrics") expect(statusCode).toBe(caller === "admin" ? 200 : 403);
       // 422: thumbnails on private networks are not fetched.
@@ -253,9 +240,7 @@ describe("owners", () => {
     const { id } = await store.create(newTask(pageUrl, {}, new Date()));
     const statuses = [];
     for (const caller of ["own", "admin"] as const) {
-      statuses.push(
-        (await app.inject({ url: `/tasks/${id}`, headers: callers[caller] })).statusCode,
-      );
+      statuses.push((await app.inject({ url: `/tasks/${id}`, headers: callers[caller] })).statusCode);
     }
     expect(statuses).toEqual([404, 200]);
   });

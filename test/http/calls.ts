@@ -9,17 +9,14 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
       return app.inject("/tasks/");
     }),
   "get /tasks/ 400": () => withApp({}, (app) => app.inject("/tasks/?limit=0")),
-  "get /tasks/ 406": () =>
-    withApp({}, (app) => app.inject({ url: "/tasks/", headers: { accept } })),
+  "get /tasks/ 406": () => withApp({}, (app) => app.inject({ url: "/tasks/", headers: { accept } })),
   "get /tasks/ 500": () => withApp(broken, (app) => app.inject("/tasks/")),
   "get /tasks/ 503": () => withApp(unavailable, (app) => app.inject("/tasks/")),
-  "post /tasks/ 201": () =>
-    withApp({}, (app) => postTask(app, { url: pageUrl, options: { max_height: 720 } })),
+  "post /tasks/ 201": () => withApp({}, (app) => postTask(app, { url: pageUrl, options: { max_height: 720 } })),
   "post /tasks/ 400": () => withApp({}, (app) => postTask(app, {})),
   "post /tasks/ 406": () => withApp({}, (app) => postTask(app, { url: pageUrl }, { accept })),
   "post /tasks/ 413": () => withApp({}, (app) => postTask(app, { x: "x".repeat(70_000) })),
-  "post /tasks/ 415": () =>
-    withApp({}, (app) => postTask(app, "x", { "content-type": "text/plain" })),
+  "post /tasks/ 415": () => withApp({}, (app) => postTask(app, "x", { "content-type": "text/plain" })),
   "post /tasks/ 422": () =>
     withApp({}, async (app) => {
       await postTask(app, { url: pageUrl }, { "idempotency-key": "k" });
@@ -28,9 +25,7 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
   "post /tasks/ 500": () => withApp(broken, (app) => postTask(app, { url: pageUrl })),
   "post /tasks/ 503": () => withApp(unavailable, (app) => postTask(app, { url: pageUrl })),
   "get /tasks/{id} 200": () =>
-    withApp({}, async (app) =>
-      app.inject(String((await postTask(app, { url: pageUrl })).headers.location)),
-    ),
+    withApp({}, async (app) => app.inject(String((await postTask(app, { url: pageUrl })).headers.location))),
   "get /tasks/{id} 304": () =>
     withApp({}, async (app) => {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
@@ -39,8 +34,7 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
     }),
   "get /tasks/{id} 400": () => withApp({}, (app) => app.inject("/tasks/%zz")),
   "get /tasks/{id} 404": () => withApp({}, (app) => app.inject("/tasks/x")),
-  "get /tasks/{id} 406": () =>
-    withApp({}, (app) => app.inject({ url: "/tasks/x", headers: { accept } })),
+  "get /tasks/{id} 406": () => withApp({}, (app) => app.inject({ url: "/tasks/x", headers: { accept } })),
   "get /tasks/{id} 412": () =>
     withApp({}, async (app) => {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
@@ -53,10 +47,8 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
       return app.inject({ method: "DELETE", url });
     }),
-  "delete /tasks/{id} 400": () =>
-    withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/%zz" })),
-  "delete /tasks/{id} 404": () =>
-    withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
+  "delete /tasks/{id} 400": () => withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/%zz" })),
+  "delete /tasks/{id} 404": () => withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "delete /tasks/{id} 406": () =>
     withApp({}, (app) => app.inject({ method: "DELETE", url: "/tasks/x", headers: { accept } })),
   "delete /tasks/{id} 412": () =>
@@ -64,25 +56,20 @@ export const calls: Record<string, () => Promise<AppResponse>> = {
       const url = String((await postTask(app, { url: pageUrl })).headers.location);
       return app.inject({ method: "DELETE", url, headers: { "if-match": '"other"' } });
     }),
-  "delete /tasks/{id} 500": () =>
-    withApp(broken, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
-  "delete /tasks/{id} 503": () =>
-    withApp(unavailable, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
+  "delete /tasks/{id} 500": () => withApp(broken, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
+  "delete /tasks/{id} 503": () => withApp(unavailable, (app) => app.inject({ method: "DELETE", url: "/tasks/x" })),
   "get /info 200": () => withApp({}, (app) => getInfo(app, pageUrl)),
   "get /info 400": () => withApp({}, (app) => getInfo(app, "ftp://example.com/")),
   "get /info 406": () => withApp({}, (app) => getInfo(app, pageUrl, { accept })),
   "get /info 422": () => withApp(failing("address_blocked"), (app) => getInfo(app, pageUrl)),
   "get /info 429": () => withApp({ infoConcurrency: 0 }, (app) => getInfo(app, pageUrl)),
-  "get /info 500": () =>
-    withApp({ page: () => Promise.reject(new TypeError("x")) }, (app) => getInfo(app, pageUrl)),
+  "get /info 500": () => withApp({ page: () => Promise.reject(new TypeError("x")) }, (app) => getInfo(app, pageUrl)),
   "get /info 502": () => withApp(failing("upstream_status"), (app) => getInfo(app, pageUrl)),
   "get /info 503": () => withApp(failing("unavailable"), (app) => getInfo(app, pageUrl)),
   "get /info 504": () => withApp(failing("upstream_timeout"), (app) => getInfo(app, pageUrl)),
   "get /health/live 200": () => withApp({}, (app) => app.inject("/health/live")),
-  "get /health/live 406": () =>
-    withApp({}, (app) => app.inject({ url: "/health/live", headers: { accept } })),
+  "get /health/live 406": () => withApp({}, (app) => app.inject({ url: "/health/live", headers: { accept } })),
   "get /health/ready 200": () => withApp({}, (app) => app.inject("/health/ready")),
-  "get /health/ready 406": () =>
-    withApp({}, (app) => app.inject({ url: "/health/ready", headers: { accept } })),
+  "get /health/ready 406": () => withApp({}, (app) => app.inject({ url: "/health/ready", headers: { accept } })),
   "get /health/ready 503": () => withApp(unavailable, (app) => app.inject("/health/ready")),
 };

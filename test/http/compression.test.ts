@@ -102,9 +102,7 @@ describe("JSON responses", () => {
   it("that are problem documents too", async () => {
     const message = "the page is broken, ".repeat(100);
     const page = () => Promise.reject(new ServiceError("upstream_invalid", message));
-    const response = await withApp({ page }, (failing) =>
-      getInfo(failing, pageUrl, { "accept-encoding": "gzip" }),
-    );
+    const response = await withApp({ page }, (failing) => getInfo(failing, pageUrl, { "accept-encoding": "gzip" }));
     expect([response.statusCode, codingOf(response)]).toEqual([502, "gzip"]);
     expect(response.headers["content-type"]).toContain("application/problem+json");
     expect(JSON.parse(gunzipSync(response.rawPayload).toString()).detail).toBe(message);

@@ -44,16 +44,8 @@ describe("a broken body", () => {
   it.each<[fault: string, rest: string, status: number, target?: string]>([
     ["a chunk size that is none", "transfer-encoding: chunked\r\n\r\nZZ\r\n", 400],
     ["a chunk size out of range", "transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400],
-    [
-      "an endless chunk extension",
-      `transfer-encoding: chunked\r\n\r\n2;${"a".repeat(70_000)}`,
-      400,
-    ],
-    [
-      "endless trailers",
-      `transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx: ${"a".repeat(65_536)}`,
-      431,
-    ],
+    ["an endless chunk extension", `transfer-encoding: chunked\r\n\r\n2;${"a".repeat(70_000)}`, 400],
+    ["endless trailers", `transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx: ${"a".repeat(65_536)}`, 431],
     ["an unknown transfer coding", "transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400],
     ["a route without a body", "transfer-encoding: chunked\r\n\r\nZZ\r\n", 400, "GET /health/live"],
   ])("with %s is refused, and the connection closed", async (_, rest, status, target) => {

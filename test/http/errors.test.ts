@@ -52,18 +52,15 @@ describe("an invalid page URL", () => {
 });
 
 describe("the URL of a page with a query of its own", () => {
-  it.each(["/info", "/info/thumbnail"])(
-    "must be percent-encoded in the query of %s",
-    async (path) => {
-      const cut = await app.inject(`${path}?url=https://example.com/watch?v=1&list=2`);
-      expect(problemOf(cut)).toMatchObject({
-        status: 400,
-        code: "invalid_url",
-        detail: expect.stringContaining('"list=2" is another parameter'),
-        errors: [{ pointer: "/url" }],
-      });
-    },
-  );
+  it.each(["/info", "/info/thumbnail"])("must be percent-encoded in the query of %s", async (path) => {
+    const cut = await app.inject(`${path}?url=https://example.com/watch?v=1&list=2`);
+    expect(problemOf(cut)).toMatchObject({
+      status: 400,
+      code: "invalid_url",
+      detail: expect.stringContaining('"list=2" is another parameter'),
+      errors: [{ pointer: "/url" }],
+    });
+  });
 
   it.each([
     `url=${encodeURIComponent("https://example.com/watch?v=1&list=2")}&x=1`,
@@ -110,13 +107,7 @@ describe("an invalid body", () => {
     ["without a url", "{}", 400, "invalid_request", "/url in the body is required, got nothing"],
     ["a url that is a number", '{"url":42}', 400, "invalid_request", "must be a string, got 42"],
     ["a url that is null", '{"url":null}', 400, "invalid_request", "must be a string, got null"],
-    [
-      "options of the wrong type",
-      `{"url":"${pageUrl}","options":[]}`,
-      400,
-      "invalid_request",
-      "/options",
-    ],
+    ["options of the wrong type", `{"url":"${pageUrl}","options":[]}`, 400, "invalid_request", "/options"],
     [
       "a height of the wrong type",
       `{"url":"${pageUrl}","options":{"max_height":"720"}}`,
@@ -133,13 +124,7 @@ describe("an invalid body", () => {
     ],
     ["__proto__", '{"__proto__":{"url":"x"}}', 400, "invalid_request", "__proto__"],
     ["empty", "", 400, "invalid_request", "empty"],
-    [
-      "over 64 KiB",
-      JSON.stringify({ url: pageUrl, x: "x".repeat(70_000) }),
-      413,
-      "payload_too_large",
-      "64 KiB",
-    ],
+    ["over 64 KiB", JSON.stringify({ url: pageUrl, x: "x".repeat(70_000) }), 413, "payload_too_large", "64 KiB"],
   ] as const)("%s gets a problem that says what is wrong", async (_, body, status, code, named) => {
     const problem = problemOf(await postTask(app, body));
     expect(problem).toMatchObject({ status, code, retryable: false });
@@ -187,23 +172,17 @@ describe("an invalid body", () => {
     expect(problemOf(response).detail).toContain("not UTF-8");
   });
 
-  it.each(["", "k".repeat(256)])(
-    "with an idempotency key out of bounds is refused",
-    async (key) => {
-      const problem = problemOf(await postTask(app, { url: pageUrl }, { "idempotency-key": key }));
-      expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
-      expect(problem.errors[0].pointer).toBe("/idempotency-key");
-    },
-  );
+  it.each(["", "k".repeat(256)])("with an idempotency key out of bounds is refused", async (key) => {
+    const problem = problemOf(await postTask(app, { url: pageUrl }, { "idempotency-key": key }));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(problem.errors[0].pointer).toBe("/idempotency-key");
+  });
 });
 
 describe("an invalid query", () => {
   it.each([
     ["/info", "/url in the query is required, got nothing"],
-    [
-      "/info?url=https://a.test/&url=https://b.test/",
-      'given once, got ["https://a.test/","https://b.test/"]',
-    ],
+    ["/info?url=https://a.test/&url=https://b.test/", 'given once, got ["https://a.test/","https://b.test/"]'],
     ["/tasks/?limit=0", "from 1 to 200, got 0"],
     ["/tasks/?limit=201", "from 1 to 200, got 201"],
     ["/tasks/?limit=ten", 'from 1 to 200, got "ten"'],
@@ -284,10 +263,7 @@ describe("a request without a route", () => {
 
   it("OPTIONS lists the allowed methods", async () => {
     const response = await app.inject({ method: "OPTIONS", url: "/tasks/" });
-    expect([response.statusCode, response.headers["allow"]]).toEqual([
-      204,
-      "GET, HEAD, OPTIONS, POST",
-    ]);
+    expect([response.statusCode, response.headers["allow"]]).toEqual([204, "GET, HEAD, OPTIONS, POST"]);
   });
 
   it("HEAD is GET without the body", async () => {
@@ -354,12 +330,7 @@ describe("bytes that are not a request", () => {
     ],
     ["no Host", "GET /tasks/ HTTP/1.1\r\n\r\n", "400", "invalid_request"],
     ["an empty Host", "GET /tasks/ HTTP/1.1\r\nhost:\r\n\r\n", "400", "invalid_request"],
-    [
-      "two lines of Host",
-      "GET /tasks/ HTTP/1.1\r\nhost: a\r\nHOST: a\r\n\r\n",
-      "400",
-      "invalid_request",
-    ],
+    ["two lines of Host", "GET /tasks/ HTTP/1.1\r\nhost: a\r\nHOST: a\r\n\r\n", "400", "invalid_request"],
     [
       "a target on another host",
       "GET http://attacker.net/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n",
@@ -391,10 +362,7 @@ describe("bytes that are not a request", () => {
   it.each([
     ["HTTP/1.0 without Host", "GET /tasks/ HTTP/1.0\r\n\r\n"],
     ["a target with its host", "GET http://127.0.0.1/tasks/ HTTP/1.1\r\nhost: a\r\n\r\n"],
-    [
-      "an expectation of 100-continue",
-      "GET /tasks/ HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\n\r\n",
-    ],
+    ["an expectation of 100-continue", "GET /tasks/ HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\n\r\n"],
   ])("unlike %s, which is served", async (_, bytes) => {
     const { port } = app.server.address() as { port: number };
     const socket = connect(port, "127.0.0.1");

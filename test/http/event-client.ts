@@ -21,11 +21,7 @@ export interface EventClient {
 }
 
 /** Watches the tasks over a real connection; the app must listen. */
-export async function openEvents(
-  app: App,
-  headers: Record<string, string> = {},
-  query = "",
-): Promise<EventClient> {
+export async function openEvents(app: App, headers: Record<string, string> = {}, query = ""): Promise<EventClient> {
   const { port } = app.server.address() as AddressInfo;
   const path = `/tasks/events${query}`;
   const call = request({ host: "127.0.0.1", port, path, headers, agent: false }).end();

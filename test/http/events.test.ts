@@ -100,9 +100,7 @@ describe("GET /tasks/events", () => {
     const events = await client.take(4);
     expect(events.map(({ type }) => type)).toEqual(["task", "task", "task", "deleted"]);
     expect(events.map(({ data }) => data)).toEqual(
-      [created, withoutInfo(canceled), withoutInfo(queued), { id: created.id }].map((task) =>
-        JSON.stringify(task),
-      ),
+      [created, withoutInfo(canceled), withoutInfo(queued), { id: created.id }].map((task) => JSON.stringify(task)),
     );
     expect(new Set(events.map(({ id }) => id)).size).toBe(4);
   });
@@ -290,10 +288,7 @@ describe("GET /tasks/events", () => {
     const app = await buildApp();
     onTestFinished(() => app.close());
     const response = await app.inject({ method: "HEAD", url: "/tasks/events" });
-    expect([response.statusCode, response.headers["content-type"]]).toEqual([
-      200,
-      "text/event-stream",
-    ]);
+    expect([response.statusCode, response.headers["content-type"]]).toEqual([200, "text/event-stream"]);
   });
 
   it("ends when the service stops, which does not wait for its clients", async () => {

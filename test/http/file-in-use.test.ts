@@ -83,8 +83,6 @@ test("serving it changes neither its ETag nor when it was changed", async () => 
 });
 
 test("a file that cannot be marked is sent all the same", async () => {
-  const { app, url } = await openApp(() =>
-    Promise.reject(new ServiceError("unavailable", "file system error EROFS")),
-  );
+  const { app, url } = await openApp(() => Promise.reject(new ServiceError("unavailable", "file system error EROFS")));
   expect((await app.inject(url)).rawPayload.equals(content)).toBe(true);
 });

@@ -71,24 +71,21 @@ describe("DELETE /tasks/{id}/file", () => {
     expect(await store.outbox.count()).toMatchObject({ messages: 0 });
   });
 
-  it.each(["queued", "running", "failed", "canceled"] as const)(
-    "does not touch a task that is %s",
-    async (state) => {
-      const { id } = await store.create(newTask(pageUrl, {}, new Date()));
-      if (state !== "queued") await store.update(id, { state: "running" });
-      if (state !== "queued" && state !== "running") await store.update(id, { state });
-      await files.openWorkFolder(id);
-      const before = await store.get(id);
-      const response = await removeFile(id);
-      expect(response.json()).toMatchObject({
-        status: 409,
-        code: "conflict",
-        detail: `the state of task ${id} is ${state}; it must be succeeded`,
-      });
-      expect(await store.get(id)).toEqual(before);
-      expect(await files.ids()).toContain(id);
-    },
-  );
+  it.each(["queued", "running", "failed", "canceled"] as const)("does not touch a task that is %s", async (state) => {
+    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    if (state !== "queued") await store.update(id, { state: "running" });
+    if (state !== "queued" && state !== "running") await store.update(id, { state });
+    await files.openWorkFolder(id);
+    const before = await store.get(id);
+    const response = await removeFile(id);
+    expect(response.json()).toMatchObject({
+      status: 409,
+      code: "conflict",
+      detail: `the state of task ${id} is ${state}; it must be succeeded`,
+    });
+    expect(await store.get(id)).toEqual(before);
+    expect(await files.ids()).toContain(id);
+  });
 
   it("removes it only if it is the one that If-Match names", async () => {
     const { id, file } = await addFinishedTask({ store, files }, content);

@@ -72,11 +72,7 @@ describe("GET /tasks/{id}/file", () => {
     ["한.mp4", "_.mp4", "%ED%95%9C.mp4"],
     ["夜 🎬.webm", "_ _.webm", "%E5%A4%9C%20%F0%9F%8E%AC.webm"],
     [`a"b%41\\c/d.mp4`, "a_b_41_c_d.mp4", "a%22b%2541_c_d.mp4"],
-    [
-      "a\r\nset-cookie: x=1\u0000\u0085\u2028.mp4",
-      "aset-cookie: x=1.mp4",
-      "aset-cookie%3A%20x%3D1.mp4",
-    ],
+    ["a\r\nset-cookie: x=1\u0000\u0085\u2028.mp4", "aset-cookie: x=1.mp4", "aset-cookie%3A%20x%3D1.mp4"],
     ["it's (1)*.mp4", "it's (1)*.mp4", "it%27s%20%281%29%2A.mp4"],
     ["\ud800.mp4", "_.mp4", "%EF%BF%BD.mp4"],
     ["-rf.mp4", "_rf.mp4", "_rf.mp4"],
@@ -85,9 +81,7 @@ describe("GET /tasks/{id}/file", () => {
     ["\u0301-o.mp4", "_o.mp4", "%CC%81-o.mp4"],
   ])("sends the name %j in a form that every client can read", async (name, plain, extended) => {
     const { headers } = await (await addFile({ name })).get();
-    expect(headers["content-disposition"]).toBe(
-      `attachment; filename="${plain}"; filename*=UTF-8''${extended}`,
-    );
+    expect(headers["content-disposition"]).toBe(`attachment; filename="${plain}"; filename*=UTF-8''${extended}`);
   });
 
   it.each([
@@ -157,15 +151,8 @@ describe("GET /tasks/{id}/file", () => {
     const { url, get, etag } = await addFile();
     for (const tag of [etag, `W/${etag}`, `"a", ${etag}`, "*"]) {
       const headers = { "if-none-match": tag, range: "bytes=0-1" };
-      for (const response of [
-        await get(headers),
-        await app.inject({ method: "HEAD", url, headers }),
-      ])
-        expect([response.statusCode, response.body, response.headers.etag]).toEqual([
-          304,
-          "",
-          etag,
-        ]);
+      for (const response of [await get(headers), await app.inject({ method: "HEAD", url, headers })])
+        expect([response.statusCode, response.body, response.headers.etag]).toEqual([304, "", etag]);
     }
     expect((await get({ "if-none-match": '"other"' })).statusCode).toBe(200);
   });

@@ -25,9 +25,7 @@ async function guess(app: App, address = here): Promise<Record<number, number>> 
   const counts: Record<number, number> = {};
   for (let n = 0; n < 1_000; n += 1) {
     const headers =
-      n % 2 === 0
-        ? { authorization: `Bearer ${newSecret()}` }
-        : { cookie: `unreel_session=${newSecret()}` };
+      n % 2 === 0 ? { authorization: `Bearer ${newSecret()}` } : { cookie: `unreel_session=${newSecret()}` };
     const { statusCode } = await send(app, address, headers);
     counts[statusCode] = (counts[statusCode] ?? 0) + 1;
   }

@@ -10,12 +10,7 @@ export function hostCalls(paths: Record<string, object>): Record<string, Call> {
       [`${method} ${path} 421`, call(method, path, { host: "rebind.attacker.test" })],
       ...(method === "get"
         ? []
-        : [
-            [`${method} ${path} 403`, call(method, path, { "sec-fetch-site": "cross-site" })] as [
-              string,
-              Call,
-            ],
-          ]),
+        : [[`${method} ${path} 403`, call(method, path, { "sec-fetch-site": "cross-site" })] as [string, Call]]),
     ]),
   );
   return Object.fromEntries(calls);

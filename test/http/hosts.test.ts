@@ -95,9 +95,7 @@ describe.each([
     ["a b", invalid],
   ])("GET with Host %s", async (host, answer) => {
     expect(await call("GET", "/tasks/", { host })).toEqual(answer);
-    expect(await call("GET", "/nothing", { host })).toEqual(
-      answer === listed ? [404, "not_found"] : answer,
-    );
+    expect(await call("GET", "/nothing", { host })).toEqual(answer === listed ? [404, "not_found"] : answer);
   });
 
   const local = "127.0.0.1:3000";
@@ -151,9 +149,7 @@ describe("a request that is refused", () => {
   });
 
   it("changes nothing: a page of another site cannot cancel a task", async () => {
-    const task = (
-      await app.inject({ method: "POST", url: "/tasks/", payload: { url: pageUrl } })
-    ).json();
+    const task = (await app.inject({ method: "POST", url: "/tasks/", payload: { url: pageUrl } })).json();
     const headers = { "content-type": "text/plain", origin: "https://attacker.net" };
     const url = `/tasks/${task.id}`;
     const refused = await app.inject({ method: "POST", url: `${url}/cancel`, headers });

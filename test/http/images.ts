@@ -19,10 +19,7 @@ function signed(signature: string): Buffer {
 }
 
 /** Returns page information with these thumbnails; each is a URL or has a width too. */
-export function illustrated(
-  pageUrl: string,
-  ...thumbnails: (string | Partial<Thumbnail>)[]
-): PageInfo {
+export function illustrated(pageUrl: string, ...thumbnails: (string | Partial<Thumbnail>)[]): PageInfo {
   const listed = thumbnails.map((given) => ({
     url: "",
     width: null,

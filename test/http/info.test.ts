@@ -121,8 +121,7 @@ describe("GET /info", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     await build({ resolver: createCountingResolver() });
     const ask = async (control: string) =>
-      (await getInfo(app, pageUrl, { "cache-control": control })).json<{ reading: number }>()
-        .reading;
+      (await getInfo(app, pageUrl, { "cache-control": control })).json<{ reading: number }>().reading;
     expect(await ask("max-age=10")).toBe(1);
     vi.advanceTimersByTime(5_000);
     expect(await ask("max-age=10")).toBe(1);
@@ -138,8 +137,7 @@ describe("GET /info", () => {
       output: Output,
       resolve: async (url) => {
         tries += 1;
-        if (tries === 1)
-          throw new ServiceError("upstream_unreachable", "example.com is unreachable");
+        if (tries === 1) throw new ServiceError("upstream_unreachable", "example.com is unreachable");
         return { url: url.href, reading: tries };
       },
       close: async () => {},
@@ -247,10 +245,7 @@ describe("GET /info", () => {
     [new ServiceError("upstream_invalid", "image/png is no page"), 502, false],
     [new ServiceError("upstream_timeout", "too slow"), 504, true],
   ])("responds to %s with its status and retryable", async (error, status, retryable) => {
-    const response = await getInfo(
-      await build({ resolver: createFailingResolver(error) }),
-      pageUrl,
-    );
+    const response = await getInfo(await build({ resolver: createFailingResolver(error) }), pageUrl);
     expect(response.statusCode).toBe(status);
     expect(response.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
     const wait = error.retryAfterS === undefined ? undefined : "3";

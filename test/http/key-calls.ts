@@ -18,8 +18,7 @@ export function keyCalls(paths: Record<string, Record<string, Operation>>): Reco
       .filter(([, { security }]) => security !== undefined)
       .flatMap(([method]): [string, Call][] => {
         const url = path.replace("{id}", "x");
-        const send = (app: App, headers = {}) =>
-          app.inject({ method: method as "GET", url, headers });
+        const send = (app: App, headers = {}) => app.inject({ method: method as "GET", url, headers });
         return [
           [`${method} ${path} 401`, () => withKeys((app) => send(app))],
           [`${method} ${path} 429`, () => withKeys((app) => guess(() => send(app, wrong)))],
@@ -32,30 +31,22 @@ export function keyCalls(paths: Record<string, Record<string, Operation>>): Reco
 const wrong = { authorization: "Bearer wrong" };
 
 const otherCalls: Record<string, Call> = {
-  "get /tasks/ 403": () =>
-    withKeys((app, headers) => app.inject({ url: "/tasks/?owner=bert", headers })),
-  "get /tasks/events 403": () =>
-    withKeys((app, headers) => app.inject({ url: "/tasks/events?owner=bert", headers })),
+  "get /tasks/ 403": () => withKeys((app, headers) => app.inject({ url: "/tasks/?owner=bert", headers })),
+  "get /tasks/events 403": () => withKeys((app, headers) => app.inject({ url: "/tasks/events?owner=bert", headers })),
   "post /tasks/ 507": () => withFullQuota((app, headers) => post(app, headers)),
   "post /tasks/{id}/retry 507": () =>
-    withFullQuota((app, headers, id) =>
-      app.inject({ method: "POST", url: `/tasks/${id}/retry`, headers }),
-    ),
-  "get /metrics 200": () =>
-    withKeys((app, headers) => app.inject({ url: "/metrics", headers }), { admin: true }),
+    withFullQuota((app, headers, id) => app.inject({ method: "POST", url: `/tasks/${id}/retry`, headers })),
+  "get /metrics 200": () => withKeys((app, headers) => app.inject({ url: "/metrics", headers }), { admin: true }),
   "get /metrics 403": () => withKeys((app, headers) => app.inject({ url: "/metrics", headers })),
   "get /session 200": () => withKeys((app, headers) => app.inject({ url: "/session", headers })),
   "get /session 404": () => withApp({}, (app) => app.inject("/session")),
-  "get /session 406": () =>
-    withApp({}, (app) => app.inject({ url: "/session", headers: { accept } })),
-  "post /session 200": () =>
-    withKeys((app, { authorization }) => startSession(app, { key: authorization.slice(7) })),
+  "get /session 406": () => withApp({}, (app) => app.inject({ url: "/session", headers: { accept } })),
+  "post /session 200": () => withKeys((app, { authorization }) => startSession(app, { key: authorization.slice(7) })),
   "post /session 400": () => withKeys((app) => startSession(app, {})),
   "post /session 401": () => withKeys((app) => startSession(app, { key: "wrong" })),
   "post /session 406": () => withKeys((app) => startSession(app, {}, { accept })),
   "post /session 413": () => withKeys((app) => startSession(app, { key: "x".repeat(70_000) })),
-  "post /session 415": () =>
-    withKeys((app) => startSession(app, {}, { "content-type": "text/plain" })),
+  "post /session 415": () => withKeys((app) => startSession(app, {}, { "content-type": "text/plain" })),
   "post /session 429": () => withKeys((app) => guess(() => startSession(app, { key: "wrong" }))),
   "delete /session 204": () => withKeys((app) => app.inject({ method: "DELETE", url: "/session" })),
   "delete /session 406": () =>

@@ -47,9 +47,7 @@ async function send(
 
 /** Returns the header fields that tell of a content. */
 function contentFields(headers: IncomingHttpHeaders): string[] {
-  return Object.keys(headers).filter((name) =>
-    /^(content-(type|length|encoding)|transfer-encoding)$/.test(name),
-  );
+  return Object.keys(headers).filter((name) => /^(content-(type|length|encoding)|transfer-encoding)$/.test(name));
 }
 
 describe("a 304 response", () => {

@@ -22,9 +22,7 @@ interface DocumentedResponse {
   description: string;
   content?: Record<string, unknown>;
 }
-const document: Document = await withApp({}, async (app) =>
-  (await app.inject("/openapi.json")).json(),
-);
+const document: Document = await withApp({}, async (app) => (await app.inject("/openapi.json")).json());
 const calls = {
   ...hostCalls(document.paths),
   ...keyCalls(document.paths),

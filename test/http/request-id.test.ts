@@ -14,9 +14,7 @@ it("gives each other request an id of its own", async () => {
   await using app = await buildApp();
   await using other = await buildApp();
   const apps = [app, app, other];
-  const ids = await Promise.all(
-    apps.map(async (each) => (await each.inject("/health/live")).headers["x-request-id"]),
-  );
+  const ids = await Promise.all(apps.map(async (each) => (await each.inject("/health/live")).headers["x-request-id"]));
   expect(new Set(ids).size).toBe(3);
   expect(ids).toEqual(apps.map(() => expect.stringMatching(/^[\w.-]{1,64}$/)));
 });

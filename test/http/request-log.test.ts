@@ -74,8 +74,7 @@ test("the line has the name of the key, also of one that may not do this; of a w
     [404, "anna", undefined],
   ]);
   const text = JSON.stringify(lines);
-  for (const secret of [anna.secret, root.secret, session.split("=")[1]!])
-    expect(text).not.toContain(secret);
+  for (const secret of [anna.secret, root.secret, session.split("=")[1]!]) expect(text).not.toContain(secret);
   expect(text).not.toMatch(/unreel_[\w-]/);
 });
 

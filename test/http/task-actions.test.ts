@@ -47,17 +47,14 @@ describe("POST /tasks/{id}/cancel", () => {
     expect(await store.get(id)).toEqual(response.json());
   });
 
-  it.each(["succeeded", "failed", "canceled"] as const)(
-    "does not cancel a task that has %s",
-    async (state) => {
-      const id = await addTask(state);
-      const response = await post(id, "cancel");
-      expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
-      const said = state === "canceled" ? "been canceled" : state;
-      expect(response.json().detail).toBe(`task ${id} has already ${said} and cannot be canceled`);
-      expect((await store.get(id))?.state).toBe(state);
-    },
-  );
+  it.each(["succeeded", "failed", "canceled"] as const)("does not cancel a task that has %s", async (state) => {
+    const id = await addTask(state);
+    const response = await post(id, "cancel");
+    expect(response.json()).toMatchObject({ status: 409, code: "conflict", retryable: false });
+    const said = state === "canceled" ? "been canceled" : state;
+    expect(response.json().detail).toBe(`task ${id} has already ${said} and cannot be canceled`);
+    expect((await store.get(id))?.state).toBe(state);
+  });
 });
 
 describe("POST /tasks/{id}/finish", () => {
@@ -86,18 +83,13 @@ describe("POST /tasks/{id}/finish", () => {
     }
   });
 
-  it.each(["queued", "succeeded", "failed", "canceled"] as const)(
-    "does not touch a task that is %s",
-    async (state) => {
-      const id = await addTask(state);
-      const response = await post(id, "finish");
-      expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
-      expect(response.json().detail).toContain(
-        `the state of task ${id} is ${state}; it must be running`,
-      );
-      expect(await store.get(id)).not.toHaveProperty("finish_requested");
-    },
-  );
+  it.each(["queued", "succeeded", "failed", "canceled"] as const)("does not touch a task that is %s", async (state) => {
+    const id = await addTask(state);
+    const response = await post(id, "finish");
+    expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
+    expect(response.json().detail).toContain(`the state of task ${id} is ${state}; it must be running`);
+    expect(await store.get(id)).not.toHaveProperty("finish_requested");
+  });
 });
 
 describe("POST /tasks/{id}/retry", () => {
@@ -113,17 +105,14 @@ describe("POST /tasks/{id}/retry", () => {
     expect(await files.ids()).toEqual([id]);
   });
 
-  it.each(["queued", "running", "succeeded"] as const)(
-    "does not touch a task that is %s",
-    async (state) => {
-      const id = await addTask(state);
-      const before = await store.get(id);
-      const response = await post(id, "retry");
-      expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
-      expect(response.json().detail).toContain(`is ${state};`);
-      expect(await store.get(id)).toEqual(before);
-    },
-  );
+  it.each(["queued", "running", "succeeded"] as const)("does not touch a task that is %s", async (state) => {
+    const id = await addTask(state);
+    const before = await store.get(id);
+    const response = await post(id, "retry");
+    expect(response.json()).toMatchObject({ status: 409, code: "conflict" });
+    expect(response.json().detail).toContain(`is ${state};`);
+    expect(await store.get(id)).toEqual(before);
+  });
 
   it("queues it once for many requests at a time", async () => {
     const id = await addTask("failed");
@@ -140,9 +129,7 @@ describe("two processes with one store", () => {
     const id = await addTask("failed");
     const retries = [post(id, "retry"), post(id, "retry", other)];
     const responses = await Promise.all(retries);
-    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([
-      200, 409,
-    ]);
+    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([200, 409]);
     await store.claim({ leaseMs: 60_000 });
     for (const process of [app, other]) {
       const late = await post(id, "retry", process);
@@ -158,9 +145,7 @@ describe("two processes with one store", () => {
     const id = await addTask("running");
     const cancels = [post(id, "cancel"), post(id, "cancel", other)];
     const responses = await Promise.all(cancels);
-    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([
-      200, 409,
-    ]);
+    expect(responses.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([200, 409]);
     for (const state of ["succeeded", "failed"] as const) {
       const ended = await addTask(state);
       for (const process of [app, other]) {
@@ -173,12 +158,9 @@ describe("two processes with one store", () => {
 });
 
 describe("either", () => {
-  it.each(["cancel", "finish", "retry"] as const)(
-    "responds with 404 if there is no task: %s",
-    async (what) => {
-      expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });
-    },
-  );
+  it.each(["cancel", "finish", "retry"] as const)("responds with 404 if there is no task: %s", async (what) => {
+    expect((await post("x", what)).json()).toMatchObject({ status: 404, code: "not_found" });
+  });
 
   it.each(["cancel", "retry"] as const)("ignores a body: %s", async (what) => {
     const id = await addTask(what === "cancel" ? "queued" : "failed");

@@ -14,8 +14,7 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   ...actionCalls("cancel"),
   ...actionCalls("finish"),
   ...actionCalls("retry"),
-  "post /tasks/{id}/cancel 200": () =>
-    withApp({}, async (app) => post(app, `${await addTask(app)}/cancel`)),
+  "post /tasks/{id}/cancel 200": () => withApp({}, async (app) => post(app, `${await addTask(app)}/cancel`)),
   "post /tasks/{id}/cancel 409": () =>
     withApp({}, async (app) => {
       const url = await addTask(app);
@@ -31,16 +30,14 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       return post(app, `${url}/finish`);
     });
   },
-  "post /tasks/{id}/finish 409": () =>
-    withApp({}, async (app) => post(app, `${await addTask(app)}/finish`)),
+  "post /tasks/{id}/finish 409": () => withApp({}, async (app) => post(app, `${await addTask(app)}/finish`)),
   "post /tasks/{id}/retry 200": () =>
     withApp({}, async (app) => {
       const url = await addTask(app);
       await post(app, `${url}/cancel`);
       return post(app, `${url}/retry`);
     }),
-  "post /tasks/{id}/retry 409": () =>
-    withApp({}, async (app) => post(app, `${await addTask(app)}/retry`)),
+  "post /tasks/{id}/retry 409": () => withApp({}, async (app) => post(app, `${await addTask(app)}/retry`)),
   "get /tasks/{id}/file 200": () => getFile(() => ({})),
   "get /tasks/{id}/file 206": () => getFile(() => ({ range: "bytes=1-2" })),
   "get /tasks/{id}/file 304": () => getFile((etag) => ({ "if-none-match": etag })),
@@ -58,12 +55,9 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
   "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, url)),
   "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
   "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),
-  "delete /tasks/{id}/file 406": () =>
-    withApp({}, (app) => remove(app, "/tasks/x/file", { accept })),
-  "delete /tasks/{id}/file 409": () =>
-    withApp({}, async (app) => remove(app, `${await addTask(app)}/file`)),
-  "delete /tasks/{id}/file 412": () =>
-    withFile((app, url) => remove(app, url, { "if-match": '"other"' })),
+  "delete /tasks/{id}/file 406": () => withApp({}, (app) => remove(app, "/tasks/x/file", { accept })),
+  "delete /tasks/{id}/file 409": () => withApp({}, async (app) => remove(app, `${await addTask(app)}/file`)),
+  "delete /tasks/{id}/file 412": () => withFile((app, url) => remove(app, url, { "if-match": '"other"' })),
   "delete /tasks/{id}/file 500": () => withApp(broken, (app) => remove(app, "/tasks/x/file")),
   "delete /tasks/{id}/file 503": () => withApp(unavailable, (app) => remove(app, "/tasks/x/file")),
   "get /tasks/events 200": () =>
@@ -73,10 +67,8 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       return response;
     }),
   "get /tasks/events 400": () => withApp({}, (app) => app.inject("/tasks/events?task=1&task=2")),
-  "get /tasks/events 406": () =>
-    withApp({}, (app) => app.inject({ url: "/tasks/events", headers: { accept } })),
-  "get /tasks/events 429": () =>
-    withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
+  "get /tasks/events 406": () => withApp({}, (app) => app.inject({ url: "/tasks/events", headers: { accept } })),
+  "get /tasks/events 429": () => withApp({ maxEventStreams: 0 }, (app) => app.inject("/tasks/events")),
 };
 
 function actionCalls(what: string): Record<string, () => Promise<AppResponse>> {
@@ -108,9 +100,7 @@ function getFile(headersFor: (etag: string) => Record<string, string>): Promise<
   return withFile((app, url, etag) => app.inject({ url, headers: headersFor(etag) }));
 }
 
-async function withFile(
-  call: (app: App, url: string, etag: string) => Promise<AppResponse>,
-): Promise<AppResponse> {
+async function withFile(call: (app: App, url: string, etag: string) => Promise<AppResponse>): Promise<AppResponse> {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
   try {
     const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };

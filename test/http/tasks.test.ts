@@ -25,9 +25,7 @@ describe("POST /tasks/", () => {
     const task = response.json();
     expect(response.headers.location).toBe(`/tasks/${task.id}`);
     expect(task).toEqual({
-      id: expect.stringMatching(
-        /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
-      ),
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
       url: pageUrl,
       options: {},
       state: "queued",
@@ -65,16 +63,12 @@ describe("POST /tasks/", () => {
   });
 
   it("creates a task for each request without an idempotency key", async () => {
-    const [first, second] = await Promise.all([
-      postTask(app, { url: pageUrl }),
-      postTask(app, { url: pageUrl }),
-    ]);
+    const [first, second] = await Promise.all([postTask(app, { url: pageUrl }), postTask(app, { url: pageUrl })]);
     expect(first.json().id).not.toBe(second.json().id);
   });
 
   it("sends the same response for the same idempotency key and body", async () => {
-    const send = () =>
-      postTask(app, { url: pageUrl, options: { max_height: 720 } }, { "idempotency-key": "a" });
+    const send = () => postTask(app, { url: pageUrl, options: { max_height: 720 } }, { "idempotency-key": "a" });
     const responses = await Promise.all(Array.from({ length: 20 }, send));
     expect(new Set(responses.map((response) => response.body)).size).toBe(1);
     expect(responses.every((response) => response.statusCode === 201)).toBe(true);
@@ -83,16 +77,8 @@ describe("POST /tasks/", () => {
 
   it("treats bodies that differ only in ignored members as the same", async () => {
     const key = { "idempotency-key": "b" };
-    const first = await postTask(
-      app,
-      { url: pageUrl, options: { max_height: 1, audio_only: true } },
-      key,
-    );
-    const again = await postTask(
-      app,
-      { options: { audio_only: true, max_height: 1 }, url: pageUrl, x: 1 },
-      key,
-    );
+    const first = await postTask(app, { url: pageUrl, options: { max_height: 1, audio_only: true } }, key);
+    const again = await postTask(app, { options: { audio_only: true, max_height: 1 }, url: pageUrl, x: 1 }, key);
     expect(again.body).toBe(first.body);
   });
 

@@ -10,8 +10,7 @@ export const thumbnailCalls: Record<string, () => Promise<AppResponse>> = {
   "get /info/thumbnail 200": () => ofPage({ client: clientOf() }),
   "get /info/thumbnail 304": () => ofPage({ client: clientOf() }, { "if-none-match": "*" }),
   "get /info/thumbnail 400": () => withApp({}, (app) => app.inject("/info/thumbnail")),
-  "get /info/thumbnail 404": () =>
-    ofPage({ client: clientOf(), page: async () => illustrated(pageUrl) }),
+  "get /info/thumbnail 404": () => ofPage({ client: clientOf(), page: async () => illustrated(pageUrl) }),
   "get /info/thumbnail 422": () => ofPage({ client: clientOf("address_blocked") }),
   "get /info/thumbnail 429": () => ofPage({ infoConcurrency: 0 }),
   "get /info/thumbnail 500": () => ofPage({ page: () => Promise.reject(new TypeError("x")) }),
@@ -25,15 +24,12 @@ export const thumbnailCalls: Record<string, () => Promise<AppResponse>> = {
   "get /tasks/{id}/thumbnail 422": () => ofTask(clientOf("address_blocked")),
   "get /tasks/{id}/thumbnail 500": () => withApp(broken, (app) => app.inject("/tasks/x/thumbnail")),
   "get /tasks/{id}/thumbnail 502": () => ofTask(clientOf("upstream_unreachable")),
-  "get /tasks/{id}/thumbnail 503": () =>
-    withApp(unavailable, (app) => app.inject("/tasks/x/thumbnail")),
+  "get /tasks/{id}/thumbnail 503": () => withApp(unavailable, (app) => app.inject("/tasks/x/thumbnail")),
   "get /tasks/{id}/thumbnail 504": () => ofTask(clientOf("upstream_timeout")),
 };
 
 function ofPage(parts: Parameters<typeof withApp>[0], headers = {}): Promise<AppResponse> {
-  return withApp(parts, (app) =>
-    app.inject({ url: "/info/thumbnail", query: { url: pageUrl }, headers }),
-  );
+  return withApp(parts, (app) => app.inject({ url: "/info/thumbnail", query: { url: pageUrl }, headers }));
 }
 
 function ofTask(client: HttpClient, headers = {}): Promise<AppResponse> {

@@ -133,11 +133,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
   it("takes the next one if one fails", async () => {
     const site = await startImageSite();
     const { ofTask } = await build();
-    const response = await ofTask(
-      "data:image/png,x",
-      site.url("/gone").href,
-      site.url("/gif").href,
-    );
+    const response = await ofTask("data:image/png,x", site.url("/gone").href, site.url("/gif").href);
     expect(response.headers["content-type"]).toBe("image/gif");
   });
 

@@ -12,24 +12,20 @@ it("tells whether it is live and ready", async () => {
   expect([ready.statusCode, ready.headers["retry-after"]]).toEqual([503, expect.any(String)]);
 });
 
-it.each([
-  "/",
-  "/tasks/",
-  "/tasks/events",
-  "/info?url=https://example.com/",
-  "/openapi.json",
-  "/docs",
-])("has no route %s, and says that the process only runs tasks", async (url) => {
-  await using app = await buildWorkerApp({ store: createMemoryStore() });
-  const response = await app.inject(url);
-  expect(response.statusCode).toBe(404);
-  expect(response.headers["content-type"]).toMatch(/^application\/problem\+json/);
-  const [path] = url.split("?");
-  expect(response.json()).toMatchObject({
-    code: "not_found",
-    detail: `no route ${path}: this process only runs tasks`,
-  });
-});
+it.each(["/", "/tasks/", "/tasks/events", "/info?url=https://example.com/", "/openapi.json", "/docs"])(
+  "has no route %s, and says that the process only runs tasks",
+  async (url) => {
+    await using app = await buildWorkerApp({ store: createMemoryStore() });
+    const response = await app.inject(url);
+    expect(response.statusCode).toBe(404);
+    expect(response.headers["content-type"]).toMatch(/^application\/problem\+json/);
+    const [path] = url.split("?");
+    expect(response.json()).toMatchObject({
+      code: "not_found",
+      detail: `no route ${path}: this process only runs tasks`,
+    });
+  },
+);
 
 it("takes no task, and refuses other methods of its routes", async () => {
   await using app = await buildWorkerApp({ store: createMemoryStore() });
@@ -38,10 +34,7 @@ it("takes no task, and refuses other methods of its routes", async () => {
     url: "/tasks/",
     payload: { url: "https://a.test" },
   });
-  expect([post.statusCode, post.json()]).toEqual([
-    404,
-    expect.objectContaining({ code: "not_found" }),
-  ]);
+  expect([post.statusCode, post.json()]).toEqual([404, expect.objectContaining({ code: "not_found" })]);
   const wrong = await app.inject({ method: "DELETE", url: "/health/live" });
   expect([wrong.statusCode, wrong.headers.allow]).toEqual([405, "GET, HEAD, OPTIONS"]);
 });

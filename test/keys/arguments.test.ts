@@ -42,10 +42,7 @@ test.each([
   ["add anna --last", "add has no option --last"],
   ["remove anna --rate 5", "remove has no option --rate"],
   ["add anna --rate 0", "--rate must be an integer from 1 to 1000000, got 0"],
-  [
-    "add anna --max-bytes 1e9",
-    '--max-bytes must be an integer from 1 to 999999999999999, got "1e9"',
-  ],
+  ["add anna --max-bytes 1e9", '--max-bytes must be an integer from 1 to 999999999999999, got "1e9"'],
   ["add anna --webhook ftp://a.test/", "--webhook must be an http or https URL"],
   ["add anna --webhook HTTPS://a.test/", "--webhook must be an http or https URL"],
   ["add anna --webhook http://user:hidden@a.test/", "without user name and password"],

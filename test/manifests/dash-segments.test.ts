@@ -67,18 +67,11 @@ test("a format continues through all Periods, each with its own time offset", ()
       `<SegmentTemplate media="$Number$.m4s" timescale="10" duration="40" presentationTimeOffset="${offset}"/>${representation}`,
     )}</Period>`;
   const text = mpd(
-    period('start="PT0S" duration="PT8S"', 0) +
-      period('duration="PT4S"', 600) +
-      period('start="PT13S"', 5),
+    period('start="PT0S" duration="PT8S"', 0) + period('duration="PT4S"', 600) + period('start="PT13S"', 5),
     'mediaPresentationDuration="PT19S"',
   );
   const { segments } = read(text);
-  const places = segments.map((each) => [
-    each.timeline,
-    each.sequence,
-    each.offsetS,
-    each.durationS,
-  ]);
+  const places = segments.map((each) => [each.timeline, each.sequence, each.offsetS, each.durationS]);
   expect(places).toEqual([
     [0, 0, 0, 4],
     [0, 1, 0, 4],
@@ -97,9 +90,7 @@ test("a total duration may leave out the time before the first Period", () => {
 });
 
 test("the offset of a Period is null if its start is unknown", () => {
-  const set = video(
-    `<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`,
-  );
+  const set = video(`<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`);
   const { segments } = read(mpd(`<Period>${set}</Period><Period>${set}</Period>`, ""));
   expect(segments.map(({ offsetS }) => offsetS)).toEqual([0, null]);
 });
@@ -128,21 +119,9 @@ describe("in each Period a format continues with its best counterpart", () => {
   const counterparts: readonly (readonly [string, string, string])[] = [
     ["no protection", offer('id="x" height="360"'), offer(wanted, "<ContentProtection/>")],
     ["the same language", offer('id="x" lang="en-GB"'), offer('id="v" height="720" lang="de"')],
-    [
-      "the nearest height",
-      offer('id="x" height="700" lang="en"'),
-      offer('id="v" height="360" lang="en"'),
-    ],
-    [
-      "the same id",
-      offer('id="v" bandwidth="1" lang="en"'),
-      offer('id="x" bandwidth="5000" lang="en"'),
-    ],
-    [
-      "the nearest bit rate",
-      offer('id="x" bandwidth="4000" lang="en"'),
-      offer('id="y" bandwidth="1" lang="en"'),
-    ],
+    ["the nearest height", offer('id="x" height="700" lang="en"'), offer('id="v" height="360" lang="en"')],
+    ["the same id", offer('id="v" bandwidth="1" lang="en"'), offer('id="x" bandwidth="5000" lang="en"')],
+    ["the nearest bit rate", offer('id="x" bandwidth="4000" lang="en"'), offer('id="y" bandwidth="1" lang="en"')],
     ["the same codec", offer('id="x" codecs="avc3.42e01e"'), offer('id="v" codecs="hvc1.1"')],
   ];
   for (const [rule, best, other] of counterparts) {
@@ -151,10 +130,7 @@ describe("in each Period a format continues with its best counterpart", () => {
       for (const offers of [best + other, other + best]) {
         const main = offer(wanted) + offer('id="w"') + offer('id="z"');
         const text = mpd(`<Period duration="PT4S">${main}</Period><Period>${offers}</Period>`);
-        expect(read(text).segments.map((segment) => segment.url)).toEqual([
-          at("v-1.m4s"),
-          at(`${id}-1.m4s`),
-        ]);
+        expect(read(text).segments.map((segment) => segment.url)).toEqual([at("v-1.m4s"), at(`${id}-1.m4s`)]);
       }
     });
   }
@@ -226,10 +202,7 @@ test("a SegmentList lists files or byte ranges", () => {
     { url: at("v.mp4"), range: { offset: 200, length: 51 }, init, durationS: 3 },
   ]);
   const files = read(
-    list(
-      '<SegmentURL media="1.m4s"/><SegmentURL media="x/2.m4s"/>',
-      '<Initialization sourceURL="i.mp4"/>',
-    ),
+    list('<SegmentURL media="1.m4s"/><SegmentURL media="x/2.m4s"/>', '<Initialization sourceURL="i.mp4"/>'),
   ).segments;
   expect(files.map((segment) => segment.url)).toEqual([at("1.m4s"), at("x/2.m4s")]);
   expect(files[0]?.init).toEqual({ url: at("i.mp4"), range: null, key: null });
@@ -237,8 +210,7 @@ test("a SegmentList lists files or byte ranges", () => {
 
 test("a Representation that is one file is one segment without an init section", () => {
   const one = (body: string) =>
-    read(mpd(`<Period>${video(`<Representation id="v">${body}</Representation>`)}</Period>`))
-      .segments;
+    read(mpd(`<Period>${video(`<Representation id="v">${body}</Representation>`)}</Period>`)).segments;
   const whole = { url: at("v.mp4"), range: null, init: null, durationS: 8 };
   const base = '<SegmentBase indexRange="800-900"><Initialization range="0-799"/></SegmentBase>';
   expect(one(`<BaseURL>v.mp4</BaseURL>${base}`)).toMatchObject([whole]);
@@ -263,11 +235,7 @@ test("only protected formats are refused", () => {
 test.each([
   ["<BaseURL>file:///etc/</BaseURL>", "", /scheme file:/],
   ["", '<SegmentTemplate media="data:video/mp4,$Number$" duration="4"/>', /scheme data:/],
-  [
-    "",
-    '<SegmentTemplate initialization="ftp://x/i" media="$Number$" duration="4"/>',
-    /scheme ftp:/,
-  ],
+  ["", '<SegmentTemplate initialization="ftp://x/i" media="$Number$" duration="4"/>', /scheme ftp:/],
   ["", '<SegmentList duration="4"><SegmentURL media="file:///etc/passwd"/></SegmentList>', /file:/],
 ])("a URL that is not http(s) is blocked: %s%s", (base, addressing, message) => {
   const text = mpd(`<Period>${video(base + (addressing || template) + representation)}</Period>`);
@@ -276,11 +244,7 @@ test.each([
 
 test.each([
   ["no MPD", "<html/>", /must be an MPD/],
-  [
-    "no media",
-    mpd(`<Period>${video(`<SegmentTemplate duration="4"/>${representation}`)}</Period>`),
-    /must have media/,
-  ],
+  ["no media", mpd(`<Period>${video(`<SegmentTemplate duration="4"/>${representation}`)}</Period>`), /must have media/],
   [
     "an empty list",
     mpd(`<Period>${video(`<SegmentList duration="4"/>${representation}`)}</Period>`),

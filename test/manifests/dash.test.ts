@@ -6,17 +6,13 @@ import { openMpd } from "../../src/manifests/dash/dash.ts";
 const url = new URL("https://media.example.com/films/42/main.mpd");
 
 function read(body: string, attributes = 'type="static"') {
-  const { listing: manifest } = openMpd(
-    `<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`,
-    url,
-  );
+  const { listing: manifest } = openMpd(`<?xml version="1.0"?>\n<MPD ${attributes}>${body}</MPD>`, url);
   for (const format of manifest.formats) expect(Value.Check(Format, format)).toBe(true);
   return manifest;
 }
 
 const segments = '<SegmentTemplate media="$Number$.m4s" duration="4"/>';
-const set = (attributes: string, body: string) =>
-  `<AdaptationSet ${attributes}>${segments}${body}</AdaptationSet>`;
+const set = (attributes: string, body: string) => `<AdaptationSet ${attributes}>${segments}${body}</AdaptationSet>`;
 const period = (body: string, attributes = "") => `<Period ${attributes}>${body}</Period>`;
 
 test("a Representation has its own and inherited attributes", () => {
@@ -86,8 +82,7 @@ test("what belongs together in several Periods is one format", () => {
 });
 
 test("the Period that offers most is listed, of several the longest", () => {
-  const sizes = (...heights: number[]) =>
-    heights.map((height) => video(`id="${height}" height="${height}"`)).join("");
+  const sizes = (...heights: number[]) => heights.map((height) => video(`id="${height}" height="${height}"`)).join("");
   const heights = (body: string) => read(body).formats.map(({ height }) => height);
   const ad = period(sizes(360, 1080), 'duration="PT600S"');
   expect(heights(ad + period(sizes(240, 480, 720), 'duration="PT60S"'))).toEqual([240, 480, 720]);
@@ -95,8 +90,7 @@ test("the Period that offers most is listed, of several the longest", () => {
 });
 
 test("a format that no other Period can continue is left out, unless there is no other", () => {
-  const codecs = (...names: string[]) =>
-    period(names.map((name) => video(`id="${name}" codecs="${name}"`)).join(""));
+  const codecs = (...names: string[]) => period(names.map((name) => video(`id="${name}" codecs="${name}"`)).join(""));
   const listed = (body: string) => read(body).formats.map(({ vcodec }) => vcodec);
   expect(listed(codecs("hvc1.1", "avc1.64001f") + codecs("avc3.42e01e"))).toEqual(["avc1.64001f"]);
   expect(listed(codecs("hvc1.1") + codecs("avc3.42e01e"))).toEqual(["hvc1.1"]);
@@ -127,10 +121,7 @@ test("ContentProtection of a set or a Representation is DRM", () => {
   const { formats } = read(
     period(
       set('mimeType="video/mp4"', `${protection}<Representation id="1"/>`) +
-        set(
-          'mimeType="video/mp4"',
-          `<Representation id="2">${protection}</Representation><Representation id="3"/>`,
-        ),
+        set('mimeType="video/mp4"', `<Representation id="2">${protection}</Representation><Representation id="3"/>`),
     ),
   );
   expect(formats.map((format) => format.has_drm)).toEqual([true, true, false]);
@@ -212,9 +203,7 @@ test.each([
   "<Period/>",
   "<MPD>".repeat(100),
 ])("other text than an MPD is refused: %s", (text) => {
-  expect(() => openMpd(text, url)).toThrow(
-    expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
-  );
+  expect(() => openMpd(text, url)).toThrow(expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }));
 });
 
 test("more than 4 Mi characters are refused", () => {

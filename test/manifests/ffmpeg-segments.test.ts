@@ -20,12 +20,7 @@ describe.skipIf(!isThere)("manifests by ffmpeg (if installed) list every byte", 
     root = mkdtempSync(join(tmpdir(), "segments-"));
     const lavfi = (source: string) => ["-f", "lavfi", "-i", `${source}:duration=${durationS}`];
     const codecs = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
-    run([
-      ...lavfi("testsrc=size=160x90:rate=25"),
-      ...lavfi("sine=frequency=440"),
-      ...codecs,
-      "source.mp4",
-    ]);
+    run([...lavfi("testsrc=size=160x90:rate=25"), ...lavfi("sine=frequency=440"), ...codecs, "source.mp4"]);
   });
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 

@@ -6,9 +6,7 @@ const url = new URL("https://media.example.com/main.mpd");
 const long = "x".repeat(300);
 const { formats } = openMpd(
   '<MPD><Period><AdaptationSet mimeType="video/mp4"><SegmentTemplate media="$Number$" duration="4"/>' +
-    ["v", "v", "v-1", long, long]
-      .map((id, n) => `<Representation id="${id}" bandwidth="${n}"/>`)
-      .join("") +
+    ["v", "v", "v-1", long, long].map((id, n) => `<Representation id="${id}" bandwidth="${n}"/>`).join("") +
     "</AdaptationSet></Period></MPD>",
   url,
 ).listing;

@@ -60,9 +60,7 @@ test.each([
   ["an unknown method", '#EXT-X-KEY:METHOD=AES-256,URI="k"', /AES-256 is not supported/],
 ])("%s is refused as protected", (_, line, message) => {
   expect(() => read(line, "1.ts")).toThrow(failure("drm_protected", message));
-  expect(() => read(line, '#EXT-X-MAP:URI="i.mp4"', "1.ts")).toThrow(
-    failure("drm_protected", message),
-  );
+  expect(() => read(line, '#EXT-X-MAP:URI="i.mp4"', "1.ts")).toThrow(failure("drm_protected", message));
 });
 
 test("one usable key of several for a segment is enough", () => {
@@ -86,7 +84,5 @@ test.each([
   ["METHOD=AES-128", /must have METHOD and URI/],
   ['URI="k"', /must have METHOD and URI/],
 ])("the key %s is refused as invalid", (attributes, message) => {
-  expect(() => read(`#EXT-X-KEY:${attributes}`, "1.ts")).toThrow(
-    failure("upstream_invalid", message),
-  );
+  expect(() => read(`#EXT-X-KEY:${attributes}`, "1.ts")).toThrow(failure("upstream_invalid", message));
 });

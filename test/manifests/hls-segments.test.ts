@@ -12,13 +12,7 @@ const failure = (code: string, message: RegExp) =>
   expect.objectContaining({ name: "ServiceError", code, message: expect.stringMatching(message) });
 
 test("segments are listed in order with URL, duration and number", () => {
-  const list = read(
-    "#EXTINF:6.006,",
-    "1.ts",
-    "#EXTINF:3.5,A title, with commas",
-    "/x/2.ts?a=1",
-    end,
-  );
+  const list = read("#EXTINF:6.006,", "1.ts", "#EXTINF:3.5,A title, with commas", "/x/2.ts?a=1", end);
   const common = { range: null, init: null, key: null, timeline: 0, offsetS: null };
   expect(list).toEqual({
     segments: [
@@ -31,23 +25,15 @@ test("segments are listed in order with URL, duration and number", () => {
 });
 
 test("the media sequence number is that of the first segment", () => {
-  const { segments } = read(
-    "#EXT-X-MEDIA-SEQUENCE:7001",
-    "1.ts",
-    "#EXT-X-MEDIA-SEQUENCE:3",
-    "2.ts",
-  );
+  const { segments } = read("#EXT-X-MEDIA-SEQUENCE:7001", "1.ts", "#EXT-X-MEDIA-SEQUENCE:3", "2.ts");
   expect(segments.map(({ sequence }) => sequence)).toEqual([7001, 7002]);
 });
 
-test.each(["x", "-1", "1.5", "99999999999999999999"])(
-  "the media sequence number %s is refused",
-  (n) => {
-    expect(() => read(`#EXT-X-MEDIA-SEQUENCE:${n}`, "1.ts")).toThrow(
-      failure("upstream_invalid", /EXT-X-MEDIA-SEQUENCE must be a whole number/),
-    );
-  },
-);
+test.each(["x", "-1", "1.5", "99999999999999999999"])("the media sequence number %s is refused", (n) => {
+  expect(() => read(`#EXT-X-MEDIA-SEQUENCE:${n}`, "1.ts")).toThrow(
+    failure("upstream_invalid", /EXT-X-MEDIA-SEQUENCE must be a whole number/),
+  );
+});
 
 test("a list has ended with EXT-X-ENDLIST or as VOD, but not as EVENT", () => {
   expect(read("1.ts").hasEnded).toBe(false);
@@ -171,14 +157,12 @@ test.each([
   expect(() => read(`#EXT-X-KEY:METHOD=AES-128,URI="${address}"`, "1.ts")).toThrow(rule);
 });
 
-test.each([
-  "http://[::1",
-  "https://u:p@example.com/1.ts",
-  `/${"a".repeat(9_000)}`,
-  "日".repeat(1_000),
-])("an unusable URL is refused, never left out: %#", (address) => {
-  expect(() => read("1.ts", address, "2.ts")).toThrow(failure("upstream_invalid", /URL/));
-});
+test.each(["http://[::1", "https://u:p@example.com/1.ts", `/${"a".repeat(9_000)}`, "日".repeat(1_000)])(
+  "an unusable URL is refused, never left out: %#",
+  (address) => {
+    expect(() => read("1.ts", address, "2.ts")).toThrow(failure("upstream_invalid", /URL/));
+  },
+);
 
 test.each([
   ["a multivariant playlist", ["#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8"], /is a multivariant one/],

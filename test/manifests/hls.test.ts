@@ -202,10 +202,7 @@ test("loose syntax is accepted: case, CRLF, a byte order mark, white space, miss
 });
 
 test("numbers out of range are unknown, never 0", () => {
-  const { formats } = read(
-    "#EXT-X-STREAM-INF:BANDWIDTH=0,RESOLUTION=0x99999999,FRAME-RATE=1e9",
-    "a.m3u8",
-  );
+  const { formats } = read("#EXT-X-STREAM-INF:BANDWIDTH=0,RESOLUTION=0x99999999,FRAME-RATE=1e9", "a.m3u8");
   const unknown = { tbr: null, width: null, height: null, fps: null };
   expect(formats[0]).toMatchObject({ ...unknown, format_id: "hls-0" });
 });
@@ -229,9 +226,7 @@ test("a media playlist is one format; its duration is known once it has ended", 
   const segments = ["#EXT-X-TARGETDURATION:6", "#EXTINF:6.006,", "1.ts", "#EXTINF:3.5,", "2.ts"];
   const ended = read(...segments, "#EXT-X-ENDLIST");
   expect(ended).toMatchObject({ duration: 9.506, live_status: "not_live" });
-  expect(ended.formats).toMatchObject([
-    { url: url.href, manifest_url: url.href, format_id: "hls" },
-  ]);
+  expect(ended.formats).toMatchObject([{ url: url.href, manifest_url: url.href, format_id: "hls" }]);
   expect(read("#EXT-X-PLAYLIST-TYPE:VOD", ...segments)).toMatchObject({
     duration: 9.506,
     live_status: "not_live",
@@ -242,10 +237,7 @@ test("a media playlist is one format; its duration is known once it has ended", 
 });
 
 test("at most 2,000 formats are listed", () => {
-  const lines = Array.from({ length: 3_000 }, (_, n) => [
-    `#EXT-X-STREAM-INF:BANDWIDTH=${n}`,
-    `${n}.m3u8`,
-  ]);
+  const lines = Array.from({ length: 3_000 }, (_, n) => [`#EXT-X-STREAM-INF:BANDWIDTH=${n}`, `${n}.m3u8`]);
   const { formats } = read(...lines.flat());
   expect(formats).toHaveLength(2_000);
   expect(new Set(formats.map((format) => format.format_id)).size).toBe(2_000);
@@ -255,16 +247,14 @@ test("an empty playlist has no formats", () => {
   expect(read()).toEqual({ formats: [], subtitles: {}, duration: null, live_status: null });
 });
 
-test.each([
-  "",
-  "\n",
-  "<!doctype html><title>Sign in</title>",
-  "#EXT-X-VERSION:3\n#EXTINF:4,\n1.ts",
-])("text that does not begin with #EXTM3U is refused: %j", (text) => {
-  expect(() => readHls(text, url)).toThrow(
-    expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
-  );
-});
+test.each(["", "\n", "<!doctype html><title>Sign in</title>", "#EXT-X-VERSION:3\n#EXTINF:4,\n1.ts"])(
+  "text that does not begin with #EXTM3U is refused: %j",
+  (text) => {
+    expect(() => readHls(text, url)).toThrow(
+      expect.objectContaining({ name: "ServiceError", code: "upstream_invalid" }),
+    );
+  },
+);
 
 test("more than 4 Mi characters are refused", () => {
   expect(() => readHls(`#EXTM3U${" ".repeat(4_194_304)}`, url)).toThrow(/the limit is 4194304/);

@@ -108,8 +108,7 @@ describe.skipIf(!isThere)(`the manifests of CORPUS_DIR (${corpus})`, () => {
       const seconds = segments.reduce((sum, segment) => sum + (segment.duration ?? 0), 0);
       // That reader also takes a segment of 0 s as 0.01.
       const tolerance = seconds < 0.02 ? 0.01 : 1e-5;
-      if (hasEnded)
-        expect(Math.abs((manifest.duration ?? 0) - seconds)).toBeLessThanOrEqual(tolerance);
+      if (hasEnded) expect(Math.abs((manifest.duration ?? 0) - seconds)).toBeLessThanOrEqual(tolerance);
       else expect(manifest.duration, row.file).toBeNull();
     }
     expect(compared).toBe(23);
@@ -122,8 +121,7 @@ function isAsDerived(row: Row): boolean {
   const { variants, media: renditions = [], representations } = row.derived;
   if (variants !== undefined) {
     const put = variablesOf(row);
-    const key = (variant: Variant) =>
-      variantKey(put(variant), isAudioSeparate(put(variant), put(renditions)));
+    const key = (variant: Variant) => variantKey(put(variant), isAudioSeparate(put(variant), put(renditions)));
     return same(manifest.formats, hlsKey, variants, key);
   }
   const media = (representations ?? []).filter(({ mimeType }) => /^(?:audio|video)/.test(mimeType));
@@ -144,18 +142,10 @@ function isAudioSeparate({ audio }: Variant, renditions: Rendition[]): boolean {
 function variablesOf(row: Row): <T>(value: T) => T {
   const text = readFileSync(join(corpus, row.file), "utf8");
   const values = new Map(
-    Array.from(text.matchAll(/DEFINE:NAME="(.*?)",VALUE="(.*?)"/g), ([, name, value]) => [
-      name,
-      value,
-    ]),
+    Array.from(text.matchAll(/DEFINE:NAME="(.*?)",VALUE="(.*?)"/g), ([, name, value]) => [name, value]),
   );
   return (value) =>
-    JSON.parse(
-      JSON.stringify(value).replaceAll(
-        /\{\$(.*?)\}/g,
-        (all, name: string) => values.get(name) ?? all,
-      ),
-    );
+    JSON.parse(JSON.stringify(value).replaceAll(/\{\$(.*?)\}/g, (all, name: string) => values.get(name) ?? all));
 }
 
 /** Whether both lists have the same keys equally often, audio renditions left out. */

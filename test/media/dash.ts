@@ -54,12 +54,7 @@ export function numberTemplate(ext: string, timescale: number, duration: number)
 }
 
 /** `$Number$` with a SegmentTimeline that has the segments' own lengths, in ticks of `tick` units. */
-export function timelineTemplate(
-  ext: string,
-  { pieces }: Rendition,
-  timescale: number,
-  unit: number,
-): string {
+export function timelineTemplate(ext: string, { pieces }: Rendition, timescale: number, unit: number): string {
   const lengths = pieces.map(({ durationS }) => Math.round((durationS * timescale) / unit) * unit);
   const runs: { length: number; repeated: number }[] = [];
   for (const length of lengths) {

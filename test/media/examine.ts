@@ -4,10 +4,7 @@ import type { MediaFixture, Source } from "./media-fixtures.ts";
 import { decode, type Decoded, hasFfmpeg, type Probe, probe, type ProbedStream } from "./probe.ts";
 
 /** The tracks of a fixture's sources, and their decoded frames if ffmpeg is installed. */
-export type Examined = { [kind in ProbedStream["kind"]]?: ProbedStream } & Pick<
-  Decoded,
-  "pictures"
->;
+export type Examined = { [kind in ProbedStream["kind"]]?: ProbedStream } & Pick<Decoded, "pictures">;
 /** Examines the sources of a fixture, which `keep` writes to files. */
 export type Examine = (fixture: MediaFixture, keep: Keep) => Promise<Examined>;
 type Keep = (name: string, data: Buffer) => Promise<string>;

@@ -30,24 +30,10 @@ export function buildMp4(tables: Tables = {}): Buffer {
     fullBox("stco", 0, 0, tables.chunks ?? u32(1, 48)),
     ...more,
   );
-  const handler = fullBox(
-    "hdlr",
-    0,
-    0,
-    u32(0),
-    ascii(codec === "avc1" ? "vide" : "soun"),
-    u32(0, 0, 0),
-  );
+  const handler = fullBox("hdlr", 0, 0, u32(0), ascii(codec === "avc1" ? "vide" : "soun"), u32(0, 0, 0));
   const mediaHeader = fullBox("mdhd", 0, 0, u32(0, 0, 44_100, 0, 0));
   const media = box("mdia", mediaHeader, handler, box("minf", stbl));
-  const tkhd = fullBox(
-    "tkhd",
-    0,
-    7,
-    u32(0, 0, 1, 0, 0),
-    new Uint8Array(52),
-    u32(640 << 16, 360 << 16),
-  );
+  const tkhd = fullBox("tkhd", 0, 7, u32(0, 0, 1, 0, 0), new Uint8Array(52), u32(640 << 16, 360 << 16));
   const mvhd = fullBox("mvhd", 0, 0, u32(0, 0, 1000, 0, 0x10000), new Uint8Array(76), u32(2));
   return Buffer.concat([
     box("ftyp", ascii("isom"), u32(512), ascii("isomiso2avc1mp41")),

@@ -66,9 +66,7 @@ async function readBack(path: string): Promise<Probe> {
   for (const track of await input.getTracks()) {
     const { packetCount } = await track.computePacketStats();
     const codec = (await track.getCodec()) ?? "unknown";
-    const [width, height] = track.isVideoTrack()
-      ? [await track.getCodedWidth(), await track.getCodedHeight()]
-      : [0, 0];
+    const [width, height] = track.isVideoTrack() ? [await track.getCodedWidth(), await track.getCodedHeight()] : [0, 0];
     const kind = track.isVideoTrack() ? "video" : "audio";
     streams.push({ kind, codec: names[codec] ?? codec, frames: packetCount, width, height });
   }

@@ -1,11 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Resource, Resources } from "./resources.ts";
@@ -37,11 +32,7 @@ export interface Asked {
   range: string | undefined;
 }
 
-export type Answer = (
-  response: ServerResponse,
-  serve: () => Promise<void>,
-  request: IncomingMessage,
-) => unknown;
+export type Answer = (response: ServerResponse, serve: () => Promise<void>, request: IncomingMessage) => unknown;
 
 export interface SiteOptions {
   /** Bytes a second of each answer; default as fast as it goes. */
@@ -49,10 +40,7 @@ export interface SiteOptions {
 }
 
 /** Serves `resources` with single ranges (RFC 9110 §14), strong ETags and If-Range. */
-export async function startSite(
-  resources: Resources,
-  { bytesPerSecond = Infinity }: SiteOptions = {},
-): Promise<Site> {
+export async function startSite(resources: Resources, { bytesPerSecond = Infinity }: SiteOptions = {}): Promise<Site> {
   const answers = new Map<string, Answer>();
   const waiting = new Set<() => void>();
   const look = () => {
@@ -70,11 +58,7 @@ export async function startSite(
     void answer(response, serve, request);
   });
 
-  async function send(
-    found: Resource | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  async function send(found: Resource | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (found === undefined) return void response.writeHead(404).end();
     const { status, headers, body } = answerTo(request, found);
     response.writeHead(status, headers);

@@ -28,10 +28,7 @@ it.each([
   ["a counter of another name", "# HELP a A\n# TYPE a counter\na 1\n"],
   ["an unknown type", "# HELP a A\n# TYPE a number\na 1\n"],
   ["a histogram without +Inf", histogram('h_bucket{le="1"} 1\nh_sum 1\nh_count 1\n')],
-  [
-    "buckets that fall",
-    histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n'),
-  ],
+  ["buckets that fall", histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n')],
   ["another count", histogram('h_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n')],
 ])("refuses %s", (_what, text) => {
   expect(() => parseExposition(text)).toThrow(Error);

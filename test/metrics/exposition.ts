@@ -29,8 +29,7 @@ export function parseExposition(text: string): Map<string, Family> {
   for (const line of text.slice(0, -1).split("\n")) {
     if (line === "") continue;
     const refuse = (rule: string) => new Error(`${rule}: ${line}`);
-    const [, kind, subject = "", rest = ""] =
-      /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line) ?? [];
+    const [, kind, subject = "", rest = ""] = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line) ?? [];
     if (kind === "HELP") {
       if (families.has(subject)) throw refuse("a second HELP, or samples apart");
       families.set(subject, { type: "", help: rest, samples: [] });
@@ -71,8 +70,7 @@ export function valueOf(
 ): number | undefined {
   const samples = [...families.values()].flatMap((family) => family.samples);
   const isWanted = (sample: Sample) =>
-    sample.name === name &&
-    Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
+    sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
   const found = samples.filter(isWanted);
   if (found.length > 1) throw new Error(`${found.length} series are ${name} with these labels`);
   return found[0]?.value;
@@ -125,9 +123,7 @@ function checkCounter(family: string, samples: readonly Sample[]): void {
 }
 
 function checkHistogram(family: string, samples: readonly Sample[]): void {
-  const groups = Map.groupBy(samples, ({ labels: { le: _bound, ...labels } }) =>
-    keyOf({ name: "", labels, value: 0 }),
-  );
+  const groups = Map.groupBy(samples, ({ labels: { le: _bound, ...labels } }) => keyOf({ name: "", labels, value: 0 }));
   for (const group of groups.values()) {
     const of = (suffix: string) => group.filter(({ name }) => name === family + suffix);
     const buckets = of("_bucket");

@@ -101,11 +101,7 @@ it("leaves out what the store and the disk cannot tell", async () => {
   const refuse = () => Promise.reject(new ServiceError("unavailable", "x"));
   const metrics = createMetrics({ store, files: { freeBytes: refuse } });
   const families = await scrape(metrics);
-  for (const name of [
-    "unreel_tasks",
-    "unreel_oldest_queued_task_age_seconds",
-    "unreel_disk_free_bytes",
-  ]) {
+  for (const name of ["unreel_tasks", "unreel_oldest_queued_task_age_seconds", "unreel_disk_free_bytes"]) {
     expect(families.get(name)?.samples).toEqual([]);
   }
 });

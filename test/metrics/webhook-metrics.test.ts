@@ -1,13 +1,6 @@
 import { expect, it } from "vitest";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
-import {
-  delivered,
-  disabled,
-  openWebhooks,
-  refused,
-  startReceiver,
-  unavailable,
-} from "../webhooks/harness.ts";
+import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "../webhooks/harness.ts";
 import { accept, answer } from "../webhooks/receiver.ts";
 import { parseExposition, valueOf } from "./exposition.ts";
 
@@ -43,9 +36,7 @@ it("tells what has become of messages, how long requests took, and what waits", 
   await logged(delivered, 3);
   const families = parseExposition(await metrics.read());
   const { samples } = families.get("unreel_webhook_deliveries_total")!;
-  const counted = Object.fromEntries(
-    samples.map(({ labels, value }) => [labels["outcome"], value]),
-  );
+  const counted = Object.fromEntries(samples.map(({ labels, value }) => [labels["outcome"], value]));
   expect(counted).toEqual({
     delivered: 3,
     refused: 1,

@@ -13,16 +13,13 @@ it("requests nothing for a signal that is aborted already", async () => {
   expect(upstream.sockets).toEqual([]);
 });
 
-it.each([reason, "a text", null])(
-  "rejects with the signal's reason, %o, before the response",
-  async (why) => {
-    const abort = new AbortController();
-    const upstream = await startUpstream(() => abort.abort(why));
-    const failure = get(localClient(), upstream.url("/"), { signal: abort.signal });
-    expect(await failure.catch((error: unknown) => error)).toBe(why);
-    await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
-  },
-);
+it.each([reason, "a text", null])("rejects with the signal's reason, %o, before the response", async (why) => {
+  const abort = new AbortController();
+  const upstream = await startUpstream(() => abort.abort(why));
+  const failure = get(localClient(), upstream.url("/"), { signal: abort.signal });
+  expect(await failure.catch((error: unknown) => error)).toBe(why);
+  await expect.poll(() => upstream.sockets[0]?.destroyed).toBe(true);
+});
 
 it.each(["identity", "gzip"])("ends a body in %s and its connection", async (coding) => {
   const abort = new AbortController();
@@ -55,21 +52,18 @@ it("ends a body that is received completely but not decoded yet", async () => {
   await expect(Array.fromAsync(body)).rejects.toBe(reason);
 });
 
-it.each(["/page", "/404", "/stalled"])(
-  "leaves no listener on the signal after %s",
-  async (path) => {
-    const upstream = await startUpstream(({ url }, response) => {
-      response.statusCode = url === "/404" ? 404 : 200;
-      if (url === "/stalled") response.write("first");
-      else response.end("page");
-    });
-    const { signal } = new AbortController();
-    const client = localClient();
-    if (path === "/stalled") await leave((await get(client, upstream.url(path), { signal })).body);
-    else await read(client, upstream.url(path), { signal }).catch(() => {});
-    await expect.poll(() => getEventListeners(signal, "abort")).toEqual([]);
-  },
-);
+it.each(["/page", "/404", "/stalled"])("leaves no listener on the signal after %s", async (path) => {
+  const upstream = await startUpstream(({ url }, response) => {
+    response.statusCode = url === "/404" ? 404 : 200;
+    if (url === "/stalled") response.write("first");
+    else response.end("page");
+  });
+  const { signal } = new AbortController();
+  const client = localClient();
+  if (path === "/stalled") await leave((await get(client, upstream.url(path), { signal })).body);
+  else await read(client, upstream.url(path), { signal }).catch(() => {});
+  await expect.poll(() => getEventListeners(signal, "abort")).toEqual([]);
+});
 
 it("ignores an abort after the body was read to its end", async () => {
   const abort = new AbortController();
@@ -135,9 +129,7 @@ it("ends a chain of redirects between two hops", async () => {
     if (url === "/3") abort.abort(reason);
     response.writeHead(302, { location: `/${Number(url.slice(1)) + 1}` }).end();
   });
-  await expect(get(localClient(), upstream.url("/1"), { signal: abort.signal })).rejects.toBe(
-    reason,
-  );
+  await expect(get(localClient(), upstream.url("/1"), { signal: abort.signal })).rejects.toBe(reason);
   await expect.poll(() => upstream.sockets.every(({ destroyed }) => destroyed)).toBe(true);
   expect(paths).toEqual(["/1", "/2", "/3"]);
 });

@@ -22,6 +22,5 @@ export const publicAddress = "93.184.216.34";
 
 /** Returns a lookup that finds these addresses for every name. */
 export function lookupTo(...addresses: string[]): Lookup {
-  return async () =>
-    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  return async () => addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 }

@@ -1,13 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import {
-  brotliCompressSync,
-  constants,
-  deflateRawSync,
-  deflateSync,
-  gzipSync,
-  zstdCompressSync,
-} from "node:zlib";
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { HttpResponse } from "../../src/net/client.ts";
 import { get, localClient, MiB, read } from "./client.ts";
@@ -24,11 +17,7 @@ const encodings: [name: string, field: string, encode: (bytes: Buffer) => Buffer
   ["br", "br", (bytes) => brotliCompressSync(bytes, fastBrotli)],
   ["zstd", "zstd", zstdCompressSync],
   ["gzip in gzip", "gzip, gzip", (bytes) => gzipSync(gzipSync(bytes))],
-  [
-    "br in zstd",
-    "identity, br,, zstd",
-    (bytes) => zstdCompressSync(brotliCompressSync(bytes, fastBrotli)),
-  ],
+  ["br in zstd", "identity, br,, zstd", (bytes) => zstdCompressSync(brotliCompressSync(bytes, fastBrotli))],
 ];
 
 const serve = (field: string, send: Buffer | ((response: ServerResponse) => void)) =>
@@ -58,9 +47,7 @@ describe.each(encodings)("a body in %s", (_name, field, encode) => {
     const client = localClient();
     const response = await get(client, upstream.url("/"), { maxBytes: bytes.length });
     expect(Buffer.concat(await Array.fromAsync(response.body)).equals(bytes)).toBe(true);
-    await expect(
-      read(client, upstream.url("/"), { maxBytes: bytes.length - 1 }),
-    ).rejects.toMatchObject({
+    await expect(read(client, upstream.url("/"), { maxBytes: bytes.length - 1 })).rejects.toMatchObject({
       code: "upstream_invalid",
       message: `GET ${upstream.url("/").href}: the response is larger than the limit of 99999 bytes`,
     });
@@ -130,14 +117,8 @@ it("stops at the limit when an inner layer is a bomb, even if it decodes to noth
 const emptyMember = gzipSync("");
 
 it.each([
-  [
-    "compress",
-    `the response's content coding must be one of gzip, deflate, br, zstd, not "compress"`,
-  ],
-  [
-    "gzip, UTF-8",
-    `the response's content coding must be one of gzip, deflate, br, zstd, not "utf-8"`,
-  ],
+  ["compress", `the response's content coding must be one of gzip, deflate, br, zstd, not "compress"`],
+  ["gzip, UTF-8", `the response's content coding must be one of gzip, deflate, br, zstd, not "utf-8"`],
   ["gzip, gzip, gzip", "the response has 3 content codings, the limit is 2"],
   [",br".repeat(99), "the response has 99 content codings, the limit is 2"],
 ])("refuses Content-Encoding: %s", async (field, message) => {

@@ -19,12 +19,7 @@ describe("a cookie that a response sets is sent", () => {
     ["to no subdomain of its host", "a=1; Path=/", "https://cdn.www.example.com/", undefined],
     ["to no sibling of its host", "a=1; Path=/", "https://cdn.example.com/", undefined],
     ["to all of its domain", "a=1; Path=/; Domain=example.com", "https://cdn.example.com/", "a=1"],
-    [
-      "to all of its domain, with a dot",
-      "a=1; path=/; domain=.Example.com",
-      "https://example.com/",
-      "a=1",
-    ],
+    ["to all of its domain, with a dot", "a=1; path=/; domain=.Example.com", "https://example.com/", "a=1"],
     ["to its path", "a=1; Path=/videos", "https://www.example.com/videos/1", "a=1"],
     ["to its path's folder if it names none", "a=1", "https://www.example.com/videos/x/1", "a=1"],
     ["nowhere beside it", "a=1", "https://www.example.com/other", undefined],
@@ -76,14 +71,7 @@ it("has at most 50 cookies and 6 KiB of them, the newest", () => {
 it("states its cookies as they are read again", () => {
   const octet = fc.constantFrom("a", "b", '"', "\\", ",", " ", ".", ";", "/", "Z");
   const value = fc.string({ unit: octet, maxLength: 12 });
-  const attribute = fc.constantFrom(
-    "",
-    "Path=/",
-    "Domain=example.com",
-    "Max-Age=99",
-    "Secure",
-    "Path=/a/b",
-  );
+  const attribute = fc.constantFrom("", "Path=/", "Domain=example.com", "Max-Age=99", "Secure", "Path=/a/b");
   const written = fc.tuple(fc.constantFrom("a", "b", "c"), value, attribute, attribute);
   const url = fc.constantFrom(page, "https://cdn.example.com/a/b/c", "http://www.example.com/");
   fc.assert(

@@ -1,17 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { watchConnects } from "./connects.ts";
-import {
-  credentialLine,
-  fetchThrough,
-  localProxy,
-  openRun,
-  openTunnel,
-  sendRaw,
-} from "./proxy-client.ts";
+import { credentialLine, fetchThrough, localProxy, openRun, openTunnel, sendRaw } from "./proxy-client.ts";
 import { startUpstream } from "./upstream.ts";
 
-const basic = (text: string) =>
-  `Proxy-Authorization: Basic ${Buffer.from(text).toString("base64")}\r\n`;
+const basic = (text: string) => `Proxy-Authorization: Basic ${Buffer.from(text).toString("base64")}\r\n`;
 
 async function startBehindProxy() {
   const upstream = await startUpstream((_request, response) => response.end("page"));
@@ -35,10 +27,7 @@ describe("the credential", () => {
     ["another scheme", (line: string) => line.replace("Basic", "Bearer")],
     ["a wrong secret", (_line: string, name: string) => basic(`${name}:${"a".repeat(43)}`)],
     ["no secret", (_line: string, name: string) => basic(`${name}:`)],
-    [
-      "a secret without a name",
-      (_line: string, _name: string, secret: string) => basic(`:${secret}`),
-    ],
+    ["a secret without a name", (_line: string, _name: string, secret: string) => basic(`:${secret}`)],
     ["one without a colon", (_line: string, name: string) => basic(name)],
     ["a name of Object's", () => basic("__proto__:secret")],
     ["one for the server", (line: string) => line.replace("Proxy-", "")],
@@ -115,8 +104,7 @@ it("forwards only the first request of a connection", async () => {
     response.end("page");
   });
   const run = openRun(await localProxy());
-  const get = (path: string) =>
-    `GET ${upstream.url(path).href} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`;
+  const get = (path: string) => `GET ${upstream.url(path).href} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`;
   await sendRaw(run, get("/1") + get("/2"));
   const connect = `CONNECT ${upstream.url("/").host} HTTP/1.1\r\n${credentialLine(run)}\r\n`;
   await sendRaw(run, get("/3") + connect + get("/4"));

@@ -39,9 +39,7 @@ describe("the limit of bytes", () => {
     await expect(fetchThrough(run, upstream.url("/"))).rejects.toThrow(lost);
     expect(run.error).toMatchObject({
       code: "too_large",
-      message: expect.stringMatching(
-        /^reading the page took \d+ bytes; the limit is 1048576 bytes$/,
-      ),
+      message: expect.stringMatching(/^reading the page took \d+ bytes; the limit is 1048576 bytes$/),
     });
     await expect.poll(() => closedSockets(upstream.sockets)).toBe(1);
   });
@@ -233,8 +231,7 @@ describe("the idle time", () => {
       const upstream = await startFlood();
       const run = openRun(await localProxy({ idleTimeoutMs }), { maxBytes: 1024 * MiB });
       const { host, href } = upstream.url("/");
-      const socket =
-        kind === "tunnel" ? (await openTunnel(run, host)).socket : await connectToProxy(run);
+      const socket = kind === "tunnel" ? (await openTunnel(run, host)).socket : await connectToProxy(run);
       socket.pause();
       socket.write(`GET ${href} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`);
       await expect.poll(() => closedSockets(upstream.sockets), { timeout: 20_000 }).toBe(1);

@@ -60,15 +60,10 @@ describe("a response with doubtful framing", () => {
     ["a length and a coding", "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"],
   ])("is not passed on as it is: %s", async (_what, fields) => {
     const body = "4\r\nbody\r\n0\r\n\r\n";
-    const upstream = await startRawUpstream((socket) =>
-      socket.end(`HTTP/1.1 200 OK\r\n${fields}\r\n${body}`),
-    );
+    const upstream = await startRawUpstream((socket) => socket.end(`HTTP/1.1 200 OK\r\n${fields}\r\n${body}`));
     const run = await localRun();
     const { href } = upstream.url("/");
-    const answer = await sendRaw(
-      run,
-      `GET ${href} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`,
-    );
+    const answer = await sendRaw(run, `GET ${href} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`);
     expect(answer).not.toMatch(/content-length: (2|40)\r/i);
   });
 });
@@ -98,10 +93,7 @@ describe("CONNECT", () => {
   ])("is refused for the target %j", async (authority) => {
     const connects = watchConnects();
     const run = await localRun();
-    const answer = await sendRaw(
-      run,
-      `CONNECT ${authority} HTTP/1.1\r\n${credentialLine(run)}\r\n`,
-    );
+    const answer = await sendRaw(run, `CONNECT ${authority} HTTP/1.1\r\n${credentialLine(run)}\r\n`);
     expect(statusOf(answer)).toBe(400);
     expect(connects).toEqual(["127.0.0.1"]);
   });

@@ -46,9 +46,7 @@ describe("the corpus of attack URLs, through the proxy in both forms", () => {
     "$id $title is refused before there is a socket, on its own port and on one that listens",
     async ({ url: text, dns }) => {
       const canary = await startUpstream((_request, response) => response.end("secret"));
-      const lookup = lookupTo(
-        ...(dns === null ? ["127.0.0.1"] : [...(dns.AAAA ?? []), ...(dns.A ?? [])]),
-      );
+      const lookup = lookupTo(...(dns === null ? ["127.0.0.1"] : [...(dns.AAAA ?? []), ...(dns.A ?? [])]));
       const connects = watchConnects();
       const [url, listening] = [new URL(text), new URL(text)];
       listening.port = `${canary.port}`;
@@ -63,9 +61,7 @@ describe("the corpus of attack URLs, through the proxy in both forms", () => {
     async ({ url }) => {
       const results = [[publicAddress], [publicAddress], ["127.0.0.1"]];
       const lookup: Lookup = (name) => lookupTo(...(results.shift() ?? []))(name);
-      expect(await attempt(new URL(url), lookup, watchConnects())).toEqual(
-        connectedTo(publicAddress),
-      );
+      expect(await attempt(new URL(url), lookup, watchConnects())).toEqual(connectedTo(publicAddress));
       expect(results).toEqual([["127.0.0.1"]]);
     },
   );
@@ -73,34 +69,26 @@ describe("the corpus of attack URLs, through the proxy in both forms", () => {
   test.each(expecting("allow"))("$id $title is connected to", async ({ url: text, dns }) => {
     const url = new URL(text);
     const address = dns?.A?.[0] ?? url.hostname.replace(/^\[|\]$/g, "");
-    expect(await attempt(url, lookupTo(...(dns?.A ?? [])), watchConnects())).toEqual(
-      connectedTo(address),
-    );
+    expect(await attempt(url, lookupTo(...(dns?.A ?? [])), watchConnects())).toEqual(connectedTo(address));
   });
 
-  test.each(expecting("dns"))(
-    "$id $title is decided by what its name resolves to",
-    async ({ url: text }) => {
-      const url = new URL(text);
-      const connects = watchConnects();
-      const open = await attempt(url, lookupTo(publicAddress), connects);
-      const closed = await attempt(url, lookupTo(publicAddress, "10.0.0.1"), connects);
-      // WHATWG allows these in a host, but HTTP in no request's target (RFC 3986).
-      const isTarget = !/["`{}]/.test(url.host);
-      expect(open).toEqual(isTarget ? connectedTo(publicAddress) : malformed);
-      expect(closed).toEqual(isTarget ? blocked : malformed);
-    },
-  );
+  test.each(expecting("dns"))("$id $title is decided by what its name resolves to", async ({ url: text }) => {
+    const url = new URL(text);
+    const connects = watchConnects();
+    const open = await attempt(url, lookupTo(publicAddress), connects);
+    const closed = await attempt(url, lookupTo(publicAddress, "10.0.0.1"), connects);
+    // WHATWG allows these in a host, but HTTP in no request's target (RFC 3986).
+    const isTarget = !/["`{}]/.test(url.host);
+    expect(open).toEqual(isTarget ? connectedTo(publicAddress) : malformed);
+    expect(closed).toEqual(isTarget ? blocked : malformed);
+  });
 
   test.each(expecting("reject", "policy", "error"))(
     "$id $title, as it is written, opens nothing on this machine",
     async ({ url }) => {
       const connects = watchConnects();
       const run = await localRun({ allowNetworks: [], lookup: lookupTo("127.0.0.1") });
-      const answer = await sendRaw(
-        run,
-        `GET ${url} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`,
-      );
+      const answer = await sendRaw(run, `GET ${url} HTTP/1.1\r\nHost: a\r\n${credentialLine(run)}\r\n`);
       expect(answer).toMatch(/^HTTP\/1\.1 (400|403|407|502) /);
       const opened = connects.slice(1);
       expect(opened.filter((address) => /^(127\.|::)/.test(address))).toEqual([]);
@@ -108,21 +96,18 @@ describe("the corpus of attack URLs, through the proxy in both forms", () => {
   );
 });
 
-it.each(Object.entries(forms))(
-  "refuses a name with a public and a private address: %s",
-  async (_form, requestOf) => {
-    const connects = watchConnects();
-    const run = await localRun({ allowNetworks: [], lookup: lookupTo(publicAddress, "10.0.0.1") });
-    const request = requestOf(new URL("http://video.test/"));
-    const answer = await sendRaw(run, `${request}${credentialLine(run)}\r\n`);
-    expect(answer).toMatch(/^HTTP\/1\.1 403 /);
-    expect(run.error).toMatchObject({
-      code: "address_blocked",
-      message: expect.stringContaining("video.test, which resolves to 10.0.0.1 (private)"),
-    });
-    expect(connects).toEqual(["127.0.0.1"]);
-  },
-);
+it.each(Object.entries(forms))("refuses a name with a public and a private address: %s", async (_form, requestOf) => {
+  const connects = watchConnects();
+  const run = await localRun({ allowNetworks: [], lookup: lookupTo(publicAddress, "10.0.0.1") });
+  const request = requestOf(new URL("http://video.test/"));
+  const answer = await sendRaw(run, `${request}${credentialLine(run)}\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 403 /);
+  expect(run.error).toMatchObject({
+    code: "address_blocked",
+    message: expect.stringContaining("video.test, which resolves to 10.0.0.1 (private)"),
+  });
+  expect(connects).toEqual(["127.0.0.1"]);
+});
 
 it.each(Object.entries(forms))(
   "refuses a connection that has reached another address than it was opened to: %s",
@@ -139,8 +124,7 @@ it.each(Object.entries(forms))(
 it("opens what ALLOW_NETWORKS names, and still refuses the rest", async () => {
   const upstream = await startUpstream((_request, response) => response.end("page"));
   const run = await localRun({ allowNetworks: "127.0.0.0/8, fd00::/8" });
-  const get = (url: URL) =>
-    sendRaw(run, `${forms["absolute-form"](url)}${credentialLine(run)}\r\n`);
+  const get = (url: URL) => sendRaw(run, `${forms["absolute-form"](url)}${credentialLine(run)}\r\n`);
   expect(await get(upstream.url("/"))).toMatch(/^HTTP\/1\.1 200 /);
   for (const host of ["10.0.0.1", "[::1]", "169.254.169.254"]) {
     expect(await get(new URL(`http://${host}/`))).toMatch(/^HTTP\/1\.1 403 /);

@@ -71,11 +71,7 @@ describe("a request in absolute-form", () => {
     };
     await fetchThrough(await localRun(), upstream.url("/"), { headers });
     const [received] = upstream.requests;
-    expect(Object.keys(received?.headers ?? {}).toSorted()).toEqual([
-      "connection",
-      "host",
-      "x-own",
-    ]);
+    expect(Object.keys(received?.headers ?? {}).toSorted()).toEqual(["connection", "host", "x-own"]);
     expect(received?.headers.connection).toBe("close");
   });
 

@@ -102,40 +102,33 @@ describe("a client with 3 concurrent requests per host", () => {
 
 /** Each of these must release its slot. */
 describe("with one request at a time, the next one starts after", () => {
-  it.each([
-    "/404",
-    "/redirect",
-    "/lost",
-    "/coding",
-    "/invalid",
-    "/cut",
-    "/large",
-    "/blocked",
-    "/broken-gzip",
-  ])("%s", async (path) => {
-    const responses: Record<string, string> = {
-      "/404": "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-      "/redirect": "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
-      "/lost": "",
-      "/coding": "HTTP/1.1 200 OK\r\nContent-Encoding: odd\r\n\r\npage",
-      "/invalid": "nonsense\r\n\r\n",
-      "/cut": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npage",
-      "/large": `HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n${"page".repeat(1000)}`,
-      "/blocked": "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n",
-      "/broken-gzip": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\npage",
-    };
-    let connections = 0;
-    const upstream = await startRawUpstream((socket) => {
-      connections += 1;
-      const bad = responses[path] ?? "";
-      socket.end(connections === 1 ? bad : "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage");
-    });
-    const client = localClient({ perHost: 1 });
-    await expect(read(client, upstream.url(path), { maxBytes: 100 })).rejects.toMatchObject({
-      name: "ServiceError",
-    });
-    expect(await read(client, upstream.url("/page"))).toBe("page");
-  });
+  it.each(["/404", "/redirect", "/lost", "/coding", "/invalid", "/cut", "/large", "/blocked", "/broken-gzip"])(
+    "%s",
+    async (path) => {
+      const responses: Record<string, string> = {
+        "/404": "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        "/redirect": "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+        "/lost": "",
+        "/coding": "HTTP/1.1 200 OK\r\nContent-Encoding: odd\r\n\r\npage",
+        "/invalid": "nonsense\r\n\r\n",
+        "/cut": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npage",
+        "/large": `HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n${"page".repeat(1000)}`,
+        "/blocked": "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n",
+        "/broken-gzip": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\npage",
+      };
+      let connections = 0;
+      const upstream = await startRawUpstream((socket) => {
+        connections += 1;
+        const bad = responses[path] ?? "";
+        socket.end(connections === 1 ? bad : "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage");
+      });
+      const client = localClient({ perHost: 1 });
+      await expect(read(client, upstream.url(path), { maxBytes: 100 })).rejects.toMatchObject({
+        name: "ServiceError",
+      });
+      expect(await read(client, upstream.url("/page"))).toBe("page");
+    },
+  );
 
   it("an abort, a break and a stop in the middle", async () => {
     const upstream = await startUpstream((_request, response) => response.write("first"));

@@ -27,44 +27,20 @@ describe("parseHttpUrl", () => {
     ["", "the URL is empty; give the URL of a page"],
     ["  ", "the URL is empty; give the URL of a page"],
     ["/watch/1", 'the URL must be absolute, beginning with https:// or http://, got "/watch/1"'],
-    [
-      "//example.com/",
-      'the URL must be absolute, beginning with https:// or http://, got "//example.com/"',
-    ],
-    [
-      "example.com/1",
-      'the URL must be absolute, beginning with https:// or http://, got "example.com/1"',
-    ],
+    ["//example.com/", 'the URL must be absolute, beginning with https:// or http://, got "//example.com/"'],
+    ["example.com/1", 'the URL must be absolute, beginning with https:// or http://, got "example.com/1"'],
     ["http://", 'the URL is not a valid URL, got "http://"'],
     ["http://[::1", 'the URL is not a valid URL, got "http://[::1"'],
-    [
-      "ftp://example.com/",
-      'the URL must have the scheme http or https, not ftp:, got "ftp://example.com/"',
-    ],
-    [
-      "javascript:alert(1)",
-      'the URL must have the scheme http or https, not javascript:, got "javascript:alert(1)"',
-    ],
-    [
-      "file:///etc/passwd",
-      'the URL must have the scheme http or https, not file:, got "file:///etc/passwd"',
-    ],
-    [
-      "https://exa\nmple.com/",
-      'the URL must not contain control characters, got "https://exa\\nmple.com/"',
-    ],
-    [
-      "https://example.com/\t",
-      'the URL must not contain control characters, got "https://example.com/\\t"',
-    ],
+    ["ftp://example.com/", 'the URL must have the scheme http or https, not ftp:, got "ftp://example.com/"'],
+    ["javascript:alert(1)", 'the URL must have the scheme http or https, not javascript:, got "javascript:alert(1)"'],
+    ["file:///etc/passwd", 'the URL must have the scheme http or https, not file:, got "file:///etc/passwd"'],
+    ["https://exa\nmple.com/", 'the URL must not contain control characters, got "https://exa\\nmple.com/"'],
+    ["https://example.com/\t", 'the URL must not contain control characters, got "https://example.com/\\t"'],
     [
       "https://example.com/\r\nX: y",
       'the URL must not contain control characters, got "https://example.com/\\r\\nX: y"',
     ],
-    [
-      "https://example.com/\u0000",
-      'the URL must not contain control characters, got "https://example.com/\\u0000"',
-    ],
+    ["https://example.com/\u0000", 'the URL must not contain control characters, got "https://example.com/\\u0000"'],
   ])("refuses %j with the rule and the value", (text, message) => {
     expect(messageFor(text)).toBe(message);
   });

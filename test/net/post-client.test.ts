@@ -1,9 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  createPostClient,
-  everyNetwork,
-  type PostClientOptions,
-} from "../../src/net/http/post-client.ts";
+import { createPostClient, everyNetwork, type PostClientOptions } from "../../src/net/http/post-client.ts";
 import { startUpstream } from "./upstream.ts";
 
 function open(options: Partial<PostClientOptions> = {}) {

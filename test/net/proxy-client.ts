@@ -40,8 +40,7 @@ export function credentialOf({ url }: ProxyRun): string {
 }
 
 /** Returns the run's credential as a field line. */
-export const credentialLine = (run: ProxyRun): string =>
-  `Proxy-Authorization: ${credentialOf(run)}\r\n`;
+export const credentialLine = (run: ProxyRun): string => `Proxy-Authorization: ${credentialOf(run)}\r\n`;
 
 interface ProxyRequest {
   method?: string;

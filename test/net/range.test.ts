@@ -30,19 +30,17 @@ it.each([
   });
 });
 
-it.each([
-  { offset: -1 },
-  { offset: 0.5 },
-  { offset: 3, length: 0 },
-  { offset: 2 ** 53, length: 1 },
-])("refuses to ask for %j", async (range) => {
-  const upstream = await startAnswering();
-  await expect(get(localClient(), upstream.url("/"), { range })).rejects.toMatchObject({
-    code: "upstream_invalid",
-    message: expect.stringContaining("a byte range must have an offset of 0 or more"),
-  });
-  expect(upstream.sockets).toEqual([]);
-});
+it.each([{ offset: -1 }, { offset: 0.5 }, { offset: 3, length: 0 }, { offset: 2 ** 53, length: 1 }])(
+  "refuses to ask for %j",
+  async (range) => {
+    const upstream = await startAnswering();
+    await expect(get(localClient(), upstream.url("/"), { range })).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: expect.stringContaining("a byte range must have an offset of 0 or more"),
+    });
+    expect(upstream.sockets).toEqual([]);
+  },
+);
 
 it("takes Range and If-Range along on every redirect", async () => {
   const upstream = await startUpstream(({ url, headers }, response) => {

@@ -26,10 +26,7 @@ it("does not reuse the chunks that a reader keeps while other readers release th
   const { url } = await startUpstream((_request, response) => response.end(bytes));
   const client = localClient();
   const options = { maxBytes: bytes.length };
-  const [kept, released] = await Promise.all([
-    get(client, url("/1"), options),
-    get(client, url("/2"), options),
-  ]);
+  const [kept, released] = await Promise.all([get(client, url("/1"), options), get(client, url("/2"), options)]);
   const releaseAll = async () => {
     for await (const chunk of released.body) released.release(chunk);
   };

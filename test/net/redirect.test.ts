@@ -11,16 +11,13 @@ const redirector = () =>
     return response.writeHead(status, location === undefined ? {} : { location }).end("moved");
   });
 
-it.each([301, 302, 303, 307, 308])(
-  "follows status %i and returns the final URL",
-  async (status) => {
-    const upstream = await redirector();
-    const target = upstream.url("/page");
-    const response = await get(localClient(), upstream.url(`/${status}?${target.href}`));
-    expect([response.status, response.url.href]).toEqual([200, target.href]);
-    expect(await bodyOf(response)).toBe("page of /page");
-  },
-);
+it.each([301, 302, 303, 307, 308])("follows status %i and returns the final URL", async (status) => {
+  const upstream = await redirector();
+  const target = upstream.url("/page");
+  const response = await get(localClient(), upstream.url(`/${status}?${target.href}`));
+  expect([response.status, response.url.href]).toEqual([200, target.href]);
+  expect(await bodyOf(response)).toBe("page of /page");
+});
 
 it("follows a relative Location and keeps the fragment, on one connection", async () => {
   const upstream = await redirector();
@@ -64,18 +61,9 @@ it("ends a loop at the same limit", async () => {
 });
 
 it.each([
-  [
-    "http://10.0.0.1/",
-    "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to 10.0.0.1 (private)",
-  ],
-  [
-    "http://[::1]:8080/",
-    "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to ::1 (loopback)",
-  ],
-  [
-    "//169.254.169.254/",
-    "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to 169.254.169.254 (link-local)",
-  ],
+  ["http://10.0.0.1/", "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to 10.0.0.1 (private)"],
+  ["http://[::1]:8080/", "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to ::1 (loopback)"],
+  ["//169.254.169.254/", "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to 169.254.169.254 (link-local)"],
   [
     "http://localhost/",
     "redirect 1 of http://127.0.0.1:PORT/r: refused to connect to localhost, which resolves to ::1 (loopback)",
@@ -91,11 +79,7 @@ it.each([
 });
 
 it.each([
-  [
-    "a file",
-    "file:///etc/passwd",
-    "is refused: the URL must have the scheme http or https, not file:",
-  ],
+  ["a file", "file:///etc/passwd", "is refused: the URL must have the scheme http or https, not file:"],
   ["a script", "javascript:alert(1)", "is refused: the URL must have the scheme http or https"],
   [
     "a URL with a password",
@@ -159,7 +143,5 @@ it("sends no cookie and no fragment", async () => {
   const client = localClient();
   await read(client, upstream.url("/#secret"));
   await read(client, upstream.url("/page"));
-  expect(seen).toEqual(
-    ["/", "/page", "/page"].map((path) => [path, undefined, undefined, undefined]),
-  );
+  expect(seen).toEqual(["/", "/page", "/page"].map((path) => [path, undefined, undefined, undefined]));
 });

@@ -77,9 +77,7 @@ it.each([
   const upstream = await startUpstream((_request, response) => {
     response.writeHead(status, headers).end("secret");
   });
-  const error: unknown = await get(localClient(), upstream.url("/")).catch(
-    (reason: unknown) => reason,
-  );
+  const error: unknown = await get(localClient(), upstream.url("/")).catch((reason: unknown) => reason);
   expect(error).toMatchObject({
     code: "upstream_status",
     upstreamStatus: status,
@@ -105,8 +103,7 @@ describe("a body", () => {
 
   it("that is endless stops at the limit", async () => {
     const upstream = await startUpstream((_request, response) => {
-      const more = (error?: Error | null) =>
-        void (error ?? response.write(Buffer.alloc(65_536), more));
+      const more = (error?: Error | null) => void (error ?? response.write(Buffer.alloc(65_536), more));
       more();
     });
     let bytes = 0;
@@ -120,15 +117,9 @@ describe("a body", () => {
 
   it.each([
     ["Content-Length", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"],
-    [
-      "Content-Length, closing",
-      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100\r\n\r\nabc",
-    ],
+    ["Content-Length, closing", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100\r\n\r\nabc"],
     ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"],
-    [
-      "chunks, closing",
-      "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-    ],
+    ["chunks, closing", "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"],
   ])("that is shorter than its %s say is a lost connection", async (_framing, response) => {
     const upstream = await startRawUpstream((socket) => socket.end(response));
     await expect(read(localClient(), upstream.url("/"))).rejects.toMatchObject({
@@ -229,9 +220,7 @@ it("calls a closed port and a name without an address unreachable", async () => 
     message: "could not resolve gone.test: ENOTFOUND",
     retryable: false,
   });
-  await expect(
-    get(localClient({ lookup: async () => [] }), new URL("http://empty.test/")),
-  ).rejects.toMatchObject({
+  await expect(get(localClient({ lookup: async () => [] }), new URL("http://empty.test/"))).rejects.toMatchObject({
     code: "upstream_unreachable",
     message: "could not resolve empty.test: it has no address",
     retryable: false,

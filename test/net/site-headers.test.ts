@@ -11,11 +11,7 @@ const fieldsAt = (headers: HeadersFor, target = url) => headers(new URL(target))
 describe("the Referer of a page", () => {
   const headers = createPageHeaders(new URL(page));
   it.each([
-    [
-      "to its own origin: its URL without fragment",
-      "https://www.example.com/a.m3u8",
-      page.slice(0, -4),
-    ],
+    ["to its own origin: its URL without fragment", "https://www.example.com/a.m3u8", page.slice(0, -4)],
     ["to another origin: its origin", "https://media.example.com/", "https://www.example.com/"],
     ["to another port: its origin", "https://www.example.com:8443/", "https://www.example.com/"],
     ["from https to http: none", "http://www.example.com/", undefined],
@@ -35,10 +31,7 @@ describe("the Referer of a page", () => {
   });
 
   it("gives way to that of the format, which may be none", () => {
-    const own = createSiteHeaders(
-      { url, http_headers: { Referer: "https://other.example/" } },
-      page,
-    );
+    const own = createSiteHeaders({ url, http_headers: { Referer: "https://other.example/" } }, page);
     expect(fieldsAt(own)).toEqual({ referer: "https://other.example/" });
     expect(fieldsAt(createSiteHeaders({ url, http_headers: { Referer: "" } }, page))).toEqual({});
   });
@@ -65,11 +58,7 @@ it("sends only header fields that a site may choose", () => {
 it("sends Authorization only to the origin of the format", () => {
   const headers = createSiteHeaders({ url, http_headers: { Authorization: "Bearer x" } }, "");
   expect(fieldsAt(headers, "https://media.example.com/2")).toEqual({ authorization: "Bearer x" });
-  for (const other of [
-    "https://example.com/",
-    "http://media.example.com/",
-    url.replace(".com", ".com:444"),
-  ]) {
+  for (const other of ["https://example.com/", "http://media.example.com/", url.replace(".com", ".com:444")]) {
     expect(fieldsAt(headers, other)).toEqual({});
   }
 });
@@ -82,12 +71,7 @@ describe("a cookie is sent", () => {
     ["to subdomains of a domain with a dot", "a=1; Domain=.example.com", url, "a=1"],
     ["to that domain itself", "a=1; Domain=.example.com", "https://example.com/", "a=1"],
     ["not to subdomains of a host", "a=1; Domain=example.com", url, undefined],
-    [
-      "not to a host that only ends alike",
-      "a=1; Domain=.example.com",
-      "https://badexample.com/",
-      undefined,
-    ],
+    ["not to a host that only ends alike", "a=1; Domain=.example.com", "https://badexample.com/", undefined],
     ["not to all hosts of a public suffix", "a=1; Domain=.com", url, undefined],
     [
       "not to all hosts of a public suffix of two labels",
@@ -96,32 +80,17 @@ describe("a cookie is sent", () => {
       undefined,
     ],
     ["not to subdomains of an address", "a=1; Domain=.0.0.1", "http://127.0.0.1/", undefined],
-    [
-      "to a host without a dot, as Python names it",
-      "a=1; Domain=localhost.local",
-      "http://localhost/",
-      "a=1",
-    ],
+    ["to a host without a dot, as Python names it", "a=1; Domain=localhost.local", "http://localhost/", "a=1"],
     ["below its path", "a=1; Domain=.example.com; Path=/film", url, "a=1"],
     ["not beside its path", "a=1; Domain=.example.com; Path=/fil", url, undefined],
     ["over https if it is secure", "a=1; Domain=.example.com; Secure", url, "a=1"],
-    [
-      "not over http if it is secure",
-      "a=1; Domain=.example.com; Secure",
-      url.replace("s", ""),
-      undefined,
-    ],
+    ["not over http if it is secure", "a=1; Domain=.example.com; Secure", url.replace("s", ""), undefined],
     ["before it expires", "a=1; Expires=32503680000", url, "a=1"],
     ["not after it expires, in seconds", "a=1; Expires=1577836800", url, undefined],
     ["not after it expires, by date", "a=1; Expires=Wed, 01 Jan 2020 00:00:00 GMT", url, undefined],
     ["not after its age", "a=1; Max-Age=0", url, undefined],
     ["unquoted", String.raw`a="b\054 c\"d="; Domain=.example.com`, url, 'a=b, c"d='],
-    [
-      "with others, longer paths first",
-      "a=1; Path=/; b=2; Path=/film; c=3; Path=/",
-      url,
-      "b=2; a=1; c=3",
-    ],
+    ["with others, longer paths first", "a=1; Path=/; b=2; Path=/film; c=3; Path=/", url, "b=2; a=1; c=3"],
     ["unless it would end the field", 'a="b\\015\\012X: 1"; b=2', url, "b=2"],
     ["unless it would begin another", String.raw`a="b\073 c=3"; b=2`, url, "b=2"],
   ];
@@ -158,9 +127,7 @@ it("sends each hop of a redirect its own fields", async () => {
     },
     first.url("/watch").href,
   );
-  expect(
-    await read(localClient({ allowNetworks: ["127.0.0.0/8", "::1/128"] }), start, { headers }),
-  ).toBe("film");
+  expect(await read(localClient({ allowNetworks: ["127.0.0.0/8", "::1/128"] }), start, { headers })).toBe("film");
   const agent = { "user-agent": "Player/1.0" };
   expect(seen).toMatchObject([
     { ...agent, cookie: "session=1", authorization: "Bearer x", referer: first.url("/watch").href },

@@ -39,9 +39,7 @@ describe("the corpus of attack URLs", () => {
     "$id $title is refused before there is a socket, on its own port and on one that listens",
     async ({ url, dns }) => {
       const canary = await startUpstream((_request, response) => response.end("secret"));
-      const lookup = lookupTo(
-        ...(dns === null ? ["127.0.0.1"] : [...(dns.AAAA ?? []), ...(dns.A ?? [])]),
-      );
+      const lookup = lookupTo(...(dns === null ? ["127.0.0.1"] : [...(dns.AAAA ?? []), ...(dns.A ?? [])]));
       const listening = URL.parse(url);
       if (listening !== null) listening.port = `${canary.port}`;
       for (const text of [url, listening?.href ?? url]) {
@@ -70,29 +68,23 @@ describe("the corpus of attack URLs", () => {
     expect(connects).toEqual([dns?.A?.[0] ?? new URL(url).hostname.replace(/^\[|\]$/g, "")]);
   });
 
-  test.each(expecting("dns"))(
-    "$id $title is decided by what its name resolves to",
-    async ({ url }) => {
-      const open = await attempt(url, lookupTo(publicAddress));
-      const closed = await attempt(url, lookupTo(publicAddress, "10.0.0.1"));
-      expect(closed.connects).toEqual([]);
-      if (isRefusedAsText(url)) {
-        expect([open, closed.code]).toEqual([{ code: "invalid_url", connects: [] }, "invalid_url"]);
-      } else {
-        expect(open.connects).toEqual([publicAddress]);
-        expect(closed.code).toBe("address_blocked");
-      }
-    },
-  );
+  test.each(expecting("dns"))("$id $title is decided by what its name resolves to", async ({ url }) => {
+    const open = await attempt(url, lookupTo(publicAddress));
+    const closed = await attempt(url, lookupTo(publicAddress, "10.0.0.1"));
+    expect(closed.connects).toEqual([]);
+    if (isRefusedAsText(url)) {
+      expect([open, closed.code]).toEqual([{ code: "invalid_url", connects: [] }, "invalid_url"]);
+    } else {
+      expect(open.connects).toEqual([publicAddress]);
+      expect(closed.code).toBe("address_blocked");
+    }
+  });
 
-  test.each(expecting("policy", "error"))(
-    "$id $title ends in one of our errors",
-    async ({ url, dns }) => {
-      const { code, connects } = await attempt(url, lookupTo(...(dns?.A ?? [])));
-      expect(code).toMatch(/^(invalid_url|address_blocked|upstream_unreachable)$/);
-      expect(connects.filter((address) => address.startsWith("127."))).toEqual([]);
-    },
-  );
+  test.each(expecting("policy", "error"))("$id $title ends in one of our errors", async ({ url, dns }) => {
+    const { code, connects } = await attempt(url, lookupTo(...(dns?.A ?? [])));
+    expect(code).toMatch(/^(invalid_url|address_blocked|upstream_unreachable)$/);
+    expect(connects.filter((address) => address.startsWith("127."))).toEqual([]);
+  });
 });
 
 /** Credentials and control characters, where our rules are stricter than WHATWG's. */

@@ -37,9 +37,7 @@ describe("with no network allowed", () => {
   ])("refuses %s before there is a socket", async (url, shown) => {
     const connects = watchConnects();
     const { lookup, lookups } = lookupReturning([publicAddress]);
-    await expect(
-      get(localClient({ allowNetworks: [], lookup }), new URL(url)),
-    ).rejects.toMatchObject({
+    await expect(get(localClient({ allowNetworks: [], lookup }), new URL(url))).rejects.toMatchObject({
       name: "ServiceError",
       code: "address_blocked",
       message:

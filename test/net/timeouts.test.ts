@@ -28,9 +28,7 @@ describe("the idle time", () => {
 
   it("ends a lookup without a result", async () => {
     const lookup = () => new Promise<never>(() => {});
-    await expect(
-      get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/")),
-    ).rejects.toMatchObject({
+    await expect(get(localClient({ idleTimeoutMs, lookup }), new URL("http://video.test/"))).rejects.toMatchObject({
       code: "upstream_timeout",
       message: "DNS lookup of video.test took over 100 ms",
     });
@@ -63,9 +61,7 @@ describe("the idle time", () => {
   });
 
   it("does not include the time that the reader takes", async () => {
-    const upstream = await startUpstream((_request, response) =>
-      response.end(Buffer.alloc(500_000)),
-    );
+    const upstream = await startUpstream((_request, response) => response.end(Buffer.alloc(500_000)));
     const { body } = await get(localClient({ idleTimeoutMs }), upstream.url("/"));
     let bytes = 0;
     for await (const chunk of body) {
@@ -105,9 +101,7 @@ describe("the least speed", () => {
   });
 
   it("does not count the time that the reader takes", async () => {
-    const upstream = await startUpstream((_request, response) =>
-      response.end(Buffer.alloc(20_000)),
-    );
+    const upstream = await startUpstream((_request, response) => response.end(Buffer.alloc(20_000)));
     const client = localClient({ minSpeedBps: 100_000, speedWindowMs: 100 });
     const { body } = await get(client, upstream.url("/"));
     let bytes = 0;

@@ -32,21 +32,12 @@ describe("durations", () => {
     expect(parseDuration(text)).toBe(seconds);
   });
 
-  it.each([
-    "",
-    "PT",
-    "P",
-    "PT0M0S",
-    "0",
-    "00:00",
-    "PY0M0D0TH0M2S20",
-    "-PT5S",
-    "P1Y",
-    "PT242860M15S",
-    "soon",
-  ])("%j is no duration", (text) => {
-    expect(parseDuration(text)).toBeNull();
-  });
+  it.each(["", "PT", "P", "PT0M0S", "0", "00:00", "PY0M0D0TH0M2S20", "-PT5S", "P1Y", "PT242860M15S", "soon"])(
+    "%j is no duration",
+    (text) => {
+      expect(parseDuration(text)).toBeNull();
+    },
+  );
 });
 
 describe("dates", () => {
@@ -122,12 +113,9 @@ describe("counts and lengths", () => {
     expect(parseCount(text)).toBe(count);
   });
 
-  it.each(["", "1.2M", "12,34", "-5", "1,234.567", "many", "9".repeat(16)])(
-    "%j is no count",
-    (text) => {
-      expect(parseCount(text)).toBeNull();
-    },
-  );
+  it.each(["", "1.2M", "12,34", "-5", "1,234.567", "many", "9".repeat(16)])("%j is no count", (text) => {
+    expect(parseCount(text)).toBeNull();
+  });
 
   it("pixels are whole and positive", () => {
     expect(["640", "640px", "640.0", "0", "100%", "undefined"].map(parsePixels)).toEqual([
@@ -182,9 +170,7 @@ describe("URLs", () => {
   });
 
   it("of front pages are recognised", () => {
-    const are = ["/", "/de/", "/en-us", "/index.php", "/de/index.html"].map(
-      (path) => new URL(path, base),
-    );
+    const are = ["/", "/de/", "/en-us", "/index.php", "/de/index.html"].map((path) => new URL(path, base));
     const areNot = ["/video", "/?v=1", "/de/video"].map((path) => new URL(path, base));
     expect(are.every(isFrontPage)).toBe(true);
     expect(areNot.some(isFrontPage)).toBe(false);

@@ -68,9 +68,7 @@ interface Pair {
 }
 
 function reach(host: string, port: number): Socket {
-  return host.startsWith("/")
-    ? connect(`${host}/.s.PGSQL.${port}`)
-    : connect({ host, port, noDelay: true });
+  return host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect({ host, port, noDelay: true });
 }
 
 /** Destroys each side when the other closes. An "error" is always followed by a "close". */

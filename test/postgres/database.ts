@@ -7,9 +7,7 @@ import { type PostgresServer, startPostgres } from "./server.ts";
  * Creates an empty database and returns its URL. Passes the function that drops it, with all its connections,
  * to `whenOver`; default: drops it after the test.
  */
-export async function openDatabase(
-  whenOver: (drop: () => Promise<void>) => unknown = onTestFinished,
-): Promise<string> {
+export async function openDatabase(whenOver: (drop: () => Promise<void>) => unknown = onTestFinished): Promise<string> {
   const name = `unreel_${randomBytes(6).toString("hex")}`;
   await run(`CREATE DATABASE ${name}`);
   whenOver(() => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));

@@ -48,12 +48,7 @@ test("a database is dropped although it is in use", async () => {
   await drop();
   await closed;
   const rest = await connectTo(inject("postgresUrl"));
-  expect(
-    await one(
-      rest,
-      `SELECT count(*)::int AS one FROM pg_database WHERE datname = '${String(name)}'`,
-    ),
-  ).toBe(0);
+  expect(await one(rest, `SELECT count(*)::int AS one FROM pg_database WHERE datname = '${String(name)}'`)).toBe(0);
 });
 
 test("a server comes back with its data at the same address", async () => {

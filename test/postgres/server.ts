@@ -43,8 +43,7 @@ export async function startPostgres({ isDurable = false } = {}): Promise<Postgre
       await rm(folder, removal);
     };
     return {
-      url: (database = "postgres") =>
-        `postgres://postgres@localhost/${database}?host=${encodeURIComponent(folder)}`,
+      url: (database = "postgres") => `postgres://postgres@localhost/${database}?host=${encodeURIComponent(folder)}`,
       get pid() {
         return Number.parseInt(readFileSync(join(data, "postmaster.pid"), "utf8"), 10);
       },
@@ -63,8 +62,7 @@ export async function startPostgres({ isDurable = false } = {}): Promise<Postgre
 }
 
 /** With ICU collation, as on most servers; it sorts differently from JavaScript. */
-const initOptions =
-  "--username=postgres --auth=trust --encoding=UTF8 --locale-provider=icu --icu-locale=en --no-sync";
+const initOptions = "--username=postgres --auth=trust --encoding=UTF8 --locale-provider=icu --icu-locale=en --no-sync";
 
 async function initialise(bin: string, folder: string, data: string): Promise<void> {
   const command = [join(bin, "initdb"), `--pgdata=${data}`, ...initOptions.split(" ")];
@@ -74,12 +72,7 @@ async function initialise(bin: string, folder: string, data: string): Promise<vo
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${program.log()}`);
 }
 
-async function start(
-  bin: string,
-  folder: string,
-  data: string,
-  isDurable: boolean,
-): Promise<GuardedProgram> {
+async function start(bin: string, folder: string, data: string, isDurable: boolean): Promise<GuardedProgram> {
   const settings = [
     "listen_addresses=",
     `unix_socket_directories=${folder}`,

@@ -7,9 +7,7 @@ import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
 
 // It mostly waits, as the next one does.
-it.concurrent("a killed worker's download resumes on another worker within 15 s", async ({
-  onTestFinished,
-}) => {
+it.concurrent("a killed worker's download resumes on another worker within 15 s", async ({ onTestFinished }) => {
   const random = createRandom(1);
   const storeUrl = await openDatabase(onTestFinished);
   const [report] = await killWorkers({ storeUrl, kills: 1, random });
@@ -17,9 +15,7 @@ it.concurrent("a killed worker's download resumes on another worker within 15 s"
   expect(report?.seconds).toBeLessThan(15);
 });
 
-it.concurrent("every api process serves the file that a worker downloaded", async ({
-  onTestFinished,
-}) => {
+it.concurrent("every api process serves the file that a worker downloaded", async ({ onTestFinished }) => {
   const site = await openSite({}, onTestFinished);
   const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
   const [here, there] = [

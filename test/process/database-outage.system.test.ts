@@ -28,10 +28,7 @@ async function disconnect(disturbance: "cut" | "stall", longestMs: number): Prom
   const { proxy, url } = await openProxiedDatabase();
   const cluster = openService(url);
   const api = await startLogged(cluster, "api");
-  const workers = await Promise.all([
-    startLogged(cluster, "worker"),
-    startLogged(cluster, "worker"),
-  ]);
+  const workers = await Promise.all([startLogged(cluster, "worker"), startLogged(cluster, "worker")]);
   const client = await clientOf(api);
   const site = await openFilmSite(60);
   const visits = watchVisits(site, "long.mp4");
@@ -85,8 +82,7 @@ function hasLostBoth(worker: LoggedProcess): boolean {
 
 /** Expects each of these lines once, and no others except those about requests and runs. */
 async function expectLog({ log }: LoggedProcess, lines: string[]): Promise<void> {
-  const others = () =>
-    log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
+  const others = () => log.map(({ msg }) => String(msg)).filter((line) => !/^(request|run)( |$)/.test(line));
   await expect.poll(() => others().toSorted(), { timeout: 10_000 }).toEqual(lines.toSorted());
 }
 

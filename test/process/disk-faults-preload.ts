@@ -98,8 +98,7 @@ function countsByKind(): Record<string, number> {
   const most: Record<string, number> = {};
   for (const own of processes) {
     const byKind = Object.groupBy(own ?? [], (record) => record.slice(record.indexOf(" ")).trim());
-    for (const [kind, all = []] of Object.entries(byKind))
-      most[kind] = Math.max(most[kind] ?? 0, all.length);
+    for (const [kind, all = []] of Object.entries(byKind)) most[kind] = Math.max(most[kind] ?? 0, all.length);
   }
   return most;
 }
@@ -124,8 +123,7 @@ function replace(holder: object, name: string, wrap: (call: Call) => Call): void
 function failingCall(name: string, call: Call): Call {
   return function (this: unknown, ...parameters) {
     const fault = faultOf(name, parameters[0]);
-    if (fault === undefined)
-      return track(name, parameters[0], Reflect.apply(call, this, parameters));
+    if (fault === undefined) return track(name, parameters[0], Reflect.apply(call, this, parameters));
     if (name === "close") track(name, parameters[0], Reflect.apply(call, this, parameters));
     throw fault;
   };
@@ -154,8 +152,7 @@ function failingPromise(name: string, call: Call): Call {
     const fault = faultOf(name, parameters[0]);
     if (fault !== undefined) throw fault;
     const result = await Reflect.apply(call, this, parameters);
-    if (name === "open" && isWithin(parameters[0]))
-      watchHandle(result as object, String(parameters[0]));
+    if (name === "open" && isWithin(parameters[0])) watchHandle(result as object, String(parameters[0]));
     return result;
   };
 }

@@ -41,10 +41,7 @@ export interface FaultyService extends ServiceProcess {
   openFiles(): string[];
 }
 
-export async function startFaultyService(
-  dataDir: string,
-  env: Record<string, string>,
-): Promise<FaultyService> {
+export async function startFaultyService(dataDir: string, env: Record<string, string>): Promise<FaultyService> {
   const socketPath = join(dataDir, "faults.socket");
   const preload = fileURLToPath(new URL("disk-faults-preload.ts", import.meta.url));
   const service = await startService(
@@ -81,9 +78,7 @@ function openFiles(pid: number, folder: string): string[] {
   const handles = `/proc/${pid}/fd`;
   if (!existsSync(handles)) return [];
   const paths = readdirSync(handles).map((fd) => linkOf(join(handles, fd)));
-  return paths.filter((path) =>
-    ["files", "parts"].some((name) => path.startsWith(join(folder, name))),
-  );
+  return paths.filter((path) => ["files", "parts"].some((name) => path.startsWith(join(folder, name))));
 }
 
 function linkOf(path: string): string {

@@ -5,12 +5,7 @@ import { vi } from "vitest";
 import type { Resources } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import type { Task } from "../../src/model/task.ts";
-import {
-  type Fault,
-  type LastingFault,
-  type SingleFault,
-  startFaultyService,
-} from "./disk-faults.ts";
+import { type Fault, type LastingFault, type SingleFault, startFaultyService } from "./disk-faults.ts";
 import { openTaskClient } from "./download-client.ts";
 
 export interface TestedMedium {
@@ -69,9 +64,7 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
     const mayBeLeft = "from" in fault && state === "failed";
     const isClean = () =>
       isSame(namesIn("files"), state === "succeeded" ? [id] : []) ||
-      (mayBeLeft &&
-        isSame(namesIn("files"), [id]) &&
-        hash("sha256", readFileSync(pathOf(id))) === expectedHash);
+      (mayBeLeft && isSame(namesIn("files"), [id]) && hash("sha256", readFileSync(pathOf(id))) === expectedHash);
     if (!(await becomesTrue(isClean))) yield "a file is left that is no result";
   }
 
@@ -118,12 +111,8 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
       if (task.state === "failed") {
         await client.request("POST", task.id, "/retry");
         const again = await client.ended(task.id);
-        if (again.state !== "succeeded")
-          problems.push(`${about}: a retry: ${again.error?.message}`);
-        await note(
-          `${about}, after a retry`,
-          check(again, { kind: "none", nth: 0, code: fault.code }),
-        );
+        if (again.state !== "succeeded") problems.push(`${about}: a retry: ${again.error?.message}`);
+        await note(`${about}, after a retry`, check(again, { kind: "none", nth: 0, code: fault.code }));
       }
       await note(about, checkDelete(task));
     },

@@ -97,10 +97,7 @@ function hasEnded({ state }: Task): boolean {
   return state !== "queued" && state !== "running";
 }
 
-async function follow(
-  body: AsyncIterable<Uint8Array>,
-  onTask: (task: Task) => void,
-): Promise<void> {
+async function follow(body: AsyncIterable<Uint8Array>, onTask: (task: Task) => void): Promise<void> {
   for await (const events of readEvents(body)) {
     for (const { event, data } of events) if (event === "task") onTask(JSON.parse(data) as Task);
   }

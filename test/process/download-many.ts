@@ -22,10 +22,7 @@ export interface ManyReport {
 }
 
 /** Runs `tasks` tasks in one service, each with its own page and film; deletes every tenth when it has ended. */
-export async function downloadMany(options: {
-  dataDir: string;
-  tasks: number;
-}): Promise<ManyReport> {
+export async function downloadMany(options: { dataDir: string; tasks: number }): Promise<ManyReport> {
   const { dataDir, tasks } = options;
   await using site = await startSite(pages(tasks));
   const service = await startService({
@@ -58,9 +55,7 @@ export async function downloadMany(options: {
       succeeded: succeeded.length,
       lost: kept.filter(({ id }) => !listed.has(id)).length,
       runTwice: [...asked].filter(({ length }) => length > 1).length,
-      orphans:
-        namesIn(dataDir, "files").filter((id) => !ids.has(id)).length +
-        namesIn(dataDir, "parts").length,
+      orphans: namesIn(dataDir, "files").filter((id) => !ids.has(id)).length + namesIn(dataDir, "parts").length,
       undeleted: listed.size - kept.length,
       seconds,
     };

@@ -8,10 +8,7 @@ export const film = readMedium("index-first.mp4");
 const films: Resources = new Map([["film.mp4", resource("video/mp4", film)]]);
 
 /** Opens a site with `film` at `film.mp4`; closed after the test. */
-export async function openSite(
-  options: SiteOptions = {},
-  whenOver: WhenOver = onTestFinished,
-): Promise<Site> {
+export async function openSite(options: SiteOptions = {}, whenOver: WhenOver = onTestFinished): Promise<Site> {
   const site = await startSite(films, options);
   whenOver(() => site.close());
   return site;

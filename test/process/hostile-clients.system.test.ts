@@ -51,9 +51,7 @@ function residentBytes({ process: { pid } }: ServiceProcess): number {
 async function startWithFile(env: Record<string, string>) {
   const dataDir = mkdtempSync(join(tmpdir(), "unreel-hostile-"));
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
-  const site = await startSite(
-    new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]),
-  );
+  const site = await startSite(new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]));
   onTestFinished(() => site.close());
   const service = await start({
     DATA_DIR: dataDir,

@@ -21,8 +21,7 @@ async function openNamedDatabase() {
   return { url: url.href, name: `the database ${url.pathname.slice(1)} at ${socket}` };
 }
 
-const newStore =
-  "this store is new: its keys apply only to a service whose STORE_URL and DATA_DIR name it\n";
+const newStore = "this store is new: its keys apply only to a service whose STORE_URL and DATA_DIR name it\n";
 const keyNotice = "the key, which is shown only now:\n";
 
 it.each(["--help", "-h", "help", "add --help"])(
@@ -101,9 +100,7 @@ describe("npm run key says which store it used:", () => {
     onTestFinished(async () => void (await service.end("SIGKILL")));
     const name = `the service that runs on DATA_DIR ${env.DATA_DIR}`;
     const errors = async (...args: string[]) => (await runKeyProgram(env, ...args)).stderr;
-    expect(await errors("list")).toBe(
-      `${name} has no keys: whoever reaches the service may use it\n`,
-    );
+    expect(await errors("list")).toBe(`${name} has no keys: whoever reaches the service may use it\n`);
     const added = `anna was added to the keys of ${name}\n${keyNotice}`;
     expect(await errors("add", "anna")).toBe(added);
     expect(await errors("remove", "bert")).toBe(`key: there is no key bert (keys of ${name})\n`);

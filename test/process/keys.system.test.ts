@@ -78,11 +78,7 @@ describe("npm run key", () => {
     [["add", "Anna"], 2, /^key: NAME must be [^\n]*"Anna"\nusage: /],
     [["add", "anna"], 1, /^key: there is a key anna already \(keys of [^\n]*\)\n$/],
     [["remove", "bert"], 1, /^key: there is no key bert \(keys of [^\n]*\)\n$/],
-    [
-      ["remove", "anna"],
-      1,
-      /^key: anna is the last key: [^\n]*--last removes it \(keys of [^\n]*\)\n$/,
-    ],
+    [["remove", "anna"], 1, /^key: anna is the last key: [^\n]*--last removes it \(keys of [^\n]*\)\n$/],
   ] as const)("%j is refused in one line", async (args, code, stderr) => {
     const env = { DATA_DIR: makeDataDir() };
     await addKey(env, "anna");
@@ -169,9 +165,7 @@ describe("processes that share a database", () => {
       await become(200, bearer(anna));
       await become(200, bearer(root));
     }
-    const streams = await Promise.all(
-      [here, there].map(({ url }) => openStream(url, bearer(anna))),
-    );
+    const streams = await Promise.all([here, there].map(({ url }) => openStream(url, bearer(anna))));
     await runKeyProgram(env, "remove", "anna");
     await Promise.all(streams.map(({ ended }) => ended));
     expect(await statusOf(there.url, bearer(anna))).toBe(401);

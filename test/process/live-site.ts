@@ -23,8 +23,7 @@ export async function openLiveSite(): Promise<LiveSite> {
   return {
     site,
     url: site.url("index.m3u8"),
-    bytes: (count) =>
-      rendition.pieces.slice(0, count).reduce((sum, { data }) => sum + data.length, 0),
+    bytes: (count) => rendition.pieces.slice(0, count).reduce((sum, { data }) => sum + data.length, 0),
     list(from, until) {
       const shown = [`#EXT-X-MEDIA-SEQUENCE:${from}`, ...lines.slice(2 * from, 2 * until)];
       const playlist = new Map([["index.m3u8", hls(mediaPlaylist(shown, false))]]);

@@ -127,9 +127,7 @@ describe("the program", () => {
 
   it("keeps every acknowledged task and its idempotency key after SIGKILL", async () => {
     const first = await start();
-    const created = await (
-      await post(first, "https://example.com/1", { "idempotency-key": "a" })
-    ).text();
+    const created = await (await post(first, "https://example.com/1", { "idempotency-key": "a" })).text();
     await service?.end("SIGKILL");
     const second = await start();
     expect(await (await fetch(`${second}/tasks/`)).json()).toEqual({
@@ -185,30 +183,18 @@ describe("the program", () => {
 describe("a start that cannot succeed", () => {
   it.each([
     [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
-    [
-      { RESOLVER: "magic" },
-      'unreel: RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"\n',
-    ],
+    [{ RESOLVER: "magic" }, 'unreel: RESOLVER must be one of auto, page, stub, yt-dlp, got "magic"\n'],
     [
       { RESOLVER: "yt-dlp", YTDLP: "", PATH: "/nowhere" },
       'unreel: RESOLVER must be another one if yt-dlp is not found, got "yt-dlp"\n',
     ],
-    [
-      { RESOLVER: "yt-dlp", YTDLP: "off" },
-      'unreel: RESOLVER must be another one if YTDLP is off, got "yt-dlp"\n',
-    ],
+    [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'unreel: RESOLVER must be another one if YTDLP is off, got "yt-dlp"\n'],
     [{ YTDLP_COOKIES: "/" }, 'unreel: YTDLP_COOKIES must be a file that can be read, got "/"\n'],
     [{ YTDLP: "/nowhere/yt-dlp" }, /^unreel: YTDLP [^\n]*"\/nowhere\/yt-dlp"\n$/],
     [{ STORE_URL: "mysql://x" }, /^unreel: STORE_URL [^\n]*memory:, sqlite:[^\n]*mysql[^\n]*\n$/],
-    [
-      { STORE_URL: "sqlite://db.test/x.db" },
-      "unreel: STORE_URL must have a path after sqlite:, not a host\n",
-    ],
+    [{ STORE_URL: "sqlite://db.test/x.db" }, "unreel: STORE_URL must have a path after sqlite:, not a host\n"],
     [{ STORE_URL: "memory:x" }, "unreel: STORE_URL must end after memory:, nothing is kept\n"],
-    [
-      { HOST: "nosuchhost.invalid" },
-      /^unreel: cannot listen on HOST and PORT[^\n]*nosuchhost\.invalid\n$/,
-    ],
+    [{ HOST: "nosuchhost.invalid" }, /^unreel: cannot listen on HOST and PORT[^\n]*nosuchhost\.invalid\n$/],
     [{ ALLOW_NETWORKS: "10.0.0.0/99" }, /^unreel: ALLOW_NETWORKS [^\n]*10\.0\.0\.0\/99[^\n]*\n$/],
     [{ DATA_DIR: "/dev/null/data" }, /^unreel: [^\n]*DATA_DIR[^\n]*\/dev\/null\/data[^\n]*\n$/],
   ])("%o: one line that names the setting, the rule and the value; exit 1", async (env, line) => {
@@ -222,9 +208,7 @@ describe("a start that cannot succeed", () => {
     const { code, stderr } = await startRefused({ STORE_URL: "memory:", PORT: port });
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      new RegExp(
-        `^unreel: cannot listen on HOST and PORT[^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`,
-      ),
+      new RegExp(`^unreel: cannot listen on HOST and PORT[^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`),
     );
   });
 

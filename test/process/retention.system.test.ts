@@ -56,8 +56,7 @@ it("a removal that a kill -9 left half done is completed by the next start", asy
   const before = await cluster.start("all");
   const tasks: Task[] = [];
   const client = await clientOf(before);
-  for (let n = 0; n < 3; n += 1)
-    tasks.push(await client.ended((await client.post(site.url("film.mp4"))).id));
+  for (let n = 0; n < 3; n += 1) tasks.push(await client.ended((await client.post(site.url("film.mp4"))).id));
   await before.end("SIGKILL");
   const [oldest, ...others] = tasks.map(({ id }) => id);
   unlinkSync(join(cluster.dataDir, "files", oldest!));

@@ -17,10 +17,7 @@ it.for([{ ROLE: "api" }, { ROLE: "worker", STORE_URL: "memory:" }])(
   },
 );
 
-it.concurrent("an api process takes tasks, and a worker process runs them", async ({
-  expect,
-  onTestFinished,
-}) => {
+it.concurrent("an api process takes tasks, and a worker process runs them", async ({ expect, onTestFinished }) => {
   const site = await openSite({}, onTestFinished);
   const visits = watchVisits(site, "film.mp4");
   const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
@@ -41,10 +38,7 @@ it.concurrent("an api process takes tasks, and a worker process runs them", asyn
 });
 
 describe.concurrent("the files that several processes share", () => {
-  it("are kept when a worker starts while another one runs their task", async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it("are kept when a worker starts while another one runs their task", async ({ expect, onTestFinished }) => {
     const site = await openSite({ bytesPerSecond: film.length / 60 }, onTestFinished);
     const visits = watchVisits(site, "film.mp4");
     const cluster = openTestCluster(await openDatabase(onTestFinished), {}, onTestFinished);
@@ -85,17 +79,11 @@ describe.concurrent("the files that several processes share", () => {
     onTestFinished,
   }) => {
     const site = await openSite({}, onTestFinished);
-    const cluster = openTestCluster(
-      await openDatabase(onTestFinished),
-      { RETENTION_S: "1" },
-      onTestFinished,
-    );
+    const cluster = openTestCluster(await openDatabase(onTestFinished), { RETENTION_S: "1" }, onTestFinished);
     const client = await clientOf(await cluster.start("api"), onTestFinished);
     const workers = await Promise.all([cluster.start("worker"), cluster.start("worker")]);
     const logs = workers.map(collectLog);
-    const posted = await Promise.all(
-      Array.from({ length: 6 }, () => client.post(site.url("film.mp4"))),
-    );
+    const posted = await Promise.all(Array.from({ length: 6 }, () => client.post(site.url("film.mp4"))));
     for (const { id } of posted) await client.ended(id);
     await expect.poll(() => client.list(), { timeout: 10_000 }).toEqual([]);
     expect(namesIn(cluster.dataDir, "files")).toEqual([]);

@@ -38,10 +38,7 @@ function spawnService(env: Record<string, string>, command = startCommand) {
  *
  * @throws Error with what it wrote to stderr if it ends first.
  */
-export async function startService(
-  env: Record<string, string>,
-  command?: string[],
-): Promise<ServiceProcess> {
+export async function startService(env: Record<string, string>, command?: string[]): Promise<ServiceProcess> {
   const child = spawnService(env, command);
   const errors = text(child.stderr);
   const exited = once(child, "exit");

@@ -57,9 +57,7 @@ describe("other clients are served while", () => {
 
   it("10,000 connections are open and idle", async () => {
     for (let i = 0; i < 100; i++) await Promise.all(Array.from({ length: 100 }, open));
-    expect(sockets.filter((socket) => socket.readyState === "open").length).toBeGreaterThanOrEqual(
-      10_000,
-    );
+    expect(sockets.filter((socket) => socket.readyState === "open").length).toBeGreaterThanOrEqual(10_000);
     await expectServed();
   });
 });

@@ -18,10 +18,7 @@ export function openTestCluster(
 }
 
 /** Opens a client of the process; closed after the test. */
-export async function clientOf(
-  { url }: ServiceProcess,
-  whenOver: WhenOver = onTestFinished,
-): Promise<TaskClient> {
+export async function clientOf({ url }: ServiceProcess, whenOver: WhenOver = onTestFinished): Promise<TaskClient> {
   const client = await openTaskClient(url);
   whenOver(() => client.close());
   return client;

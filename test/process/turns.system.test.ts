@@ -16,8 +16,7 @@ it("four processes run the one task of an owner next, though another has 10,000 
   const url = await openDatabase();
   const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
-  const post = (owner: string) =>
-    store.create(newTask("https://video.example.com/", {}, new Date(), owner));
+  const post = (owner: string) => store.create(newTask("https://video.example.com/", {}, new Date(), owner));
   await Promise.all(times(waiting, () => post("anna")));
   // The resolver finds nothing, so that a run takes moments.
   const cluster = openTestCluster(url, {
@@ -70,9 +69,7 @@ function countClaims({ events }: TaskStore) {
     /** Resolves with their number from the event of the owner's task to its claim. */
     async between(owner: string): Promise<number> {
       const [queued, claimed] = await Promise.all(
-        ["queued", "running"].map((state) =>
-          before((event) => event.owner === owner && event.state === state),
-        ),
+        ["queued", "running"].map((state) => before((event) => event.owner === owner && event.state === state)),
       );
       return (claimed ?? Number.NaN) - (queued ?? Number.NaN);
     },

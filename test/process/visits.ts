@@ -14,11 +14,7 @@ export interface Visits {
 }
 
 /** Counts from now on; each response waits for `before`. */
-export function watchVisits(
-  site: Site,
-  path: string,
-  before: () => Promise<unknown> = async () => {},
-): Visits {
+export function watchVisits(site: Site, path: string, before: () => Promise<unknown> = async () => {}): Visits {
   const firsts = new Map<number, number>();
   const open = new Map<number, number>();
   const closes: Promise<unknown>[] = [];

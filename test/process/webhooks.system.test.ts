@@ -33,21 +33,18 @@ test("a message that was not delivered when the service was killed is delivered 
   expect([again?.data.id, again?.type, again?.id]).toEqual([id, "task.canceled", lost?.id]);
 });
 
-test.each(["sqlite:", "postgres:"])(
-  "a receiver that was away gets all messages once it is back (%s)",
-  async (kind) => {
-    const receiver = await startReceiver();
-    const STORE_URL = kind === "sqlite:" ? kind : await openDatabase();
-    const env = { ...environmentOf(receiver), DATA_DIR: makeFolder(), STORE_URL };
-    const service = await startTestService(env);
-    receiver.respond = answer(503);
-    const ended = await Promise.all(Array.from({ length: 20 }, () => endTask(service)));
-    await receiver.until(1);
-    receiver.respond = accept;
-    const arrived = () => new Set(receiver.messages.map(({ data }) => data.id));
-    await expect.poll(arrived, { timeout: 30_000 }).toEqual(new Set(ended));
-  },
-);
+test.each(["sqlite:", "postgres:"])("a receiver that was away gets all messages once it is back (%s)", async (kind) => {
+  const receiver = await startReceiver();
+  const STORE_URL = kind === "sqlite:" ? kind : await openDatabase();
+  const env = { ...environmentOf(receiver), DATA_DIR: makeFolder(), STORE_URL };
+  const service = await startTestService(env);
+  receiver.respond = answer(503);
+  const ended = await Promise.all(Array.from({ length: 20 }, () => endTask(service)));
+  await receiver.until(1);
+  receiver.respond = accept;
+  const arrived = () => new Set(receiver.messages.map(({ data }) => data.id));
+  await expect.poll(arrived, { timeout: 30_000 }).toEqual(new Set(ended));
+});
 
 test("a key with a webhook gets the messages of its own tasks, signed with the secret that was printed", async () => {
   const receiver = await startReceiver();
@@ -58,9 +55,7 @@ test("a key with a webhook gets the messages of its own tasks, signed with the s
   receiver.useSecret(webhookSecret);
   const others = await addKey(env, "bert");
   const endAs = async (key: string) => {
-    await expect
-      .poll(async () => (await fetch(`${service.url}/tasks/`, { headers: bearer(key) })).status)
-      .toBe(200);
+    await expect.poll(async () => (await fetch(`${service.url}/tasks/`, { headers: bearer(key) })).status).toBe(200);
     return endTask(service, 1, key);
   };
   await endAs(others);
@@ -74,9 +69,7 @@ test("two processes on one database deliver each message once, those of a task o
   const receiver = await startReceiver();
   const cluster = openTestCluster(await openDatabase(), environmentOf(receiver));
   const services = await Promise.all([cluster.start("all"), cluster.start("all")]);
-  const ended = await Promise.all(
-    Array.from({ length: 60 }, (_, n) => endTask(services[n % 2]!, n % 3 === 0 ? 2 : 1)),
-  );
+  const ended = await Promise.all(Array.from({ length: 60 }, (_, n) => endTask(services[n % 2]!, n % 3 === 0 ? 2 : 1)));
   await receiver.until(80);
   for (const service of services) await service.end("SIGTERM");
   expect(receiver.messages).toHaveLength(80);

@@ -92,8 +92,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
   });
   afterAll(() => opened.disposeAsync());
 
-  const readInfo = async (path: string) =>
-    fetch(`${service.url}/info?url=${encodeURIComponent(site.url(path))}`);
+  const readInfo = async (path: string) => fetch(`${service.url}/info?url=${encodeURIComponent(site.url(path))}`);
 
   it("says what read a page, and downloads with the operator's cookies, which it never shows", async () => {
     const shown = await (await readInfo("otters/1")).text();
@@ -137,8 +136,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       site.resources.set(path, resource(type, withPadding(body, 3 * limit)));
       site.answer(path, async (response, serve, { headers }) => {
         const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "") ?? [];
-        if (last === undefined || Number(last) - Number(first) >= limit)
-          response.writeHead(403).end();
+        if (last === undefined || Number(last) - Number(first) >= limit) response.writeHead(403).end();
         else await serve();
       });
     }
@@ -172,10 +170,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
 
   it("says that a login is required", async () => {
     const response = await readInfo("otters/private");
-    expect([response.status, await response.json()]).toMatchObject([
-      422,
-      { code: "login_required", retryable: false },
-    ]);
+    expect([response.status, await response.json()]).toMatchObject([422, { code: "login_required", retryable: false }]);
     const { id } = await client.post(site.url("otters/private"));
     expect((await client.ended(id)).error).toMatchObject({ code: "login_required" });
   });
@@ -197,9 +192,7 @@ describe("the program without yt-dlp", () => {
     const env = { STORE_URL: "memory:", ALLOW_NETWORKS: "127.0.0.1/32" };
     const without = await startService({ ...env, YTDLP: "", PATH: "/nowhere" });
     const advice = without.startLog.filter(({ msg }) => String(msg).includes("pipx install"));
-    expect(advice).toMatchObject([
-      { level: 30, msg: expect.stringContaining("no yt-dlp on PATH") },
-    ]);
+    expect(advice).toMatchObject([{ level: 30, msg: expect.stringContaining("no yt-dlp on PATH") }]);
     const url = `${without.url}/info?url=${encodeURIComponent(pages.url("watch"))}`;
     expect(await (await fetch(url)).json()).toMatchObject({ title: "Otters", resolver: "page" });
     await without.end("SIGTERM");

@@ -3,15 +3,7 @@ import { ascii, box } from "../../src/remux/mp4/boxes.ts";
 import { readFileHeader } from "../../src/remux/file-header.ts";
 import { readMedium } from "../media/rendition.ts";
 
-const names = [
-  "index-first.mp4",
-  "aac.m4a",
-  "muxed.m4s",
-  "locked.m4s",
-  "h264-aac.mkv",
-  "vp9-opus.webm",
-  "audio.webm",
-];
+const names = ["index-first.mp4", "aac.m4a", "muxed.m4s", "locked.m4s", "h264-aac.mkv", "vp9-opus.webm", "audio.webm"];
 
 /** A generator of numbers below 2^32 that is the same each time. */
 function createRandom(): () => number {
@@ -21,9 +13,7 @@ function createRandom(): () => number {
 
 /** Returns an element of Matroska with this id; content in hexadecimal or as bytes. */
 function element(id: string, ...content: (string | Uint8Array)[]): Buffer {
-  const body = Buffer.concat(
-    content.map((part) => (typeof part === "string" ? Buffer.from(part, "hex") : part)),
-  );
+  const body = Buffer.concat(content.map((part) => (typeof part === "string" ? Buffer.from(part, "hex") : part)));
   return Buffer.concat([Buffer.from(id, "hex"), Buffer.from([0x80 | body.length]), body]);
 }
 
@@ -50,11 +40,7 @@ describe("the header of a media file", () => {
 
   it.each([
     ["the displayed size", [], { width: 1024, height: 576 }],
-    [
-      "the coded size, if the displayed one is a ratio",
-      [element("54b2", "03")],
-      { width: 720, height: 576 },
-    ],
+    ["the coded size, if the displayed one is a ratio", [element("54b2", "03")], { width: 720, height: 576 }],
   ])("of WebM states %s", (_, more, size) => {
     const coded = [element("b0", "02d0"), element("ba", "0240")];
     const displayed = [element("54b0", "0400"), element("54ba", "0240")];

@@ -6,16 +6,7 @@ import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import {
-  audioInput,
-  factsOf,
-  ffmpeg,
-  missing,
-  openFolder,
-  remux,
-  start,
-  videoInput,
-} from "./mp4-media.ts";
+import { audioInput, factsOf, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
 import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
@@ -125,25 +116,18 @@ describe("the edit list of a track", () => {
     expect(() => formatsIn(path)).toThrow(expect.objectContaining(error));
   });
 
-  it.skipIf(missing("libx264", "aac"))(
-    "shows the frames that ffmpeg shows of the source",
-    async () => {
-      const [whole, cut, target] = ["whole.mp4", "cut.mp4", "target.mp4"].map(folder.path) as [
-        string,
-        string,
-        string,
-      ];
-      const codecs = "-c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac";
-      ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${whole}`);
-      ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${cut}`);
-      remux([{ segments: [cut] }], target);
-      const [expected, actual] = await Promise.all([factsOf(cut), factsOf(target)]);
-      expect(actual.videoMd5).toBe(expected.videoMd5);
-      expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.002);
-      const heard = (file: string) => ffmpeg(`-i ${file} -map a -f md5 -`);
-      expect(heard(target)).toBe(heard(cut));
-    },
-  );
+  it.skipIf(missing("libx264", "aac"))("shows the frames that ffmpeg shows of the source", async () => {
+    const [whole, cut, target] = ["whole.mp4", "cut.mp4", "target.mp4"].map(folder.path) as [string, string, string];
+    const codecs = "-c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac";
+    ffmpeg(`${videoInput(4)} ${audioInput(4)} ${codecs} ${whole}`);
+    ffmpeg(`-ss 2.6 -i ${whole} -t 1 -c copy ${cut}`);
+    remux([{ segments: [cut] }], target);
+    const [expected, actual] = await Promise.all([factsOf(cut), factsOf(target)]);
+    expect(actual.videoMd5).toBe(expected.videoMd5);
+    expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.002);
+    const heard = (file: string) => ffmpeg(`-i ${file} -map a -f md5 -`);
+    expect(heard(target)).toBe(heard(cut));
+  });
 });
 
 describe("the matrix of a track", () => {

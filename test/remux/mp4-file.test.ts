@@ -110,10 +110,7 @@ describe("an MP4 file", () => {
       fullBox("stts", 0, 0, u32(1, count, 1000)),
       fullBox("stsc", 0, 0, u32(1, 1, count, 1)),
     ];
-    const file = tables.reduce<Buffer>(
-      (bytes, table) => replaceTable(bytes, table),
-      readFileSync(path),
-    );
+    const file = tables.reduce<Buffer>((bytes, table) => replaceTable(bytes, table), readFileSync(path));
     writeFileSync(path, file);
     let samples = 0;
     const sink = { setFormat: () => 0, write: () => void samples++ };

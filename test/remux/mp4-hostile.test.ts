@@ -8,14 +8,7 @@ import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, SampleSink } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
-import {
-  audioFormat,
-  fillPattern,
-  fragmentOf,
-  indexOf,
-  replaceTable,
-  videoFormat,
-} from "./mp4-samples.ts";
+import { audioFormat, fillPattern, fragmentOf, indexOf, replaceTable, videoFormat } from "./mp4-samples.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);
@@ -151,15 +144,12 @@ describe("hostile MP4", () => {
     expect([...codes].toSorted()).toEqual(["none", "upstream_invalid"]);
   });
 
-  it.each([0x80000000, 0x001fffff])(
-    "is refused: a sample at the 64-bit offset %i << 32",
-    (high) => {
-      const wide = replaceTable(whole, fullBox("co64", 0, 0, u32(1, high, 0xffffffff)), "stco");
-      for (const segment of [wide, keep("wide.mp4", wide)]) {
-        expect(outcome([segment]).code).toBe("upstream_invalid");
-      }
-    },
-  );
+  it.each([0x80000000, 0x001fffff])("is refused: a sample at the 64-bit offset %i << 32", (high) => {
+    const wide = replaceTable(whole, fullBox("co64", 0, 0, u32(1, high, 0xffffffff)), "stco");
+    for (const segment of [wide, keep("wide.mp4", wide)]) {
+      expect(outcome([segment]).code).toBe("upstream_invalid");
+    }
+  });
 });
 
 describe("an MP4 file that was cut off", () => {

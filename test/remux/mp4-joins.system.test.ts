@@ -1,14 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import {
-  audioInput,
-  factsOf,
-  ffmpeg,
-  missing,
-  openFolder,
-  remux,
-  videoInput,
-} from "./mp4-media.ts";
+import { audioInput, factsOf, ffmpeg, missing, openFolder, remux, videoInput } from "./mp4-media.ts";
 
 const folder = openFolder();
 afterAll(folder.remove);

@@ -34,10 +34,8 @@ export function ffmpeg(line: string): string {
   return execFileSync("ffmpeg", words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 }
 
-export const videoInput = (seconds: number) =>
-  `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;
-export const audioInput = (seconds: number) =>
-  `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
+export const videoInput = (seconds: number) => `-f lavfi -i testsrc=size=160x90:rate=25:duration=${seconds}`;
+export const audioInput = (seconds: number) => `-f lavfi -i sine=duration=${seconds}:sample_rate=44100`;
 
 /** What ffprobe and ffmpeg report of a file. */
 export interface Facts {
@@ -53,10 +51,7 @@ export async function factsOf(path: string): Promise<Facts> {
   const entries = "stream=codec_type,codec_name,nb_read_packets,start_time:format=duration";
   const probing = ["-v", "quiet", "-count_packets", "-show_entries", entries, "-of", "json", path];
   const decoding = `-v warning -nostdin -i ${path} -map 0 -f null - -map v? -fps_mode passthrough -f md5 -`;
-  const [probed, decoded] = await Promise.all([
-    run("ffprobe", probing),
-    run("ffmpeg", decoding.split(" ")),
-  ]);
+  const [probed, decoded] = await Promise.all([run("ffprobe", probing), run("ffmpeg", decoding.split(" "))]);
   const json: unknown = JSON.parse(probed.stdout);
   const { streams, format } = json as {
     streams: Record<"codec_type" | "codec_name" | "nb_read_packets" | "start_time", string>[];

@@ -81,36 +81,30 @@ function delayOf({ streams: [first, second] }: Facts): number {
 describe("remuxing MP4", () => {
   for (const [name, { line, encoders, isTogether }] of Object.entries(files)) {
     const reason = missing(...encoders);
-    it.skipIf(reason)(
-      `keeps every sample and its time: ${name}${reason ? ` (${reason})` : ""}`,
-      async () => {
-        const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
-        ffmpeg(`${line} ${source}`);
-        const result = remux([{ segments: [source] }], target);
-        const [expected, actual] = await Promise.all([factsOf(source), factsOf(target)]);
-        expect(actual.complaints).toBe("");
-        expect(actual.videoMd5).toBe(expected.videoMd5);
-        expect(actual.streams.map(({ codec, packets }) => [codec, packets])).toEqual(
-          expected.streams.map(({ codec, packets }) => [codec, packets]),
-        );
-        expect(delayOf(actual)).toBeCloseTo(isTogether ? 0 : delayOf(expected), 3);
-        expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.05);
-        expect(Math.abs(result.durationS - expected.durationS)).toBeLessThan(0.05);
-        expect(layoutOf(target)).toEqual(["ftyp", "moov", "mdat"]);
-      },
-    );
+    it.skipIf(reason)(`keeps every sample and its time: ${name}${reason ? ` (${reason})` : ""}`, async () => {
+      const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];
+      ffmpeg(`${line} ${source}`);
+      const result = remux([{ segments: [source] }], target);
+      const [expected, actual] = await Promise.all([factsOf(source), factsOf(target)]);
+      expect(actual.complaints).toBe("");
+      expect(actual.videoMd5).toBe(expected.videoMd5);
+      expect(actual.streams.map(({ codec, packets }) => [codec, packets])).toEqual(
+        expected.streams.map(({ codec, packets }) => [codec, packets]),
+      );
+      expect(delayOf(actual)).toBeCloseTo(isTogether ? 0 : delayOf(expected), 3);
+      expect(Math.abs(actual.durationS - expected.durationS)).toBeLessThan(0.05);
+      expect(Math.abs(result.durationS - expected.durationS)).toBeLessThan(0.05);
+      expect(layoutOf(target)).toEqual(["ftyp", "moov", "mdat"]);
+    });
   }
 
-  it.skipIf(missing("libx264", "aac"))(
-    "decodes to the same audio if there is priming",
-    async () => {
-      const [source, target] = [folder.path("primed.mp4"), folder.path("target.mp4")];
-      ffmpeg(`${av} ${h264} -c:a aac ${source}`);
-      remux([{ segments: [source] }], target);
-      const heard = (path: string) => ffmpeg(`-i ${path} -map a -f md5 -`);
-      expect(heard(target)).toBe(heard(source));
-    },
-  );
+  it.skipIf(missing("libx264", "aac"))("decodes to the same audio if there is priming", async () => {
+    const [source, target] = [folder.path("primed.mp4"), folder.path("target.mp4")];
+    ffmpeg(`${av} ${h264} -c:a aac ${source}`);
+    remux([{ segments: [source] }], target);
+    const heard = (path: string) => ffmpeg(`-i ${path} -map a -f md5 -`);
+    expect(heard(target)).toBe(heard(source));
+  });
 
   it.skipIf(missing("libx264", "aac"))("reads a whole file as one segment", async () => {
     const [source, target] = [folder.path("whole.mp4"), folder.path("target.mp4")];
@@ -119,25 +113,18 @@ describe("remuxing MP4", () => {
     expect(await factsOf(target)).toEqual(await factsOf(source));
   });
 
-  it.skipIf(missing("libx264", "aac"))(
-    "joins tracks from two sources, and a late one keeps its distance",
-    async () => {
-      const [video, audio, target] = ["v.mp4", "a.mp4", "target.mp4"].map(folder.path) as [
-        string,
-        string,
-        string,
-      ];
-      ffmpeg(`${videoInput(2)} ${h264} ${fragmented}+negative_cts_offsets ${video}`);
-      ffmpeg(`${audioInput(2)} -c:a aac ${fragmented} ${audio}`);
-      const timing = () => ({ timeline: 0, offsetS: 1.5 });
-      remux([{ segments: [video] }, { segments: [audio], kinds: ["audio"], timing }], target);
-      const { streams, complaints } = await factsOf(target);
-      expect(streams.map(({ codec }) => codec)).toEqual(["h264", "aac"]);
-      expect(streams[0]?.startS).toBe(0);
-      expect(Math.abs((streams[1]?.startS ?? 0) - 1.5)).toBeLessThan(0.03);
-      expect(complaints).toBe("");
-    },
-  );
+  it.skipIf(missing("libx264", "aac"))("joins tracks from two sources, and a late one keeps its distance", async () => {
+    const [video, audio, target] = ["v.mp4", "a.mp4", "target.mp4"].map(folder.path) as [string, string, string];
+    ffmpeg(`${videoInput(2)} ${h264} ${fragmented}+negative_cts_offsets ${video}`);
+    ffmpeg(`${audioInput(2)} -c:a aac ${fragmented} ${audio}`);
+    const timing = () => ({ timeline: 0, offsetS: 1.5 });
+    remux([{ segments: [video] }, { segments: [audio], kinds: ["audio"], timing }], target);
+    const { streams, complaints } = await factsOf(target);
+    expect(streams.map(({ codec }) => codec)).toEqual(["h264", "aac"]);
+    expect(streams[0]?.startS).toBe(0);
+    expect(Math.abs((streams[1]?.startS ?? 0) - 1.5)).toBeLessThan(0.03);
+    expect(complaints).toBe("");
+  });
 
   it.skipIf(missing("libx264", "aac"))("leaves out kinds that are not wanted", async () => {
     const [source, target] = [folder.path("source.mp4"), folder.path("target.mp4")];

@@ -7,14 +7,7 @@ import { createTimelines } from "../../src/remux/timelines.ts";
 export const videoFormat: TrackFormat = {
   kind: "video",
   timescale: 25_000,
-  sampleEntry: box(
-    "avc1",
-    new Uint8Array(6),
-    u16(1),
-    new Uint8Array(16),
-    u16(64, 36),
-    new Uint8Array(50),
-  ),
+  sampleEntry: box("avc1", new Uint8Array(6), u16(1), new Uint8Array(16), u16(64, 36), new Uint8Array(50)),
   width: 64,
   height: 36,
   language: null,
@@ -23,14 +16,7 @@ export const videoFormat: TrackFormat = {
 export const audioFormat: TrackFormat = {
   kind: "audio",
   timescale: 48_000,
-  sampleEntry: box(
-    "mp4a",
-    new Uint8Array(6),
-    u16(1),
-    u32(0, 0),
-    u16(2, 16, 0, 0),
-    u32(48_000 << 16),
-  ),
+  sampleEntry: box("mp4a", new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16)),
   width: 0,
   height: 0,
   language: null,

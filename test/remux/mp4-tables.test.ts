@@ -8,11 +8,7 @@ import { buildMp4, emptyRun, maxCount, type Tables } from "../media/hostile-mp4.
 const check = (bytes: Uint8Array) => checkSampleTables(numbersIn(bytes));
 
 const hostile: [what: string, tables: Tables, message: string][] = [
-  [
-    "four billion samples of one size",
-    { sizes: u32(2, maxCount) },
-    "4294967295 samples of 2 bytes",
-  ],
+  ["four billion samples of one size", { sizes: u32(2, maxCount) }, "4294967295 samples of 2 bytes"],
   ["more sizes than fit in their box", { sizes: u32(0, 1000, 1) }, '"stsz" is too short'],
   ["four billion durations", { durations: u32(1, maxCount, 1) }, '"stts" is for 4294967295'],
   ["four billion compositions", { compositions: u32(1, maxCount, 5) }, '"ctts" is for 4294967295'],
@@ -21,11 +17,7 @@ const hostile: [what: string, tables: Tables, message: string][] = [
     { compositions: u32(1000, ...Array.from({ length: 1000 }, () => [maxCount, 5]).flat()) },
     '"ctts" is for 4294967295000',
   ],
-  [
-    "more compositions than fit in their box",
-    { compositions: u32(9, 1, 1) },
-    '"ctts" is too short',
-  ],
+  ["more compositions than fit in their box", { compositions: u32(9, 1, 1) }, '"ctts" is too short'],
   [
     "a run of PCM that begins at chunk 2³²−1",
     { codec: "sowt", runs: u32(2, 1, 10, 1, maxCount, 1, 1) },
@@ -35,11 +27,7 @@ const hostile: [what: string, tables: Tables, message: string][] = [
   ["samples behind the end of the file", { chunks: u32(1, 9_000) }, "chunk 1 ends at 9040"],
   ["samples in no chunk", { runs: u32(1, 1, 4, 1) }, "6 of 10 samples are in no chunk"],
   ["two tables of one kind", { more: [fullBox("stsz", 0, 0, u32(4, 10))] }, "two tables of sizes"],
-  [
-    "a sync table that is too short",
-    { more: [fullBox("stss", 0, 0, u32(maxCount))] },
-    '"stss" is too',
-  ],
+  ["a sync table that is too short", { more: [fullBox("stss", 0, 0, u32(maxCount))] }, '"stss" is too'],
   ["a run of four billion samples", { after: [emptyRun(maxCount)] }, "a fragment has over 1048576"],
   [
     "many runs that are each just possible",
@@ -51,9 +39,7 @@ const hostile: [what: string, tables: Tables, message: string][] = [
 describe("an MP4's sample tables", () => {
   it("are accepted if they are true", () => {
     check(buildMp4());
-    check(
-      buildMp4({ compositions: u32(2, 4, 512, 6, 0), sizes: u32(0, 10, ...Array(10).fill(4)) }),
-    );
+    check(buildMp4({ compositions: u32(2, 4, 512, 6, 0), sizes: u32(0, 10, ...Array(10).fill(4)) }));
     check(buildMp4({ codec: "sowt", runs: u32(2, 1, 6, 1, 2, 4, 1), chunks: u32(2, 48, 72) }));
     check(buildMp4({ sizes: u32(0, 0), durations: u32(0), runs: u32(0), chunks: u32(0) }));
   });

@@ -196,19 +196,16 @@ describe("the MP4 writer", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it.skipIf(!existsSync("/dev/full"))(
-    "rejects if other threads find the disk full, and removes the file",
-    async () => {
-      const full = folder.path("full.mp4");
-      symlinkSync("/dev/full", full);
-      const writer = openMp4Writer({ path: full, expectedS: 1 });
-      const track = writer.setFormat(videoFormat);
-      await writer.drain();
-      for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
-      await expect(writer.settle()).rejects.toMatchObject({ code: "ENOSPC" });
-      expect(existsSync(full)).toBe(false);
-    },
-  );
+  it.skipIf(!existsSync("/dev/full"))("rejects if other threads find the disk full, and removes the file", async () => {
+    const full = folder.path("full.mp4");
+    symlinkSync("/dev/full", full);
+    const writer = openMp4Writer({ path: full, expectedS: 1 });
+    const track = writer.setFormat(videoFormat);
+    await writer.drain();
+    for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
+    await expect(writer.settle()).rejects.toMatchObject({ code: "ENOSPC" });
+    expect(existsSync(full)).toBe(false);
+  });
 
   it("takes no sample after it is finished, and keeps the file", () => {
     const writer = openMp4Writer({ path, expectedS: 1 });
@@ -222,9 +219,7 @@ describe("the MP4 writer", () => {
 
   it("stops at the limit", () => {
     const code = "too_large";
-    expect(() => write(samples(10, 100), { maxBytes: 999 })).toThrow(
-      expect.objectContaining({ code }),
-    );
+    expect(() => write(samples(10, 100), { maxBytes: 999 })).toThrow(expect.objectContaining({ code }));
     expect(existsSync(path)).toBe(false);
     expect(write(samples(10, 100), { maxBytes: 1000 }).durationS).toBe(0.4);
   });
@@ -242,9 +237,7 @@ describe("the MP4 writer", () => {
   );
 
   it("throws the file system's error if the file cannot be created", () => {
-    const error = errorOf(() =>
-      openMp4Writer({ path: folder.path("no-folder/out.mp4"), expectedS: 1 }),
-    );
+    const error = errorOf(() => openMp4Writer({ path: folder.path("no-folder/out.mp4"), expectedS: 1 }));
     expect(error).toMatchObject({ code: "ENOENT" });
     expect(diskError("download", error)).toMatchObject({ code: "unavailable" });
   });

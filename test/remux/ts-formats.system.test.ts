@@ -87,34 +87,20 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer", () => {
       writeMp4(source, media.path("result.mp4"));
       expect(probeStreams(media.path("result.mp4"), "codec_name")).toEqual(codecs);
       const kinds = recorder.tracks.map(({ formats }) => formats[0]!.kind);
-      expect(decodedMd5(media.path("result.mp4"), ...kinds)).toBe(
-        decodedMd5(media.path("source.ts"), ...kinds),
-      );
+      expect(decodedMd5(media.path("result.mp4"), ...kinds)).toBe(decodedMd5(media.path("source.ts"), ...kinds));
     });
   }
 
   it("leaves out a kind that is not wanted", () => {
     const source = media.make("both.ts", ...videoInput(1), ...audioInput(1), ...x264, ...aac);
-    expect(demux([source], ["audio"]).tracks.map(({ formats }) => formats[0]!.kind)).toEqual([
-      "audio",
-    ]);
+    expect(demux([source], ["audio"]).tracks.map(({ formats }) => formats[0]!.kind)).toEqual(["audio"]);
   });
 
   it("states the width as shown if pixels are not square", () => {
-    const source = media.make(
-      "wide.ts",
-      ...videoInput(1, "720x576"),
-      "-vf",
-      "setsar=64/45",
-      ...x264,
-    );
+    const source = media.make("wide.ts", ...videoInput(1, "720x576"), "-vf", "setsar=64/45", ...x264);
     expect(demux([source]).track("video").formats[0]).toMatchObject({ width: 1024, height: 576 });
     writeMp4(source, media.path("wide.mp4"));
-    expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual([
-      "720",
-      "576",
-      "64:45",
-    ]);
+    expect(probeStreams(media.path("wide.mp4"), "width,height,sample_aspect_ratio")).toEqual(["720", "576", "64:45"]);
   });
 
   it("reads the language of the audio", () => {

@@ -1,13 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Sample } from "../../src/remux/samples.ts";
 import { ServiceError } from "../../src/model/errors.ts";
-import {
-  adtsFrames,
-  audioPid,
-  avcPicture,
-  createPacketMaker,
-  videoPid,
-} from "./ts-packet-maker.ts";
+import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { cut, demux, type Recorder } from "./ts-recorder.ts";
 
 const avc = { pid: videoPid, streamType: 0x1b };
@@ -15,10 +9,7 @@ const aac = { pid: audioPid, streamType: 0x0f };
 
 describe("an MPEG-TS demuxer of synthetic streams", () => {
   it.each([
-    [
-      "a damaged start code",
-      (unit: Buffer) => unit.writeUInt8(3, unit.indexOf("000001e0", "hex") + 2),
-    ],
+    ["a damaged start code", (unit: Buffer) => unit.writeUInt8(3, unit.indexOf("000001e0", "hex") + 2)],
     ["a damaged marker", (unit: Buffer) => unit.writeUInt8(0, unit.indexOf("000001e0", "hex") + 6)],
     ["scrambling", (unit: Buffer) => unit.writeUInt8(0x90, unit.indexOf("000001e0", "hex") + 6)],
   ])("tells of a PES packet that it leaves out because of %s", (_, damage) => {
@@ -64,9 +55,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
 
   it("leaves out pictures before the first parameter sets", () => {
     const { tables, pes } = createPacketMaker();
-    const pictures = [false, false, true, false].map((isKey, i) =>
-      pes(videoPid, i * 3600, avcPicture(isKey)),
-    );
+    const pictures = [false, false, true, false].map((isKey, i) => pes(videoPid, i * 3600, avcPicture(isKey)));
     const { samples } = demux([tables([avc]), ...pictures]).track("video");
     expect(samples.map(({ dts }) => dts)).toEqual([7200, 10_800]);
   });
@@ -91,9 +80,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = cut(adtsFrames(4), () => 250);
     const audio = [pes(audioPid, 0, first), pes(audioPid, 3 * 1920, second)];
     const { samples } = demux([tables([aac]), ...audio]).track("audio");
-    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual(
-      [0, 1024, 2048, 3072].map((dts) => [dts, 93]),
-    );
+    expect(samples.map(({ dts, data }) => [dts, data.length])).toEqual([0, 1024, 2048, 3072].map((dts) => [dts, 93]));
   });
 
   it("leaves out a packet that is shorter than it states", () => {
@@ -125,12 +112,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const first = pes(videoPid, 0, avcPicture(true));
     const packets = cut(pes(videoPid, 3600, avcPicture(false, 188 * 30)), () => 188);
     for (const [i, packet] of packets.entries()) packet[100] = i + 1;
-    const stream = [
-      tables([avc]),
-      first,
-      ...packets.toSpliced(4, 15),
-      pes(videoPid, 7200, avcPicture(false)),
-    ];
+    const stream = [tables([avc]), first, ...packets.toSpliced(4, 15), pes(videoPid, 7200, avcPicture(false))];
     const { samples } = demux([Buffer.concat(stream)]).track("video");
     expect(samples.map(({ dts }) => dts)).toEqual([0, 7200]);
   });
@@ -174,9 +156,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
   it("is drm_protected if many packets in a row are scrambled, not if a single one is damaged", () => {
     const { tables, pes } = createPacketMaker();
     const map = tables([avc]);
-    const pictures = Array.from({ length: 40 }, (_, i) =>
-      pes(videoPid, i * 3600, avcPicture(true)),
-    );
+    const pictures = Array.from({ length: 40 }, (_, i) => pes(videoPid, i * 3600, avcPicture(true)));
     const scrambled = pictures.map((packet) => withBits(packet, 3, 0x80));
     const scrambledPes = pictures.map((packet) => withBits(packet, packet.indexOf(0xe0) + 3, 0x30));
     expect(codeFrom(() => demux([map, ...scrambled]))).toBe("drm_protected");
@@ -196,9 +176,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
   it("refuses an access unit of more than 32 MiB", () => {
     const { tables, pes } = createPacketMaker();
     const picture = avcPicture(true, 33 << 20);
-    expect(codeFrom(() => demux([tables([avc]), pes(videoPid, 0, picture)]))).toBe(
-      "upstream_invalid",
-    );
+    expect(codeFrom(() => demux([tables([avc]), pes(videoPid, 0, picture)]))).toBe("upstream_invalid");
   });
 
   it("refuses an access unit of millions of NAL units", () => {

@@ -57,16 +57,8 @@ export function probeStreams(path: string, fields: string): string[] {
 
 /** Returns the MD5 of the decoded video, audio or both. Throws if the decoder reports a problem. */
 export function decodedMd5(path: string, ...kinds: readonly ("video" | "audio")[]): string {
-  const outputs = kinds.map((kind) =>
-    kind === "video" ? ["-map", "0:v", "-vsync", "passthrough"] : ["-map", "0:a"],
-  );
-  const args = [
-    "-v",
-    "error",
-    "-i",
-    path,
-    ...outputs.flatMap((each) => [...each, "-f", "md5", "-"]),
-  ];
+  const outputs = kinds.map((kind) => (kind === "video" ? ["-map", "0:v", "-vsync", "passthrough"] : ["-map", "0:a"]));
+  const args = ["-v", "error", "-i", path, ...outputs.flatMap((each) => [...each, "-f", "md5", "-"])];
   const result = spawnSync("ffmpeg", args, { encoding: "utf8" });
   if (result.stderr !== "") throw new Error(result.stderr);
   return result.stdout;

@@ -1,13 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
-import {
-  adtsFrames,
-  audioPid,
-  avcPicture,
-  createPacketMaker,
-  videoPid,
-} from "./ts-packet-maker.ts";
+import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, demux } from "./ts-recorder.ts";
 
 const avc = { pid: videoPid, streamType: 0x1b };
@@ -76,10 +70,7 @@ describe("the program of a transport stream", () => {
     const mp3 = Buffer.alloc(417);
     mp3.set([0xff, 0xfb, 0x90, 0x00]);
     const first = [tables([aac]), pes(audioPid, 0, adtsFrames(2))];
-    const second = [
-      tables([{ ...aac, streamType: 3 }]),
-      pes(audioPid, 0, Buffer.concat([mp3, mp3])),
-    ];
+    const second = [tables([{ ...aac, streamType: 3 }]), pes(audioPid, 0, Buffer.concat([mp3, mp3]))];
     demuxer.read(Buffer.concat(first), { timeline: 0, offsetS: null });
     demuxer.read(Buffer.concat(second), { timeline: 1, offsetS: null });
     expect(() => demuxer.flush()).toThrow(

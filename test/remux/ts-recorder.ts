@@ -1,11 +1,5 @@
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import type {
-  Sample,
-  SampleSink,
-  SegmentTiming,
-  TrackFormat,
-  TrackKind,
-} from "../../src/remux/samples.ts";
+import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../src/remux/samples.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
 
 export interface RecordedTrack {

@@ -48,12 +48,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
   it("continues after garbage between packets", () => {
     const middle = 188 * 100;
     const garbage = Buffer.from(Uint8Array.from({ length: 700 }, (_, i) => i * 37));
-    const segments = [
-      Buffer.alloc(33),
-      source.subarray(0, middle),
-      garbage,
-      source.subarray(middle),
-    ];
+    const segments = [Buffer.alloc(33), source.subarray(0, middle), garbage, source.subarray(middle)];
     expect(demux([Buffer.concat(segments)]).tracks).toEqual(demux([source]).tracks);
   });
 
@@ -116,14 +111,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
   ] as const) {
     it(`continues in sync, all samples apart, if times ${how}`, () => {
       const offset = ["-output_ts_offset", String(offsetS)];
-      const other = media.make(
-        "o.ts",
-        ...videoInput(),
-        ...audioInput(),
-        ...x264,
-        ...aac,
-        ...offset,
-      );
+      const other = media.make("o.ts", ...videoInput(), ...audioInput(), ...x264, ...aac, ...offset);
       const all = demux([source, other, source]);
       const video = all.track("video").samples;
       const audio = all.track("audio").samples;
@@ -136,8 +124,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
       expect(Math.max(...steps)).toBeLessThan(0.2);
       const audioSteps = audio.slice(1).map(({ dts }, i) => dts - audio[i]!.dts);
       expect(Math.min(...audioSteps)).toBeGreaterThan(1000);
-      const lead = (i: number) =>
-        video[i * count]!.pts / 90_000 - audio[i * audioCount]!.pts / 44_100;
+      const lead = (i: number) => video[i * count]!.pts / 90_000 - audio[i * audioCount]!.pts / 44_100;
       expect(lead(1)).toBeCloseTo(lead(0), 2);
       expect(lead(2)).toBeCloseTo(lead(0), 2);
     });
@@ -160,19 +147,12 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     const pictures = recorder.track("video").samples;
     const frames = recorder.track("audio").samples;
     const lead = (i: number) =>
-      pictures[(i * pictures.length) / times]!.pts / 90_000 -
-      frames[(i * frames.length) / times]!.pts / 44_100;
+      pictures[(i * pictures.length) / times]!.pts / 90_000 - frames[(i * frames.length) / times]!.pts / 44_100;
     expect(Math.abs(lead(times - 1) - lead(0))).toBeLessThan(0.03);
   });
 
   it("sets another format if the video changes its size, in a file that decodes", () => {
-    const large = media.make(
-      "large.ts",
-      ...videoInput(2, "320x240"),
-      ...audioInput(2),
-      ...x264,
-      ...aac,
-    );
+    const large = media.make("large.ts", ...videoInput(2, "320x240"), ...audioInput(2), ...x264, ...aac);
     const sink = openMp4Writer({ path: media.path("sizes.mp4"), expectedS: null });
     const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
     demuxer.read(source, start);

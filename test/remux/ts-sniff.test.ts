@@ -3,10 +3,7 @@ import { sniffContainer } from "../../src/remux/sniff.ts";
 import { adtsFrames, createPacketMaker } from "./ts-packet-maker.ts";
 
 const { tables } = createPacketMaker();
-const stream = Buffer.concat([
-  tables([{ pid: 256, streamType: 0x1b }]),
-  tables([{ pid: 256, streamType: 0x1b }]),
-]);
+const stream = Buffer.concat([tables([{ pid: 256, streamType: 0x1b }]), tables([{ pid: 256, streamType: 0x1b }])]);
 const pictures = ["ffd8ffe0", "89504e47", "47494638", "424d0000"].map((head) =>
   Buffer.concat([Buffer.from(head, "hex"), Buffer.alloc(50_000, "picture")]),
 );
@@ -18,12 +15,7 @@ describe("the container of a segment", () => {
     ["a transport stream after garbage", Buffer.concat([Buffer.alloc(300), stream]), "mpeg-ts"],
     ["a transport stream after a tag", Buffer.concat([emptyTag, stream]), "mpeg-ts"],
     ...pictures.map(
-      (picture) =>
-        [
-          "a transport stream after a picture",
-          Buffer.concat([picture, stream]),
-          "mpeg-ts",
-        ] as const,
+      (picture) => ["a transport stream after a picture", Buffer.concat([picture, stream]), "mpeg-ts"] as const,
     ),
     ["a picture", pictures[0]!, null],
     ["a fragment", Buffer.from("\0\0\0\x18stypmsdh"), "mp4"],

@@ -169,46 +169,43 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
   });
 });
 
-describe.each([null, "Example"])(
-  "the auto resolver, if yt-dlp fails (extractor %s),",
-  (extractor) => {
-    it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
-      "tells a download of a page without formats why: %s",
-      async (code) => {
-        const { outcome } = await read(withPlayer, { extractor, info: failure(code) }, true);
-        expect(outcome).toMatchObject({ code });
-      },
-    );
+describe.each([null, "Example"])("the auto resolver, if yt-dlp fails (extractor %s),", (extractor) => {
+  it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
+    "tells a download of a page without formats why: %s",
+    async (code) => {
+      const { outcome } = await read(withPlayer, { extractor, info: failure(code) }, true);
+      expect(outcome).toMatchObject({ code });
+    },
+  );
 
-    it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
-      "returns the facts of a page about a medium otherwise: %s",
-      async (code) => {
-        const { outcome } = await read(withPlayer, { extractor, info: failure(code) });
-        expect(outcome).toMatchObject({
-          title: "Otters on the page",
-          formats: [],
-          resolver: "page",
-        });
-      },
-    );
+  it.each<ErrorCode>(["login_required", "upstream_invalid", "upstream_timeout", "unavailable"])(
+    "returns the facts of a page about a medium otherwise: %s",
+    async (code) => {
+      const { outcome } = await read(withPlayer, { extractor, info: failure(code) });
+      expect(outcome).toMatchObject({
+        title: "Otters on the page",
+        formats: [],
+        resolver: "page",
+      });
+    },
+  );
 
-    it.each<ErrorCode>(["login_required", "geo_restricted"])(
-      "says %s instead of the facts of a page without a medium",
-      async (code) => {
-        const { outcome } = await read(article, { extractor, info: failure(code) });
-        expect(outcome).toMatchObject({ code });
-      },
-    );
+  it.each<ErrorCode>(["login_required", "geo_restricted"])(
+    "says %s instead of the facts of a page without a medium",
+    async (code) => {
+      const { outcome } = await read(article, { extractor, info: failure(code) });
+      expect(outcome).toMatchObject({ code });
+    },
+  );
 
-    it.each<ErrorCode>(["upstream_invalid", "upstream_timeout", "unavailable", "drm_protected"])(
-      "returns the facts of any page for %s",
-      async (code) => {
-        const { outcome } = await read(article, { extractor, info: failure(code) });
-        expect(outcome).toMatchObject({ title: "Log in" });
-      },
-    );
-  },
-);
+  it.each<ErrorCode>(["upstream_invalid", "upstream_timeout", "unavailable", "drm_protected"])(
+    "returns the facts of any page for %s",
+    async (code) => {
+      const { outcome } = await read(article, { extractor, info: failure(code) });
+      expect(outcome).toMatchObject({ title: "Log in" });
+    },
+  );
+});
 
 describe("the auto resolver", () => {
   it("reads pages alone while yt-dlp cannot say which extractor suits", async () => {

@@ -35,9 +35,7 @@ describe("Open Graph", () => {
       age_limit: 18,
       tags: ["otter", "play"],
       embed: { url: "https://player.example.com/1", width: 1280, height: 720 },
-      formats: [
-        { format_id: "https-360p-mp4", url: "https://cdn.example.com/1", width: 640, height: 360 },
-      ],
+      formats: [{ format_id: "https-360p-mp4", url: "https://cdn.example.com/1", width: 640, height: 360 }],
     });
   });
 
@@ -63,16 +61,12 @@ describe("Open Graph", () => {
   });
 
   it("ignores unfilled placeholders of templates", async () => {
-    const info = await resolvePage(
-      meta({ "og:image": "undefined", "og:video": "null", "og:title": "  " }),
-    );
+    const info = await resolvePage(meta({ "og:image": "undefined", "og:video": "null", "og:title": "  " }));
     expect(info).toMatchObject({ thumbnails: [], embed: null, title: null });
   });
 
   it("calls songs audio", async () => {
-    const info = await resolvePage(
-      meta({ "og:type": "music.song", "og:audio": "https://cdn.example.com/1.mp3" }),
-    );
+    const info = await resolvePage(meta({ "og:type": "music.song", "og:audio": "https://cdn.example.com/1.mp3" }));
     expect(info).toMatchObject({ media_type: "audio", formats: [{ vcodec: "none", ext: "mp3" }] });
   });
 });

@@ -43,10 +43,7 @@ describe("of several videos on a page", () => {
   });
 
   it.each([
-    [
-      "a list",
-      { "@type": "ItemList", itemListElement: [{ "@type": "ListItem", item: video("otters") }] },
-    ],
+    ["a list", { "@type": "ItemList", itemListElement: [{ "@type": "ListItem", item: video("otters") }] }],
     ["comments", { "@type": "WebPage", comment: [video("otters")] }],
     ["a trailer", { "@type": "Movie", trailer: video("otters") }],
   ])("none is taken from %s", async (_, block) => {

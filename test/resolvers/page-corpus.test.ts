@@ -6,8 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { resolveFrom } from "./page/saved-client.ts";
 
 const directory = resolve(process.env["CORPUS_DIR"] ?? "../shared/corpus");
-const hasCorpus =
-  existsSync(join(directory, "pages.json")) && existsSync(join(directory, "grade.py"));
+const hasCorpus = existsSync(join(directory, "pages.json")) && existsSync(join(directory, "grade.py"));
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 const missing = hasCorpus ? "python3 is not installed" : `no corpus at ${directory} (CORPUS_DIR)`;
 
@@ -18,38 +17,35 @@ interface Summary {
   false_positive_video_fields_on_non_video_pages: string;
 }
 
-describe.skipIf(!hasCorpus || !hasPython)(
-  `saved pages${hasCorpus && hasPython ? "" : `: ${missing}`}`,
-  () => {
-    const scratch = mkdtempSync(join(tmpdir(), "pages-"));
-    let summary: Summary;
+describe.skipIf(!hasCorpus || !hasPython)(`saved pages${hasCorpus && hasPython ? "" : `: ${missing}`}`, () => {
+  const scratch = mkdtempSync(join(tmpdir(), "pages-"));
+  let summary: Summary;
 
-    beforeAll(async () => {
-      const results = join(scratch, "results.jsonl");
-      writeFileSync(results, await resolveAll());
-      const graded = execFileSync("python3", [join(directory, "grade.py"), results, "--json"]);
-      ({ summary } = JSON.parse(graded.toString()) as { summary: Summary });
-    });
+  beforeAll(async () => {
+    const results = join(scratch, "results.jsonl");
+    writeFileSync(results, await resolveAll());
+    const graded = execFileSync("python3", [join(directory, "grade.py"), results, "--json"]);
+    ({ summary } = JSON.parse(graded.toString()) as { summary: Summary });
+  });
 
-    afterAll(() => rmSync(scratch, { recursive: true }));
+  afterAll(() => rmSync(scratch, { recursive: true }));
 
-    it("yield at least 97 % of what they state", () => {
-      expect(summary.recall).toBeGreaterThanOrEqual(0.97);
-    });
+  it("yield at least 97 % of what they state", () => {
+    expect(summary.recall).toBeGreaterThanOrEqual(0.97);
+  });
 
-    it("yield it on every site", () => {
-      expect(summary.site_macro_recall).toBeGreaterThanOrEqual(0.97);
-    });
+  it("yield it on every site", () => {
+    expect(summary.site_macro_recall).toBeGreaterThanOrEqual(0.97);
+  });
 
-    it("yield at most 1 % of wrong values", () => {
-      expect(summary.precision).toBeGreaterThanOrEqual(0.99);
-    });
+  it("yield at most 1 % of wrong values", () => {
+    expect(summary.precision).toBeGreaterThanOrEqual(0.99);
+  });
 
-    it("yield no video fields if there is no video", () => {
-      expect(summary.false_positive_video_fields_on_non_video_pages).toMatch(/^0\/[1-9]/);
-    });
-  },
-);
+  it("yield no video fields if there is no video", () => {
+    expect(summary.false_positive_video_fields_on_non_video_pages).toMatch(/^0\/[1-9]/);
+  });
+});
 
 async function resolveAll(): Promise<string> {
   const pages = JSON.parse(readFileSync(join(directory, "pages.json"), "utf8")) as {

@@ -25,10 +25,7 @@ describe("the player that a page embeds", () => {
     ["embedUrl", jsonLd({ "@type": "VideoObject", name: "Otters", embedUrl: player })],
     ["an iframe", frame(`src="${player}" allowfullscreen`)],
     ["a lazy iframe", frame(`data-src="${player}" allow="fullscreen; autoplay"`)],
-    [
-      "an iframe of a video's size",
-      frame(`src="https://player.example.org/embed/1" width=640 height=360`),
-    ],
+    ["an iframe of a video's size", frame(`src="https://player.example.org/embed/1" width=640 height=360`)],
   ])("is read too if the page states no medium: %s", async (_, page) => {
     const info = await resolvePage(`<title>Otters</title>${page}`, { [player]: video });
     expect(info).toMatchObject({
@@ -170,10 +167,7 @@ describe("the player that a page embeds", () => {
     });
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6 });
     await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
-    expect(client.requested.slice(1)).toEqual([
-      "https://c.example/embed/1",
-      "https://a.example/video/1",
-    ]);
+    expect(client.requested.slice(1)).toEqual(["https://c.example/embed/1", "https://a.example/video/1"]);
   });
 
   it.each([

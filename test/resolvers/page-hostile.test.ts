@@ -30,10 +30,7 @@ const blocks: [string, string][] = [
   ["strings without an end", `{"${'\\"'.repeat(400_000)}`],
   ["commas", `{${", ".repeat(400_000)}`],
   ["many things", `[${'{"@type":"VideoObject","name":"x"},'.repeat(20_000)}{}]`],
-  [
-    "a cycle",
-    '{"@graph":[{"@id":"a","@type":"WebPage","x":{"@id":"b"}},{"@id":"b","name":"y","x":{"@id":"a"}}]}',
-  ],
+  ["a cycle", '{"@graph":[{"@id":"a","@type":"WebPage","x":{"@id":"b"}},{"@id":"b","name":"y","x":{"@id":"a"}}]}'],
 ];
 
 describe("hostile pages", () => {

@@ -88,9 +88,7 @@ describe("HTML", () => {
 
   it("accepts an author, but not the site as author", async () => {
     expect((await resolvePage(`<meta name="author" content="Ada">`)).uploader).toBe("Ada");
-    expect(
-      (await resolvePage(`<meta name="author" content="video.example.com">`)).uploader,
-    ).toBeNull();
+    expect((await resolvePage(`<meta name="author" content="video.example.com">`)).uploader).toBeNull();
     const site = `<meta property="og:site_name" content="Tube"><meta name="author" content="tube">`;
     expect((await resolvePage(site)).uploader).toBeNull();
   });
@@ -104,13 +102,8 @@ describe("HTML", () => {
     const info = await resolvePage(
       `<title>${"t".repeat(5_000)}</title><meta name="description" content="${"d".repeat(20_000)}">` +
         `<meta property="og:image" content="/1.jpg">`.repeat(5) +
-        Array.from(
-          { length: 300 },
-          (_, i) => `<meta property="og:image" content="/${i}.png">`,
-        ).join("") +
-        Array.from({ length: 300 }, (_, i) => `<meta property="article:tag" content="${i}">`).join(
-          "",
-        ) +
+        Array.from({ length: 300 }, (_, i) => `<meta property="og:image" content="/${i}.png">`).join("") +
+        Array.from({ length: 300 }, (_, i) => `<meta property="article:tag" content="${i}">`).join("") +
         `<video>${Array.from({ length: 300 }, (_, i) => `<source src="/${i}.mp4">`).join("")}</video>`,
     );
     expect(info.title).toHaveLength(2_000);

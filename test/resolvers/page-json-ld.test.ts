@@ -16,10 +16,7 @@ describe("JSON-LD", () => {
     ["in a @list", { "@type": "WebPage", video: { "@list": [video] } }],
     ["with several types", { ...video, "@type": ["Clip", "VideoObject"] }],
     ["with its type's full URL", { ...video, "@type": "http://schema.org/VideoObject" }],
-    [
-      "with prefixed terms",
-      { "@type": "schema:VideoObject", "schema:name": "Otters", "schema:duration": "PT5S" },
-    ],
+    ["with prefixed terms", { "@type": "schema:VideoObject", "schema:name": "Otters", "schema:duration": "PT5S" }],
     ["with typed values", { ...video, duration: { "@type": "Duration", "@value": "PT5S" } }],
   ])("finds a video %s", async (_, block) => {
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: 5 });
@@ -139,8 +136,7 @@ describe("JSON-LD", () => {
   });
 
   it("does not let a page change objects' prototypes", async () => {
-    const block =
-      '{"@type":"VideoObject","name":"Otters","__proto__":{"duration":"PT9S","polluted":"yes"}}';
+    const block = '{"@type":"VideoObject","name":"Otters","__proto__":{"duration":"PT9S","polluted":"yes"}}';
     expect(await resolvePage(jsonLd(block))).toMatchObject({ title: "Otters", duration: null });
     expect({}).not.toHaveProperty("polluted");
   });

@@ -58,9 +58,7 @@ describe("manifests that a page names", () => {
     const silent: HttpClient = {
       ...page,
       get: (url, options) =>
-        url.href === hls
-          ? once(options.signal, "abort").then(rejectWith(options))
-          : page.get(url, options),
+        url.href === hls ? once(options.signal, "abort").then(rejectWith(options)) : page.get(url, options),
     };
     const resolver = createPageResolver({ client: silent, pageMaxBytes: 1e6, linkTimeoutMs: 20 });
     const info = await resolver.resolve(new URL(pageUrl), { signal: new AbortController().signal });
@@ -74,12 +72,9 @@ describe("manifests that a page names", () => {
       (_, n) => `<Representation id="${n}" bandwidth="${n + 1}000" codecs="avc1.4d401e"/>`,
     ).join("");
     const body = `<MPD><Period><AdaptationSet mimeType="video/mp4">${representations}</AdaptationSet></Period></MPD>`;
-    const info = await resolvePage(
-      jsonLd({ "@type": "VideoObject", name: "Otters", contentUrl: mpd }),
-      {
-        [mpd]: { type: "application/dash+xml", body },
-      },
-    );
+    const info = await resolvePage(jsonLd({ "@type": "VideoObject", name: "Otters", contentUrl: mpd }), {
+      [mpd]: { type: "application/dash+xml", body },
+    });
     expect(info.formats[0]?.tbr).toBe(2000);
     expect(info.formats.length).toBeGreaterThan(100);
     expect(JSON.stringify(info).length).toBeLessThan(3_000_000);

@@ -3,8 +3,7 @@ import { readMedium } from "../media/rendition.ts";
 import { resolveFrom } from "./page/saved-client.ts";
 
 const url = "https://cdn.example.com/films/Otters%20at%20play.mp4";
-const playlist =
-  "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n0.ts\n#EXTINF:2.5,\n1.ts\n#EXT-X-ENDLIST\n";
+const playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n0.ts\n#EXTINF:2.5,\n1.ts\n#EXT-X-ENDLIST\n";
 
 /** Creates a body that must not be read to its end. */
 function endless(head: string): {
@@ -48,20 +47,12 @@ describe("a URL of a medium", () => {
     const body = readMedium("index-first.mp4");
     const headers = { "content-length": `${body.length}` };
     const info = await resolveFrom({ [url]: { type: "video/mp4", headers, body } }, url);
-    expect(info.formats).toMatchObject([
-      { filesize: body.length, height: 90, vcodec: "avc1.64000c" },
-    ]);
+    expect(info.formats).toMatchObject([{ filesize: body.length, height: 90, vcodec: "avc1.64000c" }]);
     expect(info.duration).toBeGreaterThan(0);
   });
 
   it.each([
-    [
-      "by its extension",
-      "https://cdn.example.com/1.webm",
-      "application/octet-stream",
-      "?",
-      "video/webm",
-    ],
+    ["by its extension", "https://cdn.example.com/1.webm", "application/octet-stream", "?", "video/webm"],
     [
       "by its first bytes",
       "https://cdn.example.com/get?1",
@@ -69,13 +60,7 @@ describe("a URL of a medium", () => {
       "\0\0\0\x20ftypisom",
       "video/mp4",
     ],
-    [
-      "by its first bytes",
-      "https://cdn.example.com/get?2",
-      null,
-      "\x1A\x45\xDF\xA3....",
-      "video/webm",
-    ],
+    ["by its first bytes", "https://cdn.example.com/get?2", null, "\x1A\x45\xDF\xA3....", "video/webm"],
     ["by its first bytes", "https://cdn.example.com/get?3", "text/plain", "OggS\0", "audio/ogg"],
   ])("is recognized %s: %s", async (_, mediaUrl, type, head, mime_type) => {
     const file = endless(head);
@@ -86,10 +71,7 @@ describe("a URL of a medium", () => {
 
   it("does not leave its body open", async () => {
     const file = endless("\x1A\x45\xDF\xA3....");
-    await resolveFrom(
-      { "https://cdn.example.com/x": { type: null, body: file.body } },
-      "https://cdn.example.com/x",
-    );
+    await resolveFrom({ "https://cdn.example.com/x": { type: null, body: file.body } }, "https://cdn.example.com/x");
     expect(file.state.closed).toBe(true);
   });
 
@@ -125,10 +107,7 @@ describe("a URL of a medium", () => {
 
   it("is read as a page if it has no type and starts like one", async () => {
     const untypedUrl = "https://example.com/x";
-    const info = await resolveFrom(
-      { [untypedUrl]: { type: null, body: "\n<!DOCTYPE html><title>Watch" } },
-      untypedUrl,
-    );
+    const info = await resolveFrom({ [untypedUrl]: { type: null, body: "\n<!DOCTYPE html><title>Watch" } }, untypedUrl);
     expect(info.title).toBe("Watch");
   });
 

@@ -10,23 +10,16 @@ const head = `<title>Otters cross the weir | Rivers</title>`;
 const urlsOf = ({ formats }: PageInfo) => formats.map((format) => format.url).toSorted();
 
 async function read(body: string): Promise<string[]> {
-  return urlsOf(
-    await resolveFrom({ [url]: { body: body.includes("<title>") ? body : head + body } }, url),
-  );
+  return urlsOf(await resolveFrom({ [url]: { body: body.includes("<title>") ? body : head + body } }, url));
 }
 
-const clips = (count: number) =>
-  Array.from({ length: count }, (_, n) => ({ title: `Clip ${n}`, file: `/${n}.mp4` }));
+const clips = (count: number) => Array.from({ length: count }, (_, n) => ({ title: `Clip ${n}`, file: `/${n}.mp4` }));
 
 describe("the medium that is a page's own", () => {
   it.each([
     ["a part of it before the site's name", "Otters | Rivers", { title: "Otters" }],
     ["it without references", "Otters &amp; foxes", { title: "Otters &amp; foxes" }],
-    [
-      "it under a foreign word for title",
-      "Otters cross the weir",
-      { titel: "Otters cross the weir" },
-    ],
+    ["it under a foreign word for title", "Otters cross the weir", { titel: "Otters cross the weir" }],
     ["it under any name", "Otters cross the weir", { navn: "Otters cross the weir" }],
     ["a caption", "Otters cross the weir", { caption: "Otters cross the weir" }],
     ["one of few ideographs", "水獺過河 | Rivers", { title: "水獺過河" }],
@@ -40,9 +33,7 @@ describe("the medium that is a page's own", () => {
   it("has an id at the end of the page's URL, however short", async () => {
     const short = `${site}/clip/412`;
     const page = head + state({ clips: [411, 412].map((id) => ({ id, file: `/${id}.mp4` })) });
-    expect(urlsOf(await resolveFrom({ [short]: { body: page } }, short))).toEqual([
-      `${site}/412.mp4`,
-    ]);
+    expect(urlsOf(await resolveFrom({ [short]: { body: page } }, short))).toEqual([`${site}/412.mp4`]);
   });
 
   it.each([
@@ -55,9 +46,7 @@ describe("the medium that is a page's own", () => {
     ],
     [
       "with a blank file to test whether the browser plays",
-      script(
-        `new Plyr("#p", {blankVideo: "/blank.mp4"}); player.source = {sources: [{src: "/own.mp4"}]}`,
-      ),
+      script(`new Plyr("#p", {blankVideo: "/blank.mp4"}); player.source = {sources: [{src: "/own.mp4"}]}`),
     ],
     [
       "after an advertisement's player",
@@ -106,9 +95,7 @@ describe("the medium that is a page's own", () => {
 
   it("is none of a list whose elements have other titles, unless the first has the page's", async () => {
     const page = script(`new Playerjs({file: ${JSON.stringify(clips(3))}})`);
-    expect(await read(`<meta property="og:type" content="video.episode">${head}${page}`)).toEqual(
-      [],
-    );
+    expect(await read(`<meta property="og:type" content="video.episode">${head}${page}`)).toEqual([]);
     const own = [{ title: "Otters cross the weir", file: "/own.mp4" }, ...clips(3)];
     const listed = script(`new Playerjs({file: ${JSON.stringify(own)}})`);
     expect(await read(listed)).toEqual([`${site}/own.mp4`]);
@@ -161,9 +148,7 @@ describe("the medium that is a page's own", () => {
     "a loop that is loaded late": `<video autoplay loop muted><source data-src="/1.mp4"></video>`,
     "settings of a loop": `<div data-props='{"media": {"src": "/1.mp4", "loop": true, "muted": true}}'></div>`,
     "a plug-in for backgrounds": script(`$("#hero").vidbg({"mp4": "/1.mp4"}, {loop: true})`),
-    "sounds of the page": script(
-      `var chat = {"notification": {"audioUrl": "/n.mp3"}}; new Audio("/sounds/add.mp3")`,
-    ),
+    "sounds of the page": script(`var chat = {"notification": {"audioUrl": "/n.mp3"}}; new Audio("/sounds/add.mp3")`),
     "what a program fills in": script(
       `var a = {hls: "https://cdn.example.com/%s/1.m3u8", file: "https://cdn.example.com/:id.mp4", src: "https://cdn.example.com/*.mp4"}`,
     ),
@@ -182,14 +167,11 @@ describe("the medium that is a page's own", () => {
 describe("the URL of a medium", () => {
   const json = (value: unknown) => JSON.stringify(value);
   const video = { title: "Otters cross the weir", src: "/own.mp4" };
-  const pushed = json(
-    `4:["$","$L9",null,{"video":${json(video)},"other":"${"x".repeat(40)}"}]\n`,
-  ).slice(1, -1);
+  const pushed = json(`4:["$","$L9",null,{"video":${json(video)},"other":"${"x".repeat(40)}"}]\n`).slice(1, -1);
   const push = (text: string) => script(`self.__next_f.push([1,"${text}"])`);
   const pages: Record<string, string> = {
     "is in a stream that is cut in it":
-      push(pushed.slice(0, pushed.indexOf("own") + 1)) +
-      push(pushed.slice(pushed.indexOf("own") + 1)),
+      push(pushed.slice(0, pushed.indexOf("own") + 1)) + push(pushed.slice(pushed.indexOf("own") + 1)),
     "is an argument of the function that makes a page's state": script(
       `window.__NUXT__=(function(a,b,c){return {data:[{video:{title:"a,b",src:b}}],x:[c,a]}}("a","/own.mp4",{}))`,
     ),
@@ -222,17 +204,12 @@ describe("the URL of a medium", () => {
   });
 
   it("is a manifest's as the argument of loadSource", async () => {
-    const info = await resolveFrom(
-      { [url]: { body: head + script(`hls.loadSource('/own?id=1')`) } },
-      url,
-    );
+    const info = await resolveFrom({ [url]: { body: head + script(`hls.loadSource('/own?id=1')`) } }, url);
     expect(info.formats).toMatchObject([{ url: `${site}/own?id=1`, protocol: "m3u8" }]);
   });
 
   it("may have another one after it", async () => {
-    const page = script(
-      `new Playerjs({file: "${site}/own.mp4 or https://cdn.example.com/own.mp4"})`,
-    );
+    const page = script(`new Playerjs({file: "${site}/own.mp4 or https://cdn.example.com/own.mp4"})`);
     expect(await read(page)).toEqual(["https://cdn.example.com/own.mp4", `${site}/own.mp4`]);
   });
 

@@ -5,8 +5,7 @@ import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 const site = "https://video.example.com";
 const script = (source: string) => `<title>Otters</title><script>${source}</script>`;
 const json = (value: unknown) => JSON.stringify(value);
-const attribute = (value: unknown) =>
-  json(value).replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+const attribute = (value: unknown) => json(value).replaceAll("&", "&amp;").replaceAll('"', "&quot;");
 const urlsOf = ({ formats }: PageInfo) => formats.map(({ url }) => url).toSorted();
 
 describe("the data of a player", () => {
@@ -21,10 +20,7 @@ describe("the data of a player", () => {
       "https://cdn.example.com/1.m3u8",
       "https://cdn.example.com/1.mp4",
     ],
-    "JW Player's file": [
-      script(`jwplayer('p').setup({file:"\\/v\\/1.mp4",image:"/1.jpg"})`),
-      `${site}/v/1.mp4`,
-    ],
+    "JW Player's file": [script(`jwplayer('p').setup({file:"\\/v\\/1.mp4",image:"/1.jpg"})`), `${site}/v/1.mp4`],
     "the variables of a Flash player": [
       `<embed src="/player.swf" flashvars="file=https%3A%2F%2Fcdn.example.com%2F1.flv&amp;image=/a.jpg">`,
       "https://cdn.example.com/1.flv",
@@ -42,9 +38,7 @@ describe("the data of a player", () => {
       "https://cdn.example.com/1.m3u8",
     ],
     "addVariable of a Flash player": [
-      script(
-        `so.addVariable("width", "3"); so.addVariable("file", "http://cdn.example.com/1.mp4");`,
-      ),
+      script(`so.addVariable("width", "3"); so.addVariable("file", "http://cdn.example.com/1.mp4");`),
       "http://cdn.example.com/1.mp4",
     ],
     "video.js' data-setup": [
@@ -52,15 +46,11 @@ describe("the data of a player", () => {
       `${site}/1.mp4`,
     ],
     "video.js' src()": [
-      script(
-        `var player = videojs("p"); player.src({type: "application/x-mpegURL", src: "/1.m3u8"});`,
-      ),
+      script(`var player = videojs("p"); player.src({type: "application/x-mpegURL", src: "/1.m3u8"});`),
       `${site}/1.m3u8`,
     ],
     "Flowplayer's clip": [
-      script(
-        `flowplayer("#p", {clip: {sources: [{type: "video/webm", src: "/1.webm"}], title: "Otters"}})`,
-      ),
+      script(`flowplayer("#p", {clip: {sources: [{type: "video/webm", src: "/1.webm"}], title: "Otters"}})`),
       `${site}/1.webm`,
     ],
     "Flowplayer 3": [
@@ -84,10 +74,7 @@ describe("the data of a player", () => {
       ),
       `${site}/1.mp4`,
     ],
-    "hls.js' loadSource": [
-      script("hls.loadSource(`/1.m3u8`); hls.attachMedia(v)"),
-      `${site}/1.m3u8`,
-    ],
+    "hls.js' loadSource": [script("hls.loadSource(`/1.m3u8`); hls.attachMedia(v)"), `${site}/1.m3u8`],
     __NEXT_DATA__: [
       `<script id="__NEXT_DATA__" type="application/json">${json({ props: { pageProps: { video: { title: "Otters", streams: { hls: `${site}/1.m3u8` } } } } })}</script>`,
       `${site}/1.m3u8`,
@@ -99,9 +86,7 @@ describe("the data of a player", () => {
       "https://cdn.example.com/1.mp4",
     ],
     "JSON in a text": [
-      script(
-        `window["data"] = JSON.parse("{\\"url\\":\\"https:\\\\/\\\\/cdn.example.com\\\\/1.mp4\\"}")`,
-      ),
+      script(`window["data"] = JSON.parse("{\\"url\\":\\"https:\\\\/\\\\/cdn.example.com\\\\/1.mp4\\"}")`),
       "https://cdn.example.com/1.mp4",
     ],
     "assignments to properties": [
@@ -110,14 +95,8 @@ describe("the data of a player", () => {
       `${site}/1.m3u8`,
     ],
     "a list of URLs": [script(`var mediaURLs = ['/1.mp4'], titles = ['Otters'];`), `${site}/1.mp4`],
-    "data-config": [
-      `<div class=p data-config='{"media":{"mp4":"/1.mp4","title":"Otters"}}'>`,
-      `${site}/1.mp4`,
-    ],
-    "data-video-src": [
-      `<div data-video-src=//cdn.example.com/1.mp4></div>`,
-      "https://cdn.example.com/1.mp4",
-    ],
+    "data-config": [`<div class=p data-config='{"media":{"mp4":"/1.mp4","title":"Otters"}}'>`, `${site}/1.mp4`],
+    "data-video-src": [`<div data-video-src=//cdn.example.com/1.mp4></div>`, "https://cdn.example.com/1.mp4"],
     "data in base64": [
       `<div data-player="${btoa(json({ poster: "/p.jpg", sources: [{ file: "/1.mp4" }] }))}">`,
       `${site}/1.mp4`,
@@ -126,10 +105,7 @@ describe("the data of a player", () => {
       script(`start(JSON.parse(atob('${btoa(json([{ poster: "/p.jpg", file: "/1.mp4" }]))}')))`),
       `${site}/1.mp4`,
     ],
-    "a URL in base64": [
-      `<div data-video="${btoa("https://cdn.example.com/1.mp4")}">`,
-      "https://cdn.example.com/1.mp4",
-    ],
+    "a URL in base64": [`<div data-video="${btoa("https://cdn.example.com/1.mp4")}">`, "https://cdn.example.com/1.mp4"],
     "a URL that a script decodes from base64": [
       script(`player.setup({file: atob("${btoa("https://cdn.example.com/1.mp4?a")}")})`),
       "https://cdn.example.com/1.mp4?a",
@@ -152,14 +128,9 @@ describe("the data of a player", () => {
       `<a href="/1.flv" style="display:block" id="player"></a>`,
       `${site}/1.flv`,
     ],
-    "a link that a lightbox plays": [
-      `<a data-fancybox href="/1.mp4"><img src="/p.jpg"></a>`,
-      `${site}/1.mp4`,
-    ],
+    "a link that a lightbox plays": [`<a data-fancybox href="/1.mp4"><img src="/p.jpg"></a>`, `${site}/1.mp4`],
     "the main item of an article": [
-      script(
-        `x=${json({ promo_items: { basic: { type: "video", streams: [{ url: "/1.mp4" }] } } })}`,
-      ),
+      script(`x=${json({ promo_items: { basic: { type: "video", streams: [{ url: "/1.mp4" }] } } })}`),
       `${site}/1.mp4`,
     ],
     "a hidden input": [`<input type=hidden name="video_url" value="/1.mp4">`, `${site}/1.mp4`],
@@ -201,9 +172,7 @@ describe("the data of a player", () => {
       `${site}/1.mp4`,
     ],
     "a player's tags in a text": [
-      script(
-        `var clip = {"embed": "<video controls><source src=\\"/1.mp4\\"></video>", "title": "Otters"}`,
-      ),
+      script(`var clip = {"embed": "<video controls><source src=\\"/1.mp4\\"></video>", "title": "Otters"}`),
       `${site}/1.mp4`,
     ],
     "files by their heights": [
@@ -244,14 +213,9 @@ describe("the data of a player", () => {
       script(`var flashvars = {video_url: '/get_file/1.mp4/', preview_url: '/1.jpg'};`),
       `${site}/get_file/1.mp4/`,
     ],
-    "a URL without an extension, in an attribute": [
-      `<div data-hls-url="/playlist/1"></div>`,
-      `${site}/playlist/1`,
-    ],
+    "a URL without an extension, in an attribute": [`<div data-hls-url="/playlist/1"></div>`, `${site}/playlist/1`],
     "URLs without extensions, beside the types of their files": [
-      script(
-        `setup({sources: [{file: "/stream/1", type: "mp4"}, {file: "/stream/2", type: "video/mp4"}]})`,
-      ),
+      script(`setup({sources: [{file: "/stream/1", type: "mp4"}, {file: "/stream/2", type: "video/mp4"}]})`),
       `${site}/stream/1`,
       `${site}/stream/2`,
     ],
@@ -365,9 +329,7 @@ describe("the data of a player", () => {
   });
 
   it("is not read if the page states a medium otherwise", async () => {
-    const info = await resolvePage(
-      `<meta property="og:video" content="/1.mp4">${script(`setup({file: "/2.mp4"})`)}`,
-    );
+    const info = await resolvePage(`<meta property="og:video" content="/1.mp4">${script(`setup({file: "/2.mp4"})`)}`);
     expect(urlsOf(info)).toEqual([`${site}/1.mp4`]);
   });
 
@@ -389,14 +351,10 @@ describe("the data of a player", () => {
     "one of many": script(
       `var items = ${json([1, 2, 3, 4, 5].map((n) => ({ title: `Clip ${n}`, file: `/${n}.mp4` })))}`,
     ),
-    "texts in parts": script(
-      `setup({file: "/v/" + id + "/1.mp4", src: base + "/2.mp4", hls: \`/\${id}.m3u8\`})`,
-    ),
+    "texts in parts": script(`setup({file: "/v/" + id + "/1.mp4", src: base + "/2.mp4", hls: \`/\${id}.m3u8\`})`),
     comments: script(`/* setup({file: "/1.mp4"}) */ // file = "/2.mp4";`),
     "names that say nothing": script(`var a = {"value": "/1.mp4", "x": "/2.mp4"}`),
-    "other URLs": script(
-      `setup({file: "rtmp://example.com/mp4:1.mp4", src: "blob:x/1.mp4", url: "mp4:1.mp4"})`,
-    ),
+    "other URLs": script(`setup({file: "rtmp://example.com/mp4:1.mp4", src: "blob:x/1.mp4", url: "mp4:1.mp4"})`),
     decoration: `<video class=hero data-src="/1.mp4" loop muted playsinline></video>`,
     "types that a program knows": script(
       `var types = {hls: "application/x-mpegURL"}; if (type == "application/dash+xml") play("hls");`,
@@ -459,8 +417,7 @@ describe("the data of a player", () => {
   it("is found in the page's own encoding, wherever the bytes are cut", async () => {
     const html = `${"x".repeat(65_531)}${script(`setup({title: "Füchse", file: "/é.mp4"})`)}`;
     async function* bytes() {
-      for (const byte of [html.slice(0, 65_600), html.slice(65_600)])
-        yield Buffer.from(byte, "latin1");
+      for (const byte of [html.slice(0, 65_600), html.slice(65_600)]) yield Buffer.from(byte, "latin1");
     }
     const type = "text/html; charset=iso-8859-1";
     const info = await resolveFrom({ [pageUrl]: { type, body: bytes } });

@@ -7,8 +7,7 @@ import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";
 
 const hls = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nlow.m3u8\n";
-const frame = (url: string) =>
-  `<title>Otters</title><iframe src="${url}" allowfullscreen></iframe>`;
+const frame = (url: string) => `<title>Otters</title><iframe src="${url}" allowfullscreen></iframe>`;
 const video = (url: string) => `<title>Otters</title><video src="${url}"></video>`;
 
 /** What a path responds with: a text, or a function that responds itself; `undefined`: nothing, ever. */
@@ -31,9 +30,7 @@ interface TestSite extends Upstream {
 }
 
 /** Starts a site on 127.0.0.1, which is also `localhost`: another site to a browser. */
-async function startSite(
-  createRoutes: (site: Upstream) => Record<string, Route>,
-): Promise<TestSite> {
+async function startSite(createRoutes: (site: Upstream) => Record<string, Route>): Promise<TestSite> {
   const requested: Requested[] = [];
   const upstream = await startUpstream((request, response) => {
     const { url: path = "", headers } = request;
@@ -57,8 +54,7 @@ async function startSite(
   };
 }
 
-const typeOf = (path: string) =>
-  path.endsWith(".m3u8") ? "application/vnd.apple.mpegurl" : "text/html";
+const typeOf = (path: string) => (path.endsWith(".m3u8") ? "application/vnd.apple.mpegurl" : "text/html");
 
 const setCookies =
   (fields: string[], body: string, headers: Record<string, string> = {}): Route =>
@@ -76,12 +72,7 @@ describe("the Referer of what a page leads to", () => {
     }));
     const { info, requested } = await site.visit("/watch");
     const referer = site.url("/watch").href;
-    expect(requested.map(({ path }) => path).toSorted()).toEqual([
-      "/low.m3u8",
-      "/main.m3u8",
-      "/oembed",
-      "/watch",
-    ]);
+    expect(requested.map(({ path }) => path).toSorted()).toEqual(["/low.m3u8", "/main.m3u8", "/oembed", "/watch"]);
     expect(requested.slice(1)).toMatchObject([{ referer }, { referer }, { referer }]);
     expect(info.formats).toHaveLength(1);
     expect(info.formats[0]).not.toHaveProperty("http_headers");

@@ -141,10 +141,7 @@ describe("a download", () => {
     const sources = heights.map((height) => `<source src="/${height}.mp4" label="${height}p">`);
     const html = `<video>${sources.join("")}<source src="/any.mp4"></video>`;
     const files = ["/any.mp4", ...heights.map((height) => `/${height}.mp4`)];
-    const site = await startSite(
-      html,
-      Object.fromEntries(files.map((path) => [path, ranged(mp4)])),
-    );
+    const site = await startSite(html, Object.fromEntries(files.map((path) => [path, ranged(mp4)])));
     const expected = [...heights, 90];
     const download = await site.resolve(undefined, true);
     expect(download.formats.map(({ height }) => height)).toEqual(expected);
@@ -263,8 +260,7 @@ describe("the size of a stream", () => {
   const master =
     "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=2000000,AVERAGE-BANDWIDTH=1600000,RESOLUTION=1280x720\nhigh.m3u8\n" +
     "#EXT-X-STREAM-INF:BANDWIDTH=800000,RESOLUTION=640x360\nlow.m3u8\n";
-  const playlist = (end: string) =>
-    `#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\n0.ts\n#EXTINF:4,\n1.ts\n${end}`;
+  const playlist = (end: string) => `#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\n0.ts\n#EXTINF:4,\n1.ts\n${end}`;
   const sizes = ({ formats }: PageInfo) => formats.map(({ filesize_approx }) => filesize_approx);
 
   it("is bit rate × duration, of HLS by the average or the peak / 1.1; the playlist of the best tells the duration", async () => {
@@ -304,8 +300,7 @@ describe("the size of a stream", () => {
   });
 
   it("is that of its byte ranges in a media playlist", async () => {
-    const ranges =
-      "#EXTM3U\n#EXTINF:6,\n#EXT-X-BYTERANGE:1000@0\na.ts\n#EXTINF:4,\n#EXT-X-BYTERANGE:500\na.ts\n";
+    const ranges = "#EXTM3U\n#EXTINF:6,\n#EXT-X-BYTERANGE:1000@0\na.ts\n#EXTINF:4,\n#EXT-X-BYTERANGE:500\na.ts\n";
     const site = await startSite(video("/a.m3u8"), {
       "/a.m3u8": sent(`${ranges}#EXT-X-ENDLIST`, hlsType),
     });

@@ -37,10 +37,7 @@ const pages: Record<string, [type: string, text: string]> = {
   "data in a text": [html, `<script>x="{${fill('\\"file\\":\\"/1.mp4\\",', MiB - 10)}"`],
   "deep data": [html, `<script>x=${fill('{"a":[')}"/1.mp4"`],
   "data attributes": [html, fill(`<a data-x='{"file":"/1.mp4"}'>`)],
-  "long data attributes": [
-    html,
-    fill(`<a data-x='${fill('{"file":"/1.mp4?&quot;"},', 200_000)}'>`),
-  ],
+  "long data attributes": [html, fill(`<a data-x='${fill('{"file":"/1.mp4?&quot;"},', 200_000)}'>`)],
   "names in a text": [html, fill('< "1.mp4" ', 4 * MiB)],
   quotes: [html, `<script>x="/1.mp4"${fill("'", 4 * MiB)}`],
   "open brackets": [html, `<script>x="/1.mp4"${fill("[{(", 4 * MiB)}`],
@@ -53,8 +50,7 @@ const pages: Record<string, [type: string, text: string]> = {
     hls,
     Array.from(
       { length: 2_000 },
-      (_, n) =>
-        `#EXT-X-MEDIA:TYPE=AUDIO,URI="a",GROUP-ID="${fill("g", 235)}${1_000 + (n % 1_000)}"\n`,
+      (_, n) => `#EXT-X-MEDIA:TYPE=AUDIO,URI="a",GROUP-ID="${fill("g", 235)}${1_000 + (n % 1_000)}"\n`,
     ).reduce((text, line) => text + line, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na\n"),
   ],
   Representations: [
@@ -67,15 +63,9 @@ const pages: Record<string, [type: string, text: string]> = {
 const listsAndTexts: typeof pages = {
   "lists of values by index": [html, fill(`<script>[{"a":1},{${keys(20_000)}},"/1.mp4"]</script>`)],
   "texts with tags": [html, `<script>x="/1.mp4";${fill('y="<video <source <audio ";', 4 * MiB)}`],
-  "texts with quoted names": [
-    html,
-    `<script>x="/1.mp4";${fill(`y="${fill('\\"a\\" ', 8_000)}";`, 4 * MiB)}`,
-  ],
+  "texts with quoted names": [html, `<script>x="/1.mp4";${fill(`y="${fill('\\"a\\" ', 8_000)}";`, 4 * MiB)}`],
   "lists of labels": [html, fill(`<a data-src="${fill("[a]/1.mp4,", 8_000)}">`)],
-  "starts of names": [
-    html,
-    `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m")}"</script>`,
-  ],
+  "starts of names": [html, `${fill(`<a data-src="/${fill(".m", 250_000)}">`)}<script>"/${fill(".m")}"</script>`],
   "names of arguments": [
     html,
     `<script>x=(function(a){return {f:"1.mp4",l:[${fill("a,", MiB / 4 - 1_000)}]}}("/1.mp4"))`,
@@ -86,10 +76,7 @@ const listsAndTexts: typeof pages = {
   ],
   "references of Angular": [html, `<script>{&q;f&q;:&q;/1.mp4&q;${fill(",&q;a&q;:1", 4 * MiB)}}`],
   "streams in parts": [html, fill(`<script>self.__next_f.push([1,"/1.mp4"])</script>`)],
-  "texts in base64": [
-    html,
-    `<script>x="/1.mp4";${fill(`y="${btoa(fill('{"a":"/1.mp4"},', 600_000))}";`, 4 * MiB)}`,
-  ],
+  "texts in base64": [html, `<script>x="/1.mp4";${fill(`y="${btoa(fill('{"a":"/1.mp4"},', 600_000))}";`, 4 * MiB)}`],
   "links to download": [html, fill(`<a download href="/${fill("a-720p", 500)}.mp4">`)],
 };
 
@@ -111,10 +98,7 @@ it.each([
   "hostile pages%s, each asked for twice, all at once, block the event loop for no longer than 100 ms",
   async (_, pagesByName, count) => {
     const bodies = new Map(
-      Object.entries(pagesByName).map(([name, [type, text]]) => [
-        name,
-        { type, body: Buffer.from(text) },
-      ]),
+      Object.entries(pagesByName).map(([name, [type, text]]) => [name, { type, body: Buffer.from(text) }]),
     );
     const site = await startUpstream((request, response) => {
       const name = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname.slice(1));
@@ -127,8 +111,7 @@ it.each([
     expect(urls).toHaveLength(count);
     const workerData: InfoThreadData = { urls, pageMaxBytes: 8 * MiB + 1_000 };
     const stalls: [number, number][] = [];
-    const isShort = ([first, second]: [number, number]) =>
-      first < boundMs && second < secondBoundMs;
+    const isShort = ([first, second]: [number, number]) => first < boundMs && second < secondBoundMs;
     while (stalls.length < attempts && !stalls.some(isShort)) {
       const { statusCodes, stallMs, secondStallMs } = await readAll(workerData);
       expect(statusCodes).toEqual(Array(count).fill(200));

@@ -5,14 +5,7 @@ import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import { describeResolver } from "../contracts/resolver.ts";
-import {
-  createSavedClient,
-  fixedNow,
-  jsonLd,
-  pageUrl,
-  resolveFrom,
-  resolvePage,
-} from "./page/saved-client.ts";
+import { createSavedClient, fixedNow, jsonLd, pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 
 const fullPage = `<!doctype html><html lang="en-GB"><head>
 <title>Otters &amp; more — Example Tube</title>
@@ -99,10 +92,7 @@ describe("the page resolver", () => {
     const isFilled = (value: unknown) =>
       value !== null && !(typeof value === "object" && Object.keys(value ?? {}).length === 0);
     const filled = Object.entries(info)
-      .filter(
-        ([name, value]) =>
-          isFilled(value) && !["url", "media_type", "resolver", "fetched_at"].includes(name),
-      )
+      .filter(([name, value]) => isFilled(value) && !["url", "media_type", "resolver", "fetched_at"].includes(name))
       .map(([name]) => name);
     expect(Object.keys(sources).toSorted()).toEqual(filled.toSorted());
   });
@@ -161,8 +151,6 @@ describe("the page resolver", () => {
       return get(url, options);
     };
     const resolver = createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow });
-    await expect(resolver.resolve(new URL(pageUrl), { signal: abort.signal })).rejects.toThrow(
-      "enough",
-    );
+    await expect(resolver.resolve(new URL(pageUrl), { signal: abort.signal })).rejects.toThrow("enough");
   });
 });

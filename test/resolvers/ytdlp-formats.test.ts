@@ -8,10 +8,7 @@ function ids({ formats }: PageInfo): string[] {
   return formats.map(({ format_id }) => format_id);
 }
 
-async function readFormat(
-  changes: Record<string, unknown>,
-  forDownload = false,
-): Promise<DownloadFormat | undefined> {
+async function readFormat(changes: Record<string, unknown>, forDownload = false): Promise<DownloadFormat | undefined> {
   const { formats } = await readRecorded(videoDict({ formats: [fileDict(changes)] }), {
     forDownload,
   });
@@ -52,11 +49,7 @@ describe("the formats of the yt-dlp resolver", () => {
     const live = { duration: 10, live_status: "is_live" };
     expect(await read(live)).toEqual([...stated, [null, null], [null, null]]);
     const own = { ...dashDict("v"), filesize_approx: 1 };
-    const info = await readRecorded(
-      videoDict({ formats: [own], duration: 8 }),
-      {},
-      { [mpdUrl]: { body: mpd } },
-    );
+    const info = await readRecorded(videoDict({ formats: [own], duration: 8 }), {}, { [mpdUrl]: { body: mpd } });
     expect(info.formats.map(({ filesize_approx }) => filesize_approx)).toEqual([500_000, 64_000]);
   });
 
@@ -94,9 +87,7 @@ describe("the formats of the yt-dlp resolver", () => {
       has_drm: false,
     });
     const hls = { protocol: "m3u8_native", url: "https://cdn.example.com/v.m3u8" };
-    expect(
-      await readFormat({ ...hls, manifest_url: "https://cdn.example.com/main.m3u8" }),
-    ).toMatchObject({
+    expect(await readFormat({ ...hls, manifest_url: "https://cdn.example.com/main.m3u8" })).toMatchObject({
       protocol: "m3u8",
       url: "https://cdn.example.com/v.m3u8",
       manifest_url: "https://cdn.example.com/main.m3u8",
@@ -201,9 +192,7 @@ describe("the formats of the yt-dlp resolver", () => {
       yield await Promise.reject(reason);
     }
     const dict = videoDict({ formats: [dashDict("dash-1")] });
-    await expect(readRecorded(dict, { signal: abort.signal }, { [mpdUrl]: { body } })).rejects.toBe(
-      reason,
-    );
+    await expect(readRecorded(dict, { signal: abort.signal }, { [mpdUrl]: { body } })).rejects.toBe(reason);
   });
 
   it("stop waiting for a manifest before the caller's deadline", async () => {
@@ -223,11 +212,7 @@ describe("the formats of the yt-dlp resolver", () => {
       protocol: "http_dash_segments",
       url: "https://cdn.example.com/d/",
       fragment_base_url: "https://cdn.example.com/d/",
-      fragments: [
-        { path: "init.mp4" },
-        { path: "1.m4s", duration: 5 },
-        { url: "https://a.test/2" },
-      ],
+      fragments: [{ path: "init.mp4" }, { path: "1.m4s", duration: 5 }, { url: "https://a.test/2" }],
       cookies: "session=secret; Domain=.example.com; Path=/",
       http_headers: {
         authorization: "Bearer secret",
@@ -272,9 +257,7 @@ describe("the formats of the yt-dlp resolver", () => {
   });
 
   it("are the best 2,000", async () => {
-    const formats = Array.from({ length: 10_000 }, (_, n) =>
-      fileDict({ format_id: `f${n}`, height: n + 1 }),
-    );
+    const formats = Array.from({ length: 10_000 }, (_, n) => fileDict({ format_id: `f${n}`, height: n + 1 }));
     const info = await readRecorded(videoDict({ formats }));
     expect(info.formats).toHaveLength(2_000);
     expect(ids(info)[0]).toBe("f9999");

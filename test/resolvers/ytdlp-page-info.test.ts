@@ -128,11 +128,7 @@ describe("the yt-dlp resolver", () => {
 
   it("leads to the medium of an entry that has no page of its own", async () => {
     const on = (webpage_url: string, n: number) => ({ webpage_url, url: `/file/${n}.mp4` });
-    const entries = [
-      on(pageUrl, 1),
-      on("https://video.example.com/watch/2", 2),
-      { url: "ftp://x" },
-    ];
+    const entries = [on(pageUrl, 1), on("https://video.example.com/watch/2", 2), { url: "ftp://x" }];
     const { entries: listed } = await readRecorded({
       _type: "multi_video",
       webpage_url: pageUrl,
@@ -183,14 +179,11 @@ describe("the yt-dlp resolver", () => {
     [{ _has_drm: true }, "drm_protected"],
     [{ live_status: "is_upcoming" }, "live_stream"],
     [{ _warnings: ["Sign in to confirm your age"] }, "login_required"],
-  ])(
-    "says why there are no formats to a download, and the facts to others: %o",
-    async (why, code) => {
-      const dict = videoDict({ formats: [], ...why });
-      await expect(readRecorded(dict, { forDownload: true })).rejects.toMatchObject({ code });
-      expect(await readRecorded(dict)).toMatchObject({ title: "Otters", formats: [] });
-    },
-  );
+  ])("says why there are no formats to a download, and the facts to others: %o", async (why, code) => {
+    const dict = videoDict({ formats: [], ...why });
+    await expect(readRecorded(dict, { forDownload: true })).rejects.toMatchObject({ code });
+    expect(await readRecorded(dict)).toMatchObject({ title: "Otters", formats: [] });
+  });
 
   it("bounds texts, lists and numbers", async () => {
     const info = await readRecorded(
@@ -224,10 +217,9 @@ describe("the yt-dlp resolver", () => {
       "fragments fragment_base_url http_headers cookies downloader_options has_drm " +
       "vcodec acodec manifest_url tbr fps width filesize"
     ).split(" ");
-    const anyFormat = fc.record(
-      Object.fromEntries(formatNames.map((name) => [name, fc.jsonValue()])),
-      { requiredKeys: [] },
-    );
+    const anyFormat = fc.record(Object.fromEntries(formatNames.map((name) => [name, fc.jsonValue()])), {
+      requiredKeys: [],
+    });
     const anyDict = fc.record(Object.fromEntries(names.map((name) => [name, fc.jsonValue()])), {
       requiredKeys: [],
     });

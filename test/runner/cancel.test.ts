@@ -33,9 +33,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
     const next = await harness.add("https://video.example.com/next");
     await harness.until(next.id, "running");
     expect(await harness.store.get(id)).toEqual(
-      harness.states(id).includes("canceled")
-        ? expect.objectContaining({ attempts: 1 })
-        : undefined,
+      harness.states(id).includes("canceled") ? expect.objectContaining({ attempts: 1 }) : undefined,
     );
   });
 
@@ -122,10 +120,7 @@ test("a task canceled and requeued at once keeps the result of its new run", asy
   const { id } = await add();
   runner.start();
   await untilLoading(id);
-  await Promise.all([
-    store.update(id, { state: "canceled" }),
-    store.update(id, { state: "queued" }),
-  ]);
+  await Promise.all([store.update(id, { state: "canceled" }), store.update(id, { state: "queued" })]);
   await until(id, "succeeded");
   await runner.stop();
   expect([files.results(), files.parts()]).toEqual([[id], []]);

@@ -31,11 +31,7 @@ describe("without options", () => {
     ["a known height before an unknown one", [formatOf("a"), of("b", 240)], "b"],
     [
       "of equal ones the muxed one",
-      [
-        formatOf("apart", { ...silentVideo, height: 720 }),
-        of("whole", 720),
-        formatOf("s", { ...separateAudio }),
-      ],
+      [formatOf("apart", { ...silentVideo, height: 720 }), of("whole", 720), formatOf("s", { ...separateAudio })],
       "whole",
     ],
     [
@@ -61,19 +57,13 @@ describe("the audio of a format without audio", () => {
     ["else that of the page", [formatOf("x", other)], "x"],
     [
       "is in the page's language if available",
-      [
-        formatOf("fr", { ...separateAudio, language: "fr" }),
-        formatOf("en", { ...separateAudio, language: "en" }),
-      ],
+      [formatOf("fr", { ...separateAudio, language: "fr" }), formatOf("en", { ...separateAudio, language: "en" })],
       "en",
       { language: "en-GB" },
     ],
     [
       "is the first if the page states no language",
-      [
-        formatOf("fr", { ...separateAudio, language: "fr" }),
-        formatOf("en", { ...separateAudio, language: "en" }),
-      ],
+      [formatOf("fr", { ...separateAudio, language: "fr" }), formatOf("en", { ...separateAudio, language: "en" })],
       "fr",
     ],
     [
@@ -82,11 +72,7 @@ describe("the audio of a format without audio", () => {
       "mp4",
     ],
     ["is any if none fits", [formatOf("webm", { ...separateAudio, ext: "webm" })], "webm"],
-    [
-      "has no DRM",
-      [formatOf("drm", { ...separateAudio, has_drm: true }), formatOf("open", separateAudio)],
-      "open",
-    ],
+    ["has no DRM", [formatOf("drm", { ...separateAudio, has_drm: true }), formatOf("open", separateAudio)], "open"],
     ["is missing if all have DRM", [formatOf("drm", { ...separateAudio, has_drm: true })], null],
   ])("%s", (_rule, audio, expected, page = {}) => {
     expect(choose([formatOf("p", own), ...audio], {}, page)).toEqual(["p", expected, false]);
@@ -114,12 +100,7 @@ describe("the audio of a format without audio", () => {
 });
 
 describe("format_id", () => {
-  const formats = [
-    of("a", 1080),
-    of("b", 360),
-    formatOf("s", separateAudio),
-    formatOf("m", silentVideo),
-  ];
+  const formats = [of("a", 1080), of("b", 360), formatOf("s", separateAudio), formatOf("m", silentVideo)];
 
   test("names the format, whatever its height", () => {
     expect(choose(formats, { format_id: "b", max_height: 100 })).toEqual(["b", null, false]);
@@ -193,11 +174,7 @@ test.each<[string, Format[], TaskOptions]>([
   ["without options", [of("a", 720, null, true), of("b", 360, null, true)], {}],
   ["format_id", [of("a", 720, null, true), of("b", 360)], { format_id: "a" }],
   ["max_height", [of("a", 720), of("b", 360, null, true)], { max_height: 400 }],
-  [
-    "video with DRM beside audio without",
-    [of("a", 720, null, true), formatOf("s", separateAudio)],
-    {},
-  ],
+  ["video with DRM beside audio without", [of("a", 720, null, true), formatOf("s", separateAudio)], {}],
 ])("DRM on all matching formats is drm_protected: %s", (_case, formats, options) => {
   expect(refusal(formats, options)).toMatchObject({ code: "drm_protected", retryable: false });
 });

@@ -5,11 +5,7 @@ import { join } from "node:path";
 import type { Download, DownloadContext, DownloadJob, Engine } from "../../src/engines/engine.ts";
 
 /** Does a job of the test engine; `count` is the number of jobs for this URL so far, from 1. */
-export type Downloads = (
-  job: DownloadJob,
-  context: DownloadContext,
-  count: number,
-) => Promise<Download>;
+export type Downloads = (job: DownloadJob, context: DownloadContext, count: number) => Promise<Download>;
 
 /** Creates an engine without network: it writes the format's URL as the media file, or calls `downloads`. */
 export function createTestEngine(downloads: Downloads = writeMedium): Engine {

@@ -18,8 +18,7 @@ afterAll(() => engine.close());
 
 const film = resource("video/mp4", readMedium("index-first.mp4"));
 const half = film.body.length >> 1;
-const tokenOf = ({ url = "" }: Pick<IncomingMessage, "url">) =>
-  Number(/token=(\d+)/.exec(url)?.[1] ?? 0);
+const tokenOf = ({ url = "" }: Pick<IncomingMessage, "url">) => Number(/token=(\d+)/.exec(url)?.[1] ?? 0);
 
 async function openSite(resources: Resources): Promise<Site> {
   const site = await startSite(new Map(resources));
@@ -67,11 +66,7 @@ describe("a URL that has expired", () => {
       info: { formats: [{ url: site.url("film.mp4?token=2") }] },
     });
     expect(readings).toBe(2);
-    expect(site.asked.map(({ range }) => range)).toEqual([
-      undefined,
-      `bytes=${half}-`,
-      `bytes=${half}-`,
-    ]);
+    expect(site.asked.map(({ range }) => range)).toEqual([undefined, `bytes=${half}-`, `bytes=${half}-`]);
   });
 
   test("again and again among segments: none is fetched twice", async () => {
@@ -85,9 +80,7 @@ describe("a URL that has expired", () => {
       return count <= 3;
     };
     const { task, readings } = await run((reading) => {
-      const lines = stream.lines.map((line) =>
-        line.endsWith(".ts") ? `${line}?token=${reading}` : line,
-      );
+      const lines = stream.lines.map((line) => (line.endsWith(".ts") ? `${line}?token=${reading}` : line));
       const path = `index-${reading}.m3u8`;
       site.resources = merge(site.resources, new Map([[path, hls(mediaPlaylist(lines))]]));
       // Without a token of its own.
@@ -97,10 +90,7 @@ describe("a URL that has expired", () => {
     expect(readings).toBeGreaterThan(1);
     const whole = [...stream.resources.values()].reduce((sum, { body }) => sum + body.length, 0);
     const lists = site.asked.filter(({ path }) => path.endsWith(".m3u8"));
-    const listBytes = lists.reduce(
-      (sum, { path }) => sum + (site.resources.get(path)?.body.length ?? 0),
-      0,
-    );
+    const listBytes = lists.reduce((sum, { path }) => sum + (site.resources.get(path)?.body.length ?? 0), 0);
     // A response in progress when another is refused may be cut.
     expect(site.sent - listBytes).toBeLessThan(2 * whole);
   });

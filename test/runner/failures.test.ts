@@ -71,10 +71,7 @@ describe("a retryable failure", () => {
     runner.start();
     let attempt = 1;
     for (const waitMs of [5_000, 10_000, 60_000, 40_000]) {
-      const waiting = await until(
-        id,
-        ({ state, attempts }) => state === "queued" && attempts === attempt,
-      );
+      const waiting = await until(id, ({ state, attempts }) => state === "queued" && attempts === attempt);
       expect(waiting.retry_at).toBe(new Date(clock.now().getTime() + waitMs).toISOString());
       clock.advance(waitMs - 1);
       // The other task wakes the runner, which must not claim the first one yet.
@@ -190,9 +187,7 @@ function untilAborted(signal: AbortSignal): Promise<never> {
 test("a file over its owner's quota fails the task for good, and does not stay", async () => {
   const { store, runner, files, until } = createRunnerHarness({ concurrency: 1 });
   const limits = { max_bytes: 1 };
-  await store.keys.add(
-    accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
-  );
+  await store.keys.add(accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()));
   const { id } = await store.create(newTask("https://a.test/", {}, new Date(), "anna"));
   runner.start();
   const failed = await until(id, "failed");

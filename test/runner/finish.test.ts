@@ -31,8 +31,7 @@ test("a recording that is to finish succeeds with what there is, and its warning
 
 test("a run that begins after the request finishes at once", async () => {
   const { runner, store, add, until } = createRunnerHarness({
-    downloads: async (job, context) =>
-      context.finish?.aborted === true ? writeMedium(job) : neverEnd(job, context),
+    downloads: async (job, context) => (context.finish?.aborted === true ? writeMedium(job) : neverEnd(job, context)),
   });
   const { id } = await add();
   await store.update(id, { finish_requested: true });

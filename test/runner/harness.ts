@@ -33,10 +33,7 @@ export type RunnerHarnessOptions = Partial<Omit<RunnerOptions, "store" | "files"
 };
 
 /** Creates a runner with a memory store and test doubles, stopped after the test. */
-export function createRunnerHarness({
-  downloads,
-  ...options
-}: RunnerHarnessOptions = {}): RunnerHarness {
+export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOptions = {}): RunnerHarness {
   const now = options.now ?? (() => new Date());
   const store = options.store ?? createMemoryStore({ now });
   const files = createTestFiles();
@@ -103,8 +100,7 @@ export function createRunnerHarness({
     engine,
     log,
     changes,
-    add: (url = "https://video.example.com/watch", taskOptions = {}) =>
-      store.create(newTask(url, taskOptions, now())),
+    add: (url = "https://video.example.com/watch", taskOptions = {}) => store.create(newTask(url, taskOptions, now())),
     until,
     untilLoading: (id) => until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0),
     states: (id) =>

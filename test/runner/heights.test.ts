@@ -10,22 +10,19 @@ import { createTestResolver, pageOf } from "./resolver.ts";
 it.each([
   [54, "failed"],
   [90, "succeeded"],
-])(
-  "a task that allows %d lines of a page whose only file has 90 has %s",
-  async (max_height, state) => {
-    const pageUrl = "https://video.example.com/watch";
-    const client = createSavedClient({
-      [pageUrl]: { body: `<video src="/1.mp4"></video>` },
-      "https://video.example.com/1.mp4": { type: "video/mp4", body: readMedium("index-first.mp4") },
-    });
-    const resolver = createPageResolver({ client, pageMaxBytes: 1e6 });
-    const { runner, add, until } = createRunnerHarness({ resolver });
-    runner.start();
-    const { id } = await add(pageUrl, { max_height });
-    const { error } = await until(id, ({ state: now }) => now === "failed" || now === "succeeded");
-    expect(error?.code).toBe(state === "failed" ? "format_unavailable" : undefined);
-  },
-);
+])("a task that allows %d lines of a page whose only file has 90 has %s", async (max_height, state) => {
+  const pageUrl = "https://video.example.com/watch";
+  const client = createSavedClient({
+    [pageUrl]: { body: `<video src="/1.mp4"></video>` },
+    "https://video.example.com/1.mp4": { type: "video/mp4", body: readMedium("index-first.mp4") },
+  });
+  const resolver = createPageResolver({ client, pageMaxBytes: 1e6 });
+  const { runner, add, until } = createRunnerHarness({ resolver });
+  runner.start();
+  const { id } = await add(pageUrl, { max_height });
+  const { error } = await until(id, ({ state: now }) => now === "failed" || now === "succeeded");
+  expect(error?.code).toBe(state === "failed" ? "format_unavailable" : undefined);
+});
 
 it.each([
   [{ max_height: 54 }, ["too_high"]],

@@ -132,11 +132,7 @@ describe("a task whose worker died", () => {
     expect(starts(log)).toEqual([first.id]);
     ending.resolve();
     await until(dead.id, "succeeded");
-    expect(log.map(({ msg }) => msg).slice(0, 3)).toEqual([
-      "run started",
-      "run succeeded",
-      "run started",
-    ]);
+    expect(log.map(({ msg }) => msg).slice(0, 3)).toEqual(["run started", "run succeeded", "run started"]);
   });
 });
 

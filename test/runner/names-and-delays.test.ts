@@ -81,8 +81,6 @@ describe("the delay before a retry", () => {
   });
 
   test("is never shorter than the server asks, even for more than five minutes", () => {
-    expect([delay(1, 1, 30), delay(6, 1, 30), delay(1, 1, 3600)]).toEqual([
-      30_000, 32_000, 3_600_000,
-    ]);
+    expect([delay(1, 1, 30), delay(6, 1, 30), delay(1, 1, 3600)]).toEqual([30_000, 32_000, 3_600_000]);
   });
 });

@@ -18,31 +18,27 @@ describe("a run that cannot reach the store", () => {
   test.each([
     ["responds to none", () => new Promise<never>(() => {})],
     ["refuses all", () => Promise.reject(unavailable)],
-  ])(
-    "ends while its lease is certain to hold, if the store %s of its heartbeats",
-    async (_way, fail) => {
-      const leaseMs = 2_000;
-      let sentMs = 0;
-      const inner = createMemoryStore();
-      const heartbeat: TaskStore["heartbeat"] = (...call) => {
-        if (sentMs > 0) return fail();
-        sentMs = performance.now();
-        return inner.heartbeat(...call);
-      };
-      const ended = Promise.withResolvers<number>();
-      const { runner, add } = createRunnerHarness({
-        store: { ...inner, heartbeat },
-        leaseMs,
-        downloads: (job, context) =>
-          neverEnd(job, context).finally(() => ended.resolve(performance.now())),
-      });
-      await add();
-      runner.start();
-      const heldMs = (await ended.promise) - sentMs;
-      expect(heldMs).toBeGreaterThan(leaseMs / 2);
-      expect(heldMs).toBeLessThan(leaseMs);
-    },
-  );
+  ])("ends while its lease is certain to hold, if the store %s of its heartbeats", async (_way, fail) => {
+    const leaseMs = 2_000;
+    let sentMs = 0;
+    const inner = createMemoryStore();
+    const heartbeat: TaskStore["heartbeat"] = (...call) => {
+      if (sentMs > 0) return fail();
+      sentMs = performance.now();
+      return inner.heartbeat(...call);
+    };
+    const ended = Promise.withResolvers<number>();
+    const { runner, add } = createRunnerHarness({
+      store: { ...inner, heartbeat },
+      leaseMs,
+      downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(performance.now())),
+    });
+    await add();
+    runner.start();
+    const heldMs = (await ended.promise) - sentMs;
+    expect(heldMs).toBeGreaterThan(leaseMs / 2);
+    expect(heldMs).toBeLessThan(leaseMs);
+  });
 
   test("requeues its task if it can after all, without counting an attempt or a dead worker", async () => {
     const inner = createMemoryStore();
@@ -63,9 +59,7 @@ describe("a run that cannot reach the store", () => {
     expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
     expect(states(id)).toEqual(["queued", "running", "queued", "running", "succeeded"]);
     const reason = "the lease expired while the store was unreachable";
-    expect(log).toContainEqual(
-      expect.objectContaining({ task: id, msg: "run interrupted; task requeued", reason }),
-    );
+    expect(log).toContainEqual(expect.objectContaining({ task: id, msg: "run interrupted; task requeued", reason }));
     const starts = log.filter(({ msg }) => msg === "run started");
     expect(starts).toMatchObject([{ stalledCount: 0 }, { stalledCount: 0 }]);
   });

@@ -90,9 +90,7 @@ test("the first bytes beyond those of earlier runs are saved at once, as progres
   await vi.advanceTimersByTimeAsync(10);
   report.report(at(102));
   await vi.advanceTimersByTimeAsync(600);
-  expect(
-    saved.map(({ downloaded_bytes, madeProgress }) => [downloaded_bytes, madeProgress]),
-  ).toEqual([
+  expect(saved.map(({ downloaded_bytes, madeProgress }) => [downloaded_bytes, madeProgress])).toEqual([
     [101, true],
     [102, false],
   ]);

@@ -59,7 +59,6 @@ test("a retry is limited by what is left then", async () => {
 test("downloads of others are not limited by it, nor those of a key whose limit is larger than MAX_FILE_BYTES", async () => {
   const { store, add, until, given } = await start();
   await addKey(store, "bert", { limits: { max_bytes: 5_000 } });
-  for (const owner of ["bert", "nobody's key", undefined])
-    await until((await add(owner)).id, "succeeded");
+  for (const owner of ["bert", "nobody's key", undefined]) await until((await add(owner)).id, "succeeded");
   expect(given).toEqual([1_000, 1_000, 1_000]);
 });

@@ -117,10 +117,7 @@ test("a task whose file cannot be removed stays until it can, and does not block
   for (const { id } of [bad, good]) await until(id, "succeeded");
   clock.advance(1001);
   await vi.waitUntil(async () => (await store.get(good.id)) === undefined, 10_000);
-  await vi.waitUntil(
-    () => log.some(({ task, err }) => task === bad.id && err !== undefined),
-    10_000,
-  );
+  await vi.waitUntil(() => log.some(({ task, err }) => task === bad.id && err !== undefined), 10_000);
   expect(inner.results()).toEqual([bad.id]);
   failing.clear();
   await vi.waitUntil(async () => (await store.get(bad.id)) === undefined, 10_000);
@@ -135,9 +132,7 @@ test("several services may delete expired tasks at the same time", async () => {
     await moveTo(harness, state);
   }
   clock.advance(2000);
-  const harnesses = times(3, () =>
-    createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }),
-  );
+  const harnesses = times(3, () => createRunnerHarness({ store, now: clock.now, concurrency: 0, retentionS: 1 }));
   for (const { runner } of harnesses) runner.start();
   await vi.waitUntil(async () => (await store.list({ limit: 1 })).tasks.length === 0, 10_000);
   for (const { runner } of harnesses) await runner.stop();

@@ -28,8 +28,7 @@ describe("a task that is queued", () => {
 
   test("again after it was canceled runs again", async () => {
     const { runner, store, add, until, untilLoading, states } = createRunnerHarness({
-      downloads: async (job, context, count) =>
-        count === 1 ? neverEnd(job, context) : writeMedium(job),
+      downloads: async (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
     });
     runner.start();
     const { id } = await add();
@@ -187,9 +186,7 @@ test("a resolver without formats fails the task with no_media", async () => {
 
 test("start and end of a run are one log line each, with task, host, attempt, bytes, time and code", async () => {
   const { runner, log, add, until } = createRunnerHarness({
-    resolver: createTestResolver(async (url) =>
-      pageOf(url, url.pathname === "/bad" ? { formats: [] } : {}),
-    ),
+    resolver: createTestResolver(async (url) => pageOf(url, url.pathname === "/bad" ? { formats: [] } : {})),
   });
   runner.start();
   const good = await add("https://a.test:8443/good");

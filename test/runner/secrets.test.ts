@@ -23,9 +23,7 @@ test("everything that a page is known for is stored", async () => {
     entries: [{ url: "https://video.example.com/2", title: null, duration: 7.5 }],
     extractor: "generic",
     extractor_version: "2026.10.26",
-    formats: [
-      formatOf("only", { http_headers: { "User-Agent": "Player/1.0" }, http_chunk_size: 10_000 }),
-    ],
+    formats: [formatOf("only", { http_headers: { "User-Agent": "Player/1.0" }, http_chunk_size: 10_000 })],
   });
   const { runner, add, until } = createRunnerHarness({
     resolver: createTestResolver(async () => structuredClone(page)),
@@ -86,9 +84,7 @@ test("cookies, credentials and fragments reach the site, and neither the API, th
 
   const app = await buildApp({ store, files });
   onTestFinished(() => app.close());
-  const answers = await Promise.all(
-    ["/tasks/", `/tasks/${good.id}`, `/tasks/${bad.id}`].map((url) => app.inject(url)),
-  );
+  const answers = await Promise.all(["/tasks/", `/tasks/${good.id}`, `/tasks/${bad.id}`].map((url) => app.inject(url)));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
   const stored = [await store.get(good.id), await store.get(bad.id), changes];
   const everything = JSON.stringify([stored, log, answers.map(({ body }) => body)]);

@@ -51,9 +51,7 @@ describe.each(Object.entries(stores))("with a limit for all files, tasks in %s:"
   test("several processes keep it together, remove no more than is needed, and none fails", async () => {
     const store = await open();
     const first = createRunnerHarness({ store, maxStoredBytes: 550 });
-    const others = [1, 2].map(() =>
-      createRunnerHarness({ store, files: first.files, maxStoredBytes: 550 }),
-    );
+    const others = [1, 2].map(() => createRunnerHarness({ store, files: first.files, maxStoredBytes: 550 }));
     const most = watchBytes(first);
     const tasks = [];
     for (let n = 0; n < 30; n += 1) tasks.push(await first.add(pageOf(n)));
@@ -117,9 +115,7 @@ test("a file in use is left, the next one goes; it goes when it is not in use an
   const two = await add(pageOf(4));
   await until(two.id, "succeeded");
   expect(files.results()).toEqual([one.id, two.id].toSorted());
-  expect(log.filter(({ msg }) => String(msg).startsWith("MAX_STORED_BYTES is exceeded"))).toEqual(
-    [],
-  );
+  expect(log.filter(({ msg }) => String(msg).startsWith("MAX_STORED_BYTES is exceeded"))).toEqual([]);
 });
 
 test("if all others are in use, a task succeeds over the limit, which a line says once; soon after they are removed", async () => {

@@ -52,16 +52,11 @@ test("a task whose outcome cannot be stored during the lease is claimed again", 
   const isEnd = ({ state }: TaskChange) => state === "succeeded" || state === "queued";
   const { runner, files, log, add, until } = createRunnerHarness({
     leaseMs: 150,
-    store: faulty(
-      (call, change) => isDown && (call === "heartbeat" || (call === "update" && isEnd(change))),
-    ),
+    store: faulty((call, change) => isDown && (call === "heartbeat" || (call === "update" && isEnd(change)))),
   });
   const { id } = await add();
   runner.start();
-  await vi.waitUntil(
-    () => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))),
-    10_000,
-  );
+  await vi.waitUntil(() => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))), 10_000);
   expect(files.results()).toEqual([id]);
   isDown = false;
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });

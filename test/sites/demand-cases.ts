@@ -101,9 +101,7 @@ export const demandCases: readonly SiteCase[] = [
     media: media.mp4,
     prepare(site, fixture) {
       servePage(site, "watch", videoPage(site.url(fixture.entry)));
-      demand(site, fixture, ({ headers }) =>
-        (headers["user-agent"] ?? "").startsWith("Mozilla/5.0 "),
-      );
+      demand(site, fixture, ({ headers }) => (headers["user-agent"] ?? "").startsWith("Mozilla/5.0 "));
     },
   },
   {
@@ -135,9 +133,7 @@ const hasCookie =
 /** Answers requests for the medium with 403 unless `holds`. */
 function demand(site: Site, { resources }: MediaFixture, holds: Holds): void {
   for (const path of resources.keys()) {
-    site.answer(path, (response, serve, request) =>
-      holds(request) ? serve() : response.writeHead(403).end(),
-    );
+    site.answer(path, (response, serve, request) => (holds(request) ? serve() : response.writeHead(403).end()));
   }
 }
 

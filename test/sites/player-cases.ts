@@ -56,10 +56,7 @@ export const playerCases: readonly SiteCase[] = [
       duration: 6,
       metadata: { name: "The film" },
     };
-    return setup(
-      '<div id="player"></div>',
-      `KalturaPlayer.setup({targetId: "player"}).setMedia(${inScript(entry)});`,
-    );
+    return setup('<div id="player"></div>', `KalturaPlayer.setup({targetId: "player"}).setMedia(${inScript(entry)});`);
   }),
   casePage("Brightcove", media.mp4, (url, site) => {
     const captions = [{ src: site.url("en.vtt"), kind: "captions", srclang: "en" }];

@@ -43,19 +43,14 @@ export function servePage(site: Site, path: string, parts: PageParts): void {
 }
 
 /** Returns a value as JSON for a script element. */
-export const inScript = (value: unknown): string =>
-  JSON.stringify(value).replaceAll("<", String.raw`\u003c`);
+export const inScript = (value: unknown): string => JSON.stringify(value).replaceAll("<", String.raw`\u003c`);
 
 /** Returns a text for an attribute in double quotes. */
 export const inAttribute = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
 /** Returns a case whose page is made from the URL of the medium. */
-export function casePage(
-  name: string,
-  fixture: string,
-  parts: (url: string, site: Site) => PageParts,
-): SiteCase {
+export function casePage(name: string, fixture: string, parts: (url: string, site: Site) => PageParts): SiteCase {
   return {
     name,
     media: fixture,

@@ -80,11 +80,7 @@ export async function makeMedia(folder: string): Promise<Resources> {
       `-i ${input} -c copy${options} -f hls -hls_time 4 -hls_playlist_type vod -master_pl_name ${name}-main.m3u8 ${name}.m3u8`,
     );
   const fmp4Of = (input: string, name: string, options = "") =>
-    hlsOf(
-      input,
-      name,
-      `${options} -hls_segment_type fmp4 -hls_fmp4_init_filename ${name}-init.mp4`,
-    );
+    hlsOf(input, name, `${options} -hls_segment_type fmp4 -hls_fmp4_init_filename ${name}-init.mp4`);
   await hlsOf("240.mp4", "ts240");
   await hlsOf("360.mp4", "ts360");
   await fmp4Of("240.mp4", "fmp4-240");
@@ -155,10 +151,7 @@ function addPlaylists(resources: Resources): Resources {
   add("two.m3u8", multivariant([variant("ts240", 240, both), variant("ts360", 360, both)]));
   const { averageBandwidth: _, ...peak } = variant("ts360", 360, both);
   add("peaks.m3u8", multivariant([peak]));
-  add(
-    "two-fmp4.m3u8",
-    multivariant([variant("fmp4-240", 240, both), variant("fmp4-360", 360, both)]),
-  );
+  add("two-fmp4.m3u8", multivariant([variant("fmp4-240", 240, both), variant("fmp4-360", 360, both)]));
   const picture = variant("video", 360, both);
   const sound = ratesOf(resources, "audio");
   const bandwidth = picture.bandwidth + sound.bandwidth;

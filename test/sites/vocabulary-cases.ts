@@ -32,7 +32,5 @@ export const vocabularyCases: readonly SiteCase[] = [
   casePage("HLS with its audio apart", media.hlsLanguages, (url) => videoTag(url, hlsType)),
   casePage("HLS under AES-128", media.hlsEncrypted, (url) => videoTag(url, hlsType)),
   casePage("DASH", media.dash, (url) => videoTag(url, "application/dash+xml")),
-  casePage("DASH of a file for each track", media.dashFiles, (url) =>
-    videoTag(url, "application/dash+xml"),
-  ),
+  casePage("DASH of a file for each track", media.dashFiles, (url) => videoTag(url, "application/dash+xml")),
 ];

@@ -90,9 +90,7 @@ async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStor
   return responses;
 
   function record(value: unknown): void {
-    responses.push(
-      JSON.stringify(value).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`),
-    );
+    responses.push(JSON.stringify(value).replaceAll(/[0-9a-f-]{36}/g, (id) => `#${ids.indexOf(id)}`));
   }
 }
 

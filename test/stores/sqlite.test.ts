@@ -138,9 +138,7 @@ describe("a SQLite store that is closed and opened again", () => {
   test("counts its queued tasks", async () => {
     const { path, now } = startFile();
     const before = await openStoreHarness(() => openSqliteStore({ path, now }));
-    for (const { id } of await Promise.all(times(5, () => before.add())).then((all) =>
-      all.slice(3),
-    ))
+    for (const { id } of await Promise.all(times(5, () => before.add())).then((all) => all.slice(3)))
       await before.store.update(id, { state: "canceled" });
     await before.store.close();
 

@@ -60,11 +60,7 @@ describe("the bar view", () => {
     view.show([{ type: "task", task: done }]);
     expect(shown(terminal.text)).toEqual([taskLine(done), taskLine(b)]);
     view.notify("the service is unavailable");
-    expect(shown(terminal.text)).toEqual([
-      taskLine(done),
-      "the service is unavailable",
-      taskLine(b),
-    ]);
+    expect(shown(terminal.text)).toEqual([taskLine(done), "the service is unavailable", taskLine(b)]);
     view.show([{ type: "deleted", task: { id: b.id } }]);
     expect(shown(terminal.text)).toEqual([taskLine(done), "the service is unavailable"]);
   });

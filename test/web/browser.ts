@@ -75,11 +75,7 @@ export interface Tab {
   paste(text: string): Promise<void>;
 }
 
-async function openTab(
-  context: BrowserContext,
-  { href, origin }: URL,
-  hasClock: boolean,
-): Promise<Tab> {
+async function openTab(context: BrowserContext, { href, origin }: URL, hasClock: boolean): Promise<Tab> {
   const problems: string[] = [];
   const expected: RegExp[] = [];
   const onRequest = (request: Request) => {

@@ -37,9 +37,7 @@ export async function openWebhooks({
     elapsedMs: clock.elapsedMs,
     random: () => 0,
     pollMs: 5,
-    logger: Object.fromEntries(
-      levels.map((level) => [level, write(level)]),
-    ) as unknown as WebhooksOptions["logger"],
+    logger: Object.fromEntries(levels.map((level) => [level, write(level)])) as unknown as WebhooksOptions["logger"],
   });
   onTestFinished(async () => {
     await webhooks.stop();
@@ -84,5 +82,4 @@ export async function startReceiver(secret?: string): Promise<Receiver> {
 export const delivered = "webhook message delivered";
 export const refused = "webhook message refused; will retry";
 export const unavailable = "webhook receiver unavailable; will retry";
-export const disabled =
-  "webhook disabled: its receiver is gone (410); a restart or another webhook enables it";
+export const disabled = "webhook disabled: its receiver is gone (410); a restart or another webhook enables it";

@@ -43,10 +43,7 @@ export function answer(status: number, headers: Record<string, string> = {}): Re
 }
 
 /** Listens on a free port of 127.0.0.1, or on `port`. */
-export async function openReceiver(
-  secret: string = newWebhookSecret(),
-  port = 0,
-): Promise<Receiver> {
+export async function openReceiver(secret: string = newWebhookSecret(), port = 0): Promise<Receiver> {
   let webhook = new Webhook(secret);
   const present = new Map<string, number>();
   let atOnce = 0;
@@ -55,10 +52,7 @@ export async function openReceiver(
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url, headers } = request;
     const body = await text(request);
-    const { type, timestamp, data } = webhook.verify(
-      body,
-      headers as Record<string, string>,
-    ) as ReceivedMessage;
+    const { type, timestamp, data } = webhook.verify(body, headers as Record<string, string>) as ReceivedMessage;
     const id = String(headers["webhook-id"]);
     const message = { id, type, timestamp, data, request: { method, url, headers } };
     const ofTask = (present.get(data.id) ?? 0) + 1;

@@ -1,13 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
-import {
-  delivered,
-  disabled,
-  openWebhooks,
-  refused,
-  startReceiver,
-  unavailable,
-} from "./harness.ts";
+import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "./harness.ts";
 import { accept, answer } from "./receiver.ts";
 
 const hourMs = 3_600_000;
@@ -125,9 +118,7 @@ describe("a receiver", () => {
     expect(own.messages).toHaveLength(1);
     const other = await startReceiver();
     await store.keys.remove("anna");
-    await store.keys.add(
-      accessKeyOf(newSecret(), { ...given, webhook: other.endpoint }, new Date()),
-    );
+    await store.keys.add(accessKeyOf(newSecret(), { ...given, webhook: other.endpoint }, new Date()));
     clock.advance(1_000);
     await end("canceled", "anna");
     await other.until(1);

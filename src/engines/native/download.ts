@@ -24,10 +24,7 @@ export type WorkerDownloadContext = DownloadContext &
   };
 
 /** Implements `Engine.download` in the calling process. */
-export async function download(
-  job: DownloadJob,
-  context: WorkerDownloadContext,
-): Promise<Download> {
+export async function download(job: DownloadJob, context: WorkerDownloadContext): Promise<Download> {
   try {
     const run = await planRun(job, context);
     try {
@@ -142,11 +139,7 @@ async function withTimeLimit<T>(
 
 /** Inspects and hashes the file while it is flushed to the disk. */
 async function finishFile(run: DownloadRun, path: string): Promise<Omit<Download, "warnings">> {
-  const [info, sha256] = await Promise.all([
-    inspect(run, path),
-    hashFile(path, run.signal),
-    run.flush.finish(path),
-  ]);
+  const [info, sha256] = await Promise.all([inspect(run, path), hashFile(path, run.signal), run.flush.finish(path)]);
   const { size } = await stat(path);
   return { path, size, sha256, ...info };
 }

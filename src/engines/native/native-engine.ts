@@ -1,12 +1,5 @@
 import { ServiceError } from "../../model/errors.ts";
-import type {
-  Download,
-  DownloadContext,
-  DownloadJob,
-  Engine,
-  EngineDeps,
-  EngineObserver,
-} from "../engine.ts";
+import type { Download, DownloadContext, DownloadJob, Engine, EngineDeps, EngineObserver } from "../engine.ts";
 import type { WorkerLimits } from "./worker/worker-limits.ts";
 import { WorkerProcess, type WorkerProcessOptions } from "./worker/worker-process.ts";
 

@@ -44,10 +44,7 @@ function refuse(app: FastifyInstance, { url, access, methods, others }: Refusal)
     onRequest: async (request, reply) => {
       reply.header("allow", allow);
       if (request.method === "OPTIONS") return reply.code(204).send();
-      throw new ServiceError(
-        "method_not_allowed",
-        `${request.method} is not allowed here; allowed: ${allow}`,
-      );
+      throw new ServiceError("method_not_allowed", `${request.method} is not allowed here; allowed: ${allow}`);
     },
     handler: async () => {},
   });

@@ -37,11 +37,7 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
  *
  * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not tell its owner
  */
-export async function findTask(
-  store: TaskStore,
-  id: string,
-  caller: Caller,
-): Promise<Task | undefined> {
+export async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
   const owner = visibleOwner(caller);
   if (owner === undefined) return store.get(id);
   try {

@@ -38,10 +38,7 @@ export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<
   });
 
   /** Returns the error of a request that is one too many. */
-  async function refusalOf(
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<Error | undefined> {
+  async function refusalOf(request: FastifyRequest, reply: FastifyReply): Promise<Error | undefined> {
     const result = await check(request);
     if (result.isAllowed) return undefined;
     const { max, remaining, ttlInSeconds } = result;

@@ -11,12 +11,8 @@ const tagList = "an entity tag, several with commas between them, or `*`";
 export const ConditionHeaders = Type.Object({
   "if-match": Type.Optional(Type.String({ description: `${tagList}; 412 if none matches` })),
   "if-none-match": Type.Optional(Type.String({ description: `${tagList}; 304 if one matches` })),
-  range: Type.Optional(
-    Type.String({ description: "the bytes to send", examples: ["bytes=0-1023"] }),
-  ),
-  "if-range": Type.Optional(
-    Type.String({ description: "the entity tag without which `Range` is ignored" }),
-  ),
+  range: Type.Optional(Type.String({ description: "the bytes to send", examples: ["bytes=0-1023"] })),
+  "if-range": Type.Optional(Type.String({ description: "the entity tag without which `Range` is ignored" })),
 });
 
 /** Returns a strong entity tag (RFC 9110 §8.8.3) of `value` as JSON. */

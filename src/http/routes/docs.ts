@@ -71,9 +71,7 @@ function documentWithoutProblems(app: FastifyInstance): WeakMap<RouteOptions, Fa
     if (schema?.response === undefined) return;
     documented.set(route, schema);
     const responses = Object.entries(schema.response as Record<string, DocumentedResponse>);
-    const others = responses.filter(
-      ([, { content = {} }]) => !Object.hasOwn(content, problemMediaType),
-    );
+    const others = responses.filter(([, { content = {} }]) => !Object.hasOwn(content, problemMediaType));
     route.schema = { ...schema, response: Object.fromEntries(others) };
   });
   return documented;

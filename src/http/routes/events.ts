@@ -48,10 +48,7 @@ interface EventRoutesOptions {
   maxStreams: number;
 }
 
-export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (
-  app,
-  { events, keys, maxStreams },
-) => {
+export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, { events, keys, maxStreams }) => {
   const streams = createEventStreams(events);
   const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
   app.addHook("preClose", async () => {
@@ -62,9 +59,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   const path = "/tasks/events";
 
   // Fastify would run the GET handler for HEAD, which never ends.
-  app.head(path, { schema: { hide: true } }, async (_request, reply) =>
-    reply.headers(streamHeaders).send(),
-  );
+  app.head(path, { schema: { hide: true } }, async (_request, reply) => reply.headers(streamHeaders).send());
 
   const options = { exposeHeadRoute: false, schema: watchSchema };
   app.get(path, options, async (request, reply) => {

@@ -63,10 +63,7 @@ interface FileRoutesOptions extends SingleTaskRoutesOptions {
   onFileBytes: ((bytes: number) => void) | undefined;
 }
 
-export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
-  app,
-  { store, files, onFileBytes },
-) => {
+export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (app, { store, files, onFileBytes }) => {
   const streams = createFileStreams(onFileBytes);
 
   // Fastify's own HEAD route would read the whole file.
@@ -130,8 +127,7 @@ async function findFile(store: TaskStore, request: FileRequest): Promise<TaskFil
     assertIfMatch(request.headers["if-match"], etagOf(file));
     return file;
   }
-  if (removed_at === null)
-    throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
+  if (removed_at === null) throw new ServiceError("not_found", `task ${id} has no file; its state is ${state}`);
   throw new ServiceError("file_removed", `the file of task ${id} was removed at ${removed_at}`);
 }
 

@@ -13,10 +13,7 @@ interface HealthRoutesOptions {
   drainSignal: AbortSignal | undefined;
 }
 
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async (
-  app,
-  { store, drainSignal },
-) => {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async (app, { store, drainSignal }) => {
   app.addHook("onRequest", requireAcceptJson);
   const config = { access: "open" } as const;
 

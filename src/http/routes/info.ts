@@ -34,10 +34,7 @@ interface InfoRoutesOptions {
   resolver: Resolver;
 }
 
-export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (
-  app,
-  { infoCache, resolver },
-) => {
+export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (app, { infoCache, resolver }) => {
   app.addHook("onRequest", requireAcceptJson);
 
   const schema = {

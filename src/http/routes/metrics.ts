@@ -16,10 +16,7 @@ export interface MetricsRoutesOptions {
 }
 
 /** For the service's own port. The metrics cover all owners, so they need an admin's key, even while there are no keys. */
-export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (
-  app,
-  { metrics },
-) => {
+export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (app, { metrics }) => {
   app.get(
     "/metrics",
     {
@@ -28,8 +25,7 @@ export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = asyn
         operationId: "readMetrics",
         summary: "Read the metrics of this process, for Prometheus",
         description:
-          "Needs the key of an admin, even while there are no keys. `METRICS_PORT` serves the same " +
-          "without one.",
+          "Needs the key of an admin, even while there are no keys. `METRICS_PORT` serves the same without one.",
         tags: ["metrics"],
         response: {
           200: {
@@ -48,13 +44,8 @@ export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = asyn
 };
 
 /** For a port of their own, which whoever reaches it may read. */
-export const openMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (
-  app,
-  { metrics },
-) => {
-  app.get("/metrics", { schema: { hide: true } }, async (_request, reply) =>
-    sendMetrics(reply, metrics),
-  );
+export const openMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (app, { metrics }) => {
+  app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => sendMetrics(reply, metrics));
 };
 
 async function sendMetrics(reply: FastifyReply, metrics: MetricsSource): Promise<string> {

@@ -12,10 +12,7 @@ import { problems } from "../responses/problem.ts";
 /** How long a browser keeps the cookie. */
 const maxAgeS = 30 * 86_400;
 
-const KeyOwner = Type.Object(
-  { name: Type.String(), admin: Type.Boolean() },
-  { description: "whose key it is" },
-);
+const KeyOwner = Type.Object({ name: Type.String(), admin: Type.Boolean() }, { description: "whose key it is" });
 
 const getSchema = {
   operationId: "getSession",
@@ -27,8 +24,7 @@ const getSchema = {
 const startSchema = {
   operationId: "startSession",
   summary: "Exchange a key for the cookie of a session",
-  description:
-    "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
+  description: "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
   tags: ["session"],
   body: Type.Object({ key: Type.String({ description: "the key" }) }),
   response: {
@@ -56,10 +52,7 @@ const endSchema = {
 };
 
 /** Lets a browser exchange a key for a cookie that scripts cannot read. */
-export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> = async (
-  app,
-  { access },
-) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> = async (app, { access }) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
   const config = { access: "open" } as const;

@@ -39,10 +39,7 @@ const retrySchema = {
 };
 
 /** Routes that change a task's state; the runner follows through the event feed. */
-export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (
-  app,
-  { store },
-) => {
+export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (app, { store }) => {
   app.addHook("onRequest", requireAcceptJson);
 
   app.post("/tasks/:id/cancel", { schema: cancelSchema }, async ({ params: { id }, caller }) => {

@@ -40,8 +40,7 @@ const getSchema = {
 const deleteSchema = {
   operationId: "deleteTask",
   summary: "Delete a task in any state",
-  description:
-    "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
+  description: "Ends its run and removes its file. `DELETE /tasks/{id}/file` removes the file alone.",
   tags: ["tasks"],
   params: TaskParams,
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
@@ -51,10 +50,7 @@ const deleteSchema = {
   },
 };
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (
-  app,
-  { store, files },
-) => {
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions> = async (app, { store, files }) => {
   app.addHook("onRequest", requireAcceptJson);
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
@@ -71,8 +67,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     const { id } = request.params;
     await assertVisible(store, id, request.caller);
     const task = await findReadable(store, id);
-    if (task !== "damaged" && task !== undefined)
-      assertIfMatch(request.headers["if-match"], etagOf(task));
+    if (task !== "damaged" && task !== undefined) assertIfMatch(request.headers["if-match"], etagOf(task));
     // Before the record, as a file without a record would stay. The files of a task in another state are
     // removed by the runner.
     if (task === "damaged" || task?.state === "succeeded") await files.remove(id);

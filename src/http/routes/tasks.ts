@@ -20,9 +20,7 @@ const TaskList = Type.Object({
 });
 
 export const ListQuerySchema = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" }),
-  ),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" })),
   state: Type.Optional(oneOf(states, "only tasks in this state")),
   owner: OwnerQuery,
   cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
@@ -38,8 +36,7 @@ export const NewTaskHeaders = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: 255,
-      description:
-        "valid for 24 hours: the same key and body get the same response, another body gets 422",
+      description: "valid for 24 hours: the same key and body get the same response, another body gets 422",
     }),
   ),
 });
@@ -94,10 +91,7 @@ interface TaskRoutesOptions {
   guard: AddressGuard;
 }
 
-export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
-  app,
-  { store, guard },
-) => {
+export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (app, { store, guard }) => {
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -121,8 +115,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (
     if (blocked !== undefined) throw blocked;
     const options = knownOptions(request.body.options);
     const key = request.headers["idempotency-key"];
-    const idempotency =
-      key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
+    const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
     const task = newTask(url.href, options, new Date(), request.caller?.name);
     return store.create(task, idempotency).then((created) => {
       reply.code(201).header("location", `/tasks/${created.id}`);
@@ -150,9 +143,7 @@ function parseCursor(cursor: string): number {
 function knownOptions(given: TaskOptions | undefined): TaskOptions {
   if (given === undefined) return {};
   const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
-  return Object.fromEntries(
-    names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]),
-  );
+  return Object.fromEntries(names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]));
 }
 
 function hash(url: string, options: TaskOptions): string {

@@ -48,11 +48,7 @@ export async function webRoutes(app: FastifyInstance): Promise<void> {
     if (file === undefined) {
       throw new ServiceError("not_found", `this version of the page has no ${path.slice(0, 200)}`);
     }
-    return send(
-      request,
-      reply.header("cache-control", "public, max-age=31536000, immutable"),
-      file,
-    );
+    return send(request, reply.header("cache-control", "public, max-age=31536000, immutable"), file);
   });
 }
 

@@ -67,8 +67,7 @@ export function limitConnections(
     let stalled = 0;
     for (const connection of connections.all) {
       observe(connection, now);
-      if (connection.socket.writableLength === 0 || now - connection.since < sendTimeoutMs)
-        continue;
+      if (connection.socket.writableLength === 0 || now - connection.since < sendTimeoutMs) continue;
       connections.close(connection);
       stalled += 1;
     }
@@ -79,8 +78,7 @@ export function limitConnections(
 
   server.on("connection", (socket: Socket) => {
     const client = clientOf(socket.remoteAddress);
-    if (!admits(connections.of(client), maxPerAddress) || !admits(connections.all, maxConnections))
-      socket.destroy();
+    if (!admits(connections.of(client), maxPerAddress) || !admits(connections.all, maxConnections)) socket.destroy();
     else connections.add({ socket, client, since: performance.now(), progress: 0 });
   });
   server.on("listening", () => {

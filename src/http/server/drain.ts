@@ -5,10 +5,7 @@ import { everyResponse } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
 
 /** Once `drainSignal` is aborted, each response closes its connection. */
-export function closeConnectionsOnDrain(
-  app: FastifyInstance,
-  drainSignal: AbortSignal | undefined,
-): void {
+export function closeConnectionsOnDrain(app: FastifyInstance, drainSignal: AbortSignal | undefined): void {
   app.addHook("onRequest", (_request, { raw }, done) => {
     if (drainSignal?.aborted) raw.setHeader("connection", "close");
     done();

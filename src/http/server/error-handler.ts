@@ -1,10 +1,4 @@
-import type {
-  FastifyError,
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  HookHandlerDoneFunction,
-} from "fastify";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../../model/errors.ts";
 import { setEveryHeader } from "../responses/every-response.ts";
 import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";

@@ -58,10 +58,7 @@ interface Authority {
 }
 
 /** Returns the host that the request is for; undefined if it is HTTP/1.0 and names none; else its fault. */
-function authorityOf(
-  { raw, url }: FastifyRequest,
-  known: Authority | undefined,
-): Authority | ServiceError | undefined {
+function authorityOf({ raw, url }: FastifyRequest, known: Authority | undefined): Authority | ServiceError | undefined {
   const { host } = raw.headers;
   if (host === undefined) {
     return raw.httpVersion === "1.0" ? undefined : hostError("is required (RFC 9112 section 3.2)");
@@ -133,9 +130,7 @@ function hostError(rule: string): ServiceError {
 }
 
 function invalidHostError(text: string): ServiceError {
-  return hostError(
-    `must be a host with an optional port, got ${JSON.stringify(shorten(text, 100))}`,
-  );
+  return hostError(`must be a host with an optional port, got ${JSON.stringify(shorten(text, 100))}`);
 }
 
 function misdirectedError(text: string): ServiceError {

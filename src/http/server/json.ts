@@ -19,17 +19,13 @@ export function ignoreBodies(app: FastifyInstance): void {
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser<string>(
-    "application/json",
-    { parseAs: "string" },
-    ({ headers }, body, done) => {
-      try {
-        done(null, parseJson(headers, body));
-      } catch (error) {
-        done(error as ServiceError);
-      }
-    },
-  );
+  app.addContentTypeParser<string>("application/json", { parseAs: "string" }, ({ headers }, body, done) => {
+    try {
+      done(null, parseJson(headers, body));
+    } catch (error) {
+      done(error as ServiceError);
+    }
+  });
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
     done(unsupportedError(`Content-Type: ${headers["content-type"]?.slice(0, 100)}`));
   });
@@ -38,8 +34,7 @@ export function readJsonBodies(app: FastifyInstance): void {
 function parseJson(headers: FastifyRequest["headers"], body: string): unknown {
   const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
   const charset = type.includes(";") ? /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] : undefined;
-  if (charset !== undefined && !/^utf-?8$/i.test(charset))
-    throw unsupportedError(`charset=${charset.slice(0, 40)}`);
+  if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw unsupportedError(`charset=${charset.slice(0, 40)}`);
   if (coding !== "identity") throw unsupportedError(`Content-Encoding: ${coding.slice(0, 40)}`);
   if (body.length === 0) {
     throw new ServiceError("invalid_request", "the body is empty; it must be a JSON object");

@@ -94,9 +94,7 @@ function closeWithProblem(socket: Socket, error: ServiceError): void {
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   closeAfterLinger(socket);
-  socket.end(
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`,
-  );
+  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
 }
 
 /**

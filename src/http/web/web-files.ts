@@ -39,9 +39,7 @@ export async function buildWebFiles(src = new URL("../../", import.meta.url)): P
   return {
     page: createWebFile("text/html; charset=utf-8", page),
     manifest: createWebFile("application/manifest+json", await read("manifest.webmanifest")),
-    assets: new Map(
-      [...texts].map(([name, text]) => [prefix + name, createWebFile(typeOf(name), text)]),
-    ),
+    assets: new Map([...texts].map(([name, text]) => [prefix + name, createWebFile(typeOf(name), text)])),
   };
 }
 

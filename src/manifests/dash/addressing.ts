@@ -34,8 +34,7 @@ export function addressingOf(chain: Chain, url: URL): SegmentAddressing | null {
   if (nearest === undefined) return null;
   const { name } = nearest;
   const sameKind = found.filter((each) => each.name === name);
-  const attribute = (key: string) =>
-    sameKind.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
+  const attribute = (key: string) => sameKind.find(({ attributes }) => attributes.has(key))?.attributes.get(key);
   const integer = (key: string) => parseUnsignedLong(key, attribute(key), url);
   const endNumber = integer("endNumber");
   return {
@@ -59,11 +58,7 @@ export function addressingOf(chain: Chain, url: URL): SegmentAddressing | null {
  *
  * @throws ServiceError `upstream_invalid`
  */
-export function parseUnsignedLong(
-  name: string,
-  value: string | undefined,
-  url: URL,
-): bigint | null {
+export function parseUnsignedLong(name: string, value: string | undefined, url: URL): bigint | null {
   const text = value?.trim() ?? "";
   if (text === "") return null;
   if (/^\d{1,20}$/.test(text)) return BigInt(text);
@@ -115,8 +110,7 @@ export function compileTemplate(
       if (name === "Time") return ({ time }: SegmentNumbers) => pad(`${time}`);
       if (name === "Bandwidth") return () => pad(representation.bandwidth);
     }
-    const rule =
-      "a template may only name $RepresentationID$, $Number$, $Time$, $Bandwidth$ and $$";
+    const rule = "a template may only name $RepresentationID$, $Number$, $Time$, $Bandwidth$ and $$";
     throw invalidManifestError(url, rule, template);
   });
   return (numbers) => values.map((value) => value(numbers)).join("");

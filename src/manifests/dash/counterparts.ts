@@ -32,8 +32,7 @@ export function* comparePeriods(
 ): Steps<{ listed: Candidate[]; join(candidate: Candidate): Joined }> {
   const periods = [...Map.groupBy(candidates, ({ representation }) => representation.period)];
   const [main] = periods.toSorted(
-    ([a, ofA], [b, ofB]) =>
-      ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || a - b,
+    ([a, ofA], [b, ofB]) => ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || a - b,
   );
   const offered = main?.[1] ?? [];
   const tracks = periods.map(([, others]) => [...distinctTracks(others).values()]);
@@ -60,9 +59,7 @@ export function* comparePeriods(
       const joined: Joined = { representations: [], missing: null };
       for (const [period, others] of periods) {
         const isOwn = period === representation.period;
-        const found = isOwn
-          ? representation
-          : bestCounterpart(others, format, { representation, index });
+        const found = isOwn ? representation : bestCounterpart(others, format, { representation, index });
         if (found !== undefined) joined.representations.push(found);
         else joined.missing ??= period;
       }
@@ -97,8 +94,7 @@ function distinctTracks(candidates: readonly Candidate[]): Map<string, Track> {
 }
 
 function isSameTrack(a: Track, b: Track): boolean {
-  const isSame = (one: string | null, other: string | null) =>
-    one === null || other === null || one === other;
+  const isSame = (one: string | null, other: string | null) => one === null || other === null || one === other;
   return a.isWebm === b.isWebm && isSame(a.video, b.video) && isSame(a.audio, b.audio);
 }
 
@@ -124,8 +120,7 @@ function bestCounterpart(
       distance(other.tbr, format.tbr),
       Math.abs(at - index),
     ];
-    if (best === undefined || isLess(distances, best.distances))
-      best = { representation, distances };
+    if (best === undefined || isLess(distances, best.distances)) best = { representation, distances };
   }
   return best?.representation;
 }

@@ -41,9 +41,7 @@ export function* listDashFormats(
     const { listed, join } = yield* comparePeriods(ofKind, durations);
     found.push(...listed.map((candidate) => ({ ...candidate, join: () => join(candidate) })));
   }
-  const listed = found
-    .toSorted((a, b) => a.representation.index - b.representation.index)
-    .slice(0, maxFormats);
+  const listed = found.toSorted((a, b) => a.representation.index - b.representation.index).slice(0, maxFormats);
   for (const [index, { format, representation }] of listed.entries()) {
     format.format_id = formatId(`dash-${representation.id ?? Math.floor(format.tbr ?? index)}`);
   }

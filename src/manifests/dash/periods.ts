@@ -16,16 +16,14 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
   const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
   const firstS = listed[0]?.startS ?? 0;
   /** Some MPDs have a total that leaves out the time before the first Period. */
-  const lastEndS = (startS: number | null) =>
-    totalS !== null && totalS <= (startS ?? 0) ? firstS + totalS : totalS;
+  const lastEndS = (startS: number | null) => (totalS !== null && totalS <= (startS ?? 0) ? firstS + totalS : totalS);
   let endS: number | null = 0;
   return listed.map((period, index) => {
     const startS: number | null = period.startS ?? endS;
     const isLast = index === listed.length - 1;
     const nextS = isLast ? lastEndS(startS) : (listed[index + 1]?.startS ?? null);
     const untilNextS = nextS === null || startS === null ? null : nextS - startS;
-    const durationS =
-      period.durationS ?? (untilNextS !== null && untilNextS > 0 ? untilNextS : null);
+    const durationS = period.durationS ?? (untilNextS !== null && untilNextS > 0 ? untilNextS : null);
     endS = startS === null || durationS === null ? null : startS + durationS;
     return { startS, durationS };
   });

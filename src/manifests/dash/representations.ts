@@ -49,17 +49,13 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
 }
 
 /** `base`: `null` if a BaseURL is not http(s). */
-function representationOf(
-  chain: Chain,
-  base: URL | null,
-): Omit<DashRepresentation, "period" | "index"> | null {
+function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentation, "period" | "index"> | null {
   const [representation, set, , mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
   const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
-  const attribute = (name: string) =>
-    chain.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
+  const attribute = (name: string) => chain.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
   const codecs = splitCodecs(attribute("codecs"));
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   return {
@@ -95,11 +91,7 @@ function resolve(element: MpdElement, base: URL | null): URL | null {
   return base === null || element.baseUrl === "" ? base : tryParseUrl(element.baseUrl, base);
 }
 
-function kindOf(
-  contentType: string | undefined,
-  mimeType: string | null,
-  codecs: Codecs,
-): DashRepresentation["kind"] {
+function kindOf(contentType: string | undefined, mimeType: string | null, codecs: Codecs): DashRepresentation["kind"] {
   for (const kind of ["video", "audio", "text"] as const) {
     if (contentType === kind || mimeType?.startsWith(`${kind}/`)) return kind;
   }

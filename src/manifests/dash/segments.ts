@@ -65,11 +65,7 @@ function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
 
 type PeriodSegment = Omit<Segment, "sequence" | "timeline">;
 
-function* segmentsInPeriod(
-  representation: DashRepresentation,
-  times: PeriodTimes,
-  url: URL,
-): Generator<PeriodSegment> {
+function* segmentsInPeriod(representation: DashRepresentation, times: PeriodTimes, url: URL): Generator<PeriodSegment> {
   const { chain, id } = representation;
   const base = baseOf(chain, url);
   const addressing = addressingOf(chain, url);
@@ -121,8 +117,7 @@ function* templateSegments(
     yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...end };
     if (timed.isComputed === true) last = timed;
   }
-  if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm"))
-    return;
+  if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm")) return;
   // Audio frames do not end at the listed boundaries of segments: the last ones may be in one more segment.
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
@@ -168,9 +163,7 @@ function initOf(addressing: SegmentAddressing | null, base: URL, url: URL): Init
 function baseOf(chain: Chain, url: URL): URL {
   return chain.reduceRight(
     (base, { baseUrl }) =>
-      baseUrl === ""
-        ? base
-        : (tryParseUrl(baseUrl, base) ?? resolveSegmentUrl(baseUrl.trim(), base, url)),
+      baseUrl === "" ? base : (tryParseUrl(baseUrl, base) ?? resolveSegmentUrl(baseUrl.trim(), base, url)),
     url,
   );
 }

@@ -23,22 +23,12 @@ const tolerance = 1e-3;
  * @throws ServiceError `upstream_invalid` for an entry of more than 200,000 segments, before yielding any
  * of them; for an entry without duration; if the number of segments is unknown.
  */
-export function timeSegments(
-  addressing: SegmentAddressing,
-  periodS: number | null,
-  url: URL,
-): Generator<TimedSegment> {
+export function timeSegments(addressing: SegmentAddressing, periodS: number | null, url: URL): Generator<TimedSegment> {
   const { timeline } = addressing;
-  return timeline === null
-    ? timeEvenly(addressing, periodS, url)
-    : timeEntries(timeline, addressing, periodS, url);
+  return timeline === null ? timeEvenly(addressing, periodS, url) : timeEntries(timeline, addressing, periodS, url);
 }
 
-function* timeEvenly(
-  addressing: SegmentAddressing,
-  periodS: number | null,
-  url: URL,
-): Generator<TimedSegment> {
+function* timeEvenly(addressing: SegmentAddressing, periodS: number | null, url: URL): Generator<TimedSegment> {
   const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
   if (duration === null) {
     throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
@@ -70,8 +60,7 @@ function* timeEntries(
   url: URL,
 ): Generator<TimedSegment> {
   const { timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
-  const periodEnd =
-    periodS === null ? null : presentationTimeOffset + BigInt(Math.round(periodS * timescale));
+  const periodEnd = periodS === null ? null : presentationTimeOffset + BigInt(Math.round(periodS * timescale));
   let number = startNumber;
   let time = 0n;
   for (const [index, entry] of timeline.entries()) {
@@ -101,10 +90,7 @@ interface EntryTimes {
 function countOf({ r }: TimelineEntry, { time, duration, end }: EntryTimes, url: URL): number {
   if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
   if (end === null) {
-    throw invalidManifestError(
-      url,
-      "a negative S@r needs a next S@t or a Period of known duration",
-    );
+    throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
   }
   return countFitting(Number(end - time), Number(duration));
 }

@@ -129,8 +129,7 @@ function createTree() {
       if (target === null || target === undefined) return;
       if ("attributes" in target) {
         const { attributes } = target;
-        if (usedAttributes.has(name) && !attributes.has(name))
-          attributes.set(name, value.slice(0, maxAttributeLength));
+        if (usedAttributes.has(name) && !attributes.has(name)) attributes.set(name, value.slice(0, maxAttributeLength));
       } else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) {
         target.fields[name] = value;
       }
@@ -178,8 +177,7 @@ function textOf(element: MpdElement, child: string) {
 /** Records what a child says about its parent; returns it if its own children are read too. */
 function recordChild(element: MpdElement, child: string): Addressing | null {
   if (child === "ContentProtection") element.isProtected = true;
-  if (child !== "SegmentTemplate" && child !== "SegmentList" && child !== "SegmentBase")
-    return null;
+  if (child !== "SegmentTemplate" && child !== "SegmentList" && child !== "SegmentBase") return null;
   const known = element.addressing;
   if (known !== null && (known.name !== "SegmentBase" || child === "SegmentBase")) return null;
   const found = { initialization: null, timeline: null, urls: [] };

@@ -137,10 +137,7 @@ const peakToAverage = 1.1;
 type FormatPart = Omit<ManifestFormat, "manifest_url" | "has_drm">;
 
 /** Converts a variant with its audio group; leaves `format_id` empty. */
-function variantFormat(
-  { attributes, codecs, url }: Variant,
-  group: AudioGroup | undefined,
-): FormatPart {
+function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup | undefined): FormatPart {
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
   const hasSize = parsePixels(width) !== null;
   const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
@@ -158,8 +155,7 @@ function variantFormat(
     fps: framesPerSecond(attributes.get("FRAME-RATE")),
     vcodec,
     // Without CODECS a variant may be muxed although it references a group.
-    acodec:
-      isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
+    acodec: isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec,
     tbr: peakTbr ?? listedTbr,
     ...(averageTbr !== null && { averageTbr }),
     language: languageTag(group?.included?.attributes.get("LANGUAGE")),

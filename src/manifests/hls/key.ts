@@ -107,23 +107,14 @@ function parseIv(value: string | undefined, url: URL): string | null {
 
 function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL) {
   if (method !== "AES-128") {
-    throw protectedError(
-      url,
-      `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`,
-    );
+    throw protectedError(url, `METHOD must be AES-128 or NONE, ${shorten(method, 40)} is not supported`);
   }
   if (iv === null && sequence === null) {
-    throw invalidManifestError(
-      url,
-      "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)",
-    );
+    throw invalidManifestError(url, "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)");
   }
   return { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
 }
 
 function protectedError(url: URL, reason: string): ServiceError {
-  return new ServiceError(
-    "drm_protected",
-    `cannot decrypt the stream at ${urlForMessage(url)}: ${reason}`,
-  );
+  return new ServiceError("drm_protected", `cannot decrypt the stream at ${urlForMessage(url)}: ${reason}`);
 }

@@ -116,8 +116,7 @@ export function createVariables(url: URL) {
     const attributes = readAttributes(list);
     const parameter = attributes.get("QUERYPARAM");
     const name = attributes.get("NAME") ?? parameter;
-    const value =
-      parameter === undefined ? attributes.get("VALUE") : url.searchParams.get(parameter);
+    const value = parameter === undefined ? attributes.get("VALUE") : url.searchParams.get(parameter);
     if (name === undefined || value === undefined || value === null) return;
     if (values.has(name) || values.size >= maxVariables) return;
     values.set(name, substitute(value).slice(0, maxValueLength));

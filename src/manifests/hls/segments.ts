@@ -127,8 +127,7 @@ class MediaPlaylist {
     const { durationS, byteRange, isGap } = this.#pending;
     const range = this.#readRange(byteRange, href);
     const [sequence, timeline] = [this.#sequence, this.#timeline];
-    const dateMs =
-      this.#pending.dateMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
+    const dateMs = this.#pending.dateMs ?? (this.#dated?.timeline === timeline ? this.#dated.endMs : null);
     const isDated = dateMs !== null && durationS > 0;
     this.#dated = isDated ? { endMs: dateMs + durationS * 1000, timeline } : null;
     if (isGap) this.#gapsS.push(durationS);

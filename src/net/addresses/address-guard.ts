@@ -67,9 +67,7 @@ export function createAddressGuard({
   function isAllowed(address: string): boolean {
     const embedded = embeddedIPv4(address);
     if (embedded.length === 0) return allowed.has(address);
-    return embedded.every(
-      (each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined),
-    );
+    return embedded.every((each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined));
   }
 
   function findProblem(host: string, address: string): ServiceError | undefined {

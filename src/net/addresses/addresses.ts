@@ -64,9 +64,7 @@ function parseCidr(cidr: string) {
   const zone = address.includes("%");
   if (!family || zone || rest.length > 0 || prefix > (family === "ipv4" ? 32 : 128)) {
     const text = JSON.stringify(cidr.slice(0, 100));
-    throw new RangeError(
-      `ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got ${text}`,
-    );
+    throw new RangeError(`ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got ${text}`);
   }
   return { address, prefix, family };
 }

@@ -20,11 +20,7 @@ export interface SocketOptions {
  * Returns the options of every client of undici: it opens its sockets as `openGuardedSocket` does, uses HTTP/1.1, and
  * waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
  */
-export function guardedOptions(
-  guard: AddressGuard,
-  timeoutMs: number,
-  socketOptions: SocketOptions,
-) {
+export function guardedOptions(guard: AddressGuard, timeoutMs: number, socketOptions: SocketOptions) {
   return {
     connect: createGuardedConnector(guard, timeoutMs, socketOptions),
     allowH2: false,
@@ -40,8 +36,7 @@ function createGuardedConnector(
   { onread, signal }: SocketOptions,
 ): buildConnector.connector {
   const options = { ...(onread && { onread }), ...(signal && { signal }) };
-  const openSocket = (target: buildConnector.Options) =>
-    openGuardedSocket(guard, target, connectTimeoutMs, options);
+  const openSocket = (target: buildConnector.Options) => openGuardedSocket(guard, target, connectTimeoutMs, options);
   return (target, callback) => {
     callbackify(openSocket)(target, (error, socket) => {
       if (error) callback(error, null);

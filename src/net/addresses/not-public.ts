@@ -66,7 +66,4 @@ const localDomains = [
   "svc", // short names of Kubernetes services
 ];
 
-const localName = new RegExp(
-  `(?:^|\\.)(?:${localDomains.map((domain) => RegExp.escape(domain)).join("|")})\\.?$`,
-  "i",
-);
+const localName = new RegExp(`(?:^|\\.)(?:${localDomains.map((domain) => RegExp.escape(domain)).join("|")})\\.?$`, "i");

@@ -63,23 +63,14 @@ export interface Decoding {
  * Decodes `body` with backpressure to the socket. Each coded layer may have about twice `maxBytes`,
  * more is an `upstream_invalid` error, and so is a damaged layer; the reader of `decoded` limits its bytes.
  */
-export function decode(
-  body: Readable,
-  decoders: readonly Decoder[],
-  maxBytes: number,
-  what: string,
-): Decoding {
+export function decode(body: Readable, decoders: readonly Decoder[], maxBytes: number, what: string): Decoding {
   let codingFailure: ServiceError | undefined;
-  const stages = decoders.flatMap((createDecoder) => [
-    createByteLimit(2 * maxBytes + 1024, what),
-    createDecoder(),
-  ]);
+  const stages = decoders.flatMap((createDecoder) => [createByteLimit(2 * maxBytes + 1024, what), createDecoder()]);
   for (const stage of stages) {
     stage.on("error", (error: Error) => {
       if (body.errored !== null) return;
       const rule = "the response's content coding is damaged or truncated";
-      codingFailure ??=
-        error instanceof ServiceError ? error : invalidResponseError(what, rule, error);
+      codingFailure ??= error instanceof ServiceError ? error : invalidResponseError(what, rule, error);
     });
   }
   if (stages.length > 0) pipeline([body, ...stages], () => {});

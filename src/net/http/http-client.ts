@@ -13,12 +13,7 @@ import type { MinSpeed } from "./min-speed.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
 import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { createResponseBody } from "./response-body.ts";
-import {
-  invalidResponseError,
-  isRetryableStatus,
-  parseRetryAfter,
-  toUpstreamError,
-} from "../upstream-error.ts";
+import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
 
 export interface HttpClientOptions {
   /**
@@ -145,9 +140,7 @@ async function openResponse(
       deadline,
       what,
       toError: (error) =>
-        deadline.signal.aborted
-          ? deadline.signal.reason
-          : toUpstreamError(error, what, idleTimeoutMs),
+        deadline.signal.aborted ? deadline.signal.reason : toUpstreamError(error, what, idleTimeoutMs),
     });
     return { url, status, headers, body: responseBody, release: buffers.release };
   } catch (error) {

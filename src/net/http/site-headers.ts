@@ -78,7 +78,5 @@ function readHeaders(headers: Readonly<Record<string, string>>): Record<string, 
 
 /** Leaves out what is missing or empty. */
 function known(fields: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(fields).filter((field): field is [string, string] => Boolean(field[1])),
-  );
+  return Object.fromEntries(Object.entries(fields).filter((field): field is [string, string] => Boolean(field[1])));
 }

@@ -62,9 +62,7 @@ export function createAdmission(runs: ReadonlyMap<string, RunEntry>, connections
  * Parses the value of `Proxy-Authorization` with the scheme Basic (RFC 7617 §2). Returns undefined for
  * another scheme and for a value without a colon.
  */
-function parseBasicCredential(
-  value: string | undefined,
-): { name: string; secret: string } | undefined {
+function parseBasicCredential(value: string | undefined): { name: string; secret: string } | undefined {
   const encoded = /^basic +([a-z\d+/]+=*)$/i.exec(value ?? "")?.[1];
   const text = Buffer.from(encoded ?? "", "base64").toString();
   const colon = text.indexOf(":");

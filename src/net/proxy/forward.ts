@@ -5,14 +5,7 @@ import { Client, type Dispatcher } from "undici";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { invalidResponseError } from "../upstream-error.ts";
-import {
-  type Admitted,
-  fieldsOf,
-  type ProxyLimits,
-  type Refusal,
-  refusalOf,
-  toProxyError,
-} from "./admission.ts";
+import { type Admitted, fieldsOf, type ProxyLimits, type Refusal, refusalOf, toProxyError } from "./admission.ts";
 
 /**
  * Forwards a request in absolute-form (RFC 9112 §3.2.2) for an http URL, with its end-to-end fields and its
@@ -79,11 +72,7 @@ async function* chunksOf(request: IncomingMessage, onChunk: () => void) {
   }
 }
 
-function writeHead(
-  response: ServerResponse,
-  { statusCode, headers }: Dispatcher.ResponseData,
-  what: string,
-): void {
+function writeHead(response: ServerResponse, { statusCode, headers }: Dispatcher.ResponseData, what: string): void {
   // `responseHeaders: "raw"` makes them a list, which undici's types do not say.
   const raw = headers as unknown as string[];
   const isChunked = raw.some((name, i) => i % 2 === 0 && /^transfer-encoding$/i.test(name));

@@ -59,10 +59,7 @@ export function createRun(
     bytes += total - counted;
     sockets.set(socket, total);
     if (bytes <= maxBytes) return;
-    error = new ServiceError(
-      "too_large",
-      `reading the page took ${bytes} bytes; the limit is ${maxBytes} bytes`,
-    );
+    error = new ServiceError("too_large", `reading the page took ${bytes} bytes; the limit is ${maxBytes} bytes`);
     close();
   }
 

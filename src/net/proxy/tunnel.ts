@@ -2,14 +2,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { ServiceError } from "../../model/errors.ts";
 import { openGuardedSocket } from "../addresses/guarded-connector.ts";
-import {
-  type Admitted,
-  fieldsOf,
-  type ProxyLimits,
-  type Refusal,
-  refusalOf,
-  toProxyError,
-} from "./admission.ts";
+import { type Admitted, fieldsOf, type ProxyLimits, type Refusal, refusalOf, toProxyError } from "./admission.ts";
 
 /**
  * Serves a CONNECT request (RFC 9110 §9.3.6): connects to its target and relays bytes both ways until both
@@ -52,9 +45,7 @@ export function refuseTunnel(socket: Socket, refusal: Refusal): void {
   const body = `${refusal.text}\n`;
   const fields = { ...fieldsOf(refusal), "content-length": Buffer.byteLength(body) };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.write(
-    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join("")}\r\n${body}`,
-  );
+  socket.write(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join("")}\r\n${body}`);
   socket.destroySoon();
 }
 
@@ -63,8 +54,7 @@ export function refuseTunnel(socket: Socket, refusal: Refusal): void {
  * guard sees the address that an odd spelling (`0x7f.1`) means. Returns undefined for any other form.
  */
 function parseAuthority(text: string) {
-  const [, name = "", digits = ""] =
-    /^([^:/?#@\\\s[\]]+|\[[^/?#@\\\s[\]]+\]):(\d{1,5})$/.exec(text) ?? [];
+  const [, name = "", digits = ""] = /^([^:/?#@\\\s[\]]+|\[[^/?#@\\\s[\]]+\]):(\d{1,5})$/.exec(text) ?? [];
   const url = URL.parse(`http://${name}/`);
   const port = Number(digits);
   if (url === null || port > 65_535) return undefined;

@@ -4,8 +4,7 @@ import { createBitReader } from "./bits.ts";
 
 /** Sampling rates by index (ISO/IEC 14496-3 table 1.18). */
 const rates: readonly number[] = [
-  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000,
-  7350,
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,
 ];
 const aac = 0x40;
 const samplesPerBlock = 1024;

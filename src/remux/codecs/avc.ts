@@ -65,9 +65,7 @@ export const avc: VideoSyntax = {
       ...sequences.map(withLength),
       Buffer.from([pictures.length]),
       ...pictures.map(withLength),
-      ...(sps.isHigh
-        ? [Buffer.from([0xfc | sps.chroma, 0xf8 | sps.lumaDepth, 0xf8 | sps.chromaDepth, 0])]
-        : []),
+      ...(sps.isHigh ? [Buffer.from([0xfc | sps.chroma, 0xf8 | sps.lumaDepth, 0xf8 | sps.chromaDepth, 0])] : []),
     );
     return {
       sampleEntry: makeVideoEntry({ type: "avc1", configuration, width, height, pixelAspect }),

@@ -14,9 +14,7 @@ export const dolby: AudioSyntax = {
     if (bytes[at] !== 0x0b || bytes[at + 1] !== 0x77) return null;
     const bsid = (bytes[at + 5] ?? 0) >> 3;
     if (bsid > 16) return null;
-    return bsid > 10
-      ? readEac3Frame(bytes, at, isLast)
-      : readAc3Frame(bytes.subarray(at, at + headerLength));
+    return bsid > 10 ? readEac3Frame(bytes, at, isLast) : readAc3Frame(bytes.subarray(at, at + headerLength));
   },
 };
 
@@ -84,11 +82,7 @@ const maxSyncframes = 64;
  * Returns the frame at `at`: six audio blocks of all substreams, which are one sample of an MP4 (§F.2).
  * For the other results see `AudioSyntax.frameAt`.
  */
-function readEac3Frame(
-  bytes: Uint8Array,
-  at: number,
-  isLast: boolean,
-): AudioFrame | "incomplete" | null {
+function readEac3Frame(bytes: Uint8Array, at: number, isLast: boolean): AudioFrame | "incomplete" | null {
   const first = readSyncframe(bytes, at);
   if (!first || first.isDependent || first.substream !== 0) return null;
   const frames = [first];

@@ -32,9 +32,7 @@ export const hevc: VideoSyntax = {
   describe(sets) {
     const latest = sets.findLast(({ level }) => level === "sequence");
     const sps = latest && readHevcSps(latest.unit);
-    const lists = (["video", "sequence", "picture"] as const).map((level) =>
-      sets.filter((set) => set.level === level),
-    );
+    const lists = (["video", "sequence", "picture"] as const).map((level) => sets.filter((set) => set.level === level));
     if (!sps || lists.some((list) => list.length === 0)) return null;
     const { width, height } = sps;
     const layers = (sps.subLayers << 3) | (sps.isNested ? 4 : 0);

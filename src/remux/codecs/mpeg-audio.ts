@@ -38,8 +38,7 @@ function readFrame(header: Uint8Array): AudioFrame | null {
   const padding = (b2 >> 1) & 1;
   const samples = samplesOf(layer, isFirst);
   const slots = Math.floor((samples * bitRate) / 8 / sampleRate);
-  const size =
-    layer === 1 ? (Math.floor((12 * bitRate) / sampleRate) + padding) * 4 : slots + padding;
+  const size = layer === 1 ? (Math.floor((12 * bitRate) / sampleRate) + padding) * 4 : slots + padding;
   const channels = b3 >> 6 === 3 ? 1 : 2;
   const configuration = () => makeEsds(isFirst ? 0x6b : 0x69, new Uint8Array());
   return {
@@ -48,8 +47,7 @@ function readFrame(header: Uint8Array): AudioFrame | null {
     sampleRate,
     samples,
     key: `${version} ${layer} ${sampleRate} ${channels}`,
-    makeSampleEntry: () =>
-      makeAudioEntry({ type: "mp4a", configuration: configuration(), channels, sampleRate }),
+    makeSampleEntry: () => makeAudioEntry({ type: "mp4a", configuration: configuration(), channels, sampleRate }),
   };
 }
 

@@ -54,9 +54,7 @@ export function createParameterSets(syntax: VideoSyntax) {
     list: (): readonly ParameterSet[] => [...sets.values()],
     /** Takes the parameter sets of one access unit; returns whether any has changed. */
     take(units: readonly Buffer[]): boolean {
-      const sent = new Set(
-        units.filter(({ length }) => length <= maxBytes).map((unit) => unit.toString("latin1")),
-      );
+      const sent = new Set(units.filter(({ length }) => length <= maxBytes).map((unit) => unit.toString("latin1")));
       let isChanged = false;
       for (const content of sent) {
         const unit = Buffer.from(content, "latin1");

@@ -26,11 +26,7 @@ export class AccessUnitReader {
   /** The stream has been searched up to here. */
   #searched = 0;
 
-  constructor(
-    stream: ElementaryStream,
-    syntax: VideoSyntax,
-    onAccessUnit: (unit: TimedAccessUnit) => void,
-  ) {
+  constructor(stream: ElementaryStream, syntax: VideoSyntax, onAccessUnit: (unit: TimedAccessUnit) => void) {
     this.#stream = stream;
     this.#syntax = syntax;
     this.#onAccessUnit = onAccessUnit;
@@ -47,8 +43,7 @@ export class AccessUnitReader {
       const at = bytes.indexOf(startCode, this.#searched);
       const start = at + startCode.length;
       if (at < 0 || start + reserve > bytes.length) {
-        this.#searched =
-          at < 0 ? Math.max(this.#searched, bytes.length - startCode.length + 1) : at;
+        this.#searched = at < 0 ? Math.max(this.#searched, bytes.length - startCode.length + 1) : at;
         break;
       }
       const role = this.#syntax.classify(bytes, start);

@@ -24,12 +24,7 @@ export function box(type: string, ...parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Returns a box with version and flags (§4.2.2). */
-export function fullBox(
-  type: string,
-  version: number,
-  flags: number,
-  ...parts: readonly Uint8Array[]
-): Uint8Array {
+export function fullBox(type: string, version: number, flags: number, ...parts: readonly Uint8Array[]): Uint8Array {
   return box(type, u32(version * 0x1000000 + flags), ...parts);
 }
 
@@ -105,16 +100,9 @@ export function readBoxHeader(
   const headerBytes = field === 1 ? 16 : 8;
   if (left < headerBytes) throw damagedError(`the box "${type}" ends in the middle of its size`);
   // 1: the size follows in 64 bits; 0: the box extends to the end.
-  const size =
-    field === 1
-      ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12)
-      : field === 0
-        ? left
-        : field;
+  const size = field === 1 ? view.getUint32(at + 8) * 2 ** 32 + view.getUint32(at + 12) : field === 0 ? left : field;
   if (size < headerBytes || size > left) {
-    throw damagedError(
-      `the box "${type}" has a size of ${size} bytes, possible are ${headerBytes} to ${left}`,
-    );
+    throw damagedError(`the box "${type}" has a size of ${size} bytes, possible are ${headerBytes} to ${left}`);
   }
   return { type, headerBytes, size };
 }

@@ -13,12 +13,7 @@ import { createStreamReaders } from "./stream-readers.ts";
  * counters may restart with a segment.
  * @throws also, from `flush`, `format_unavailable` if the program has no stream of the wanted kinds.
  */
-export function createMpegTsDemuxer({
-  sink,
-  timelines,
-  kinds,
-  onDrop = () => {},
-}: DemuxerOptions): Demuxer {
+export function createMpegTsDemuxer({ sink, timelines, kinds, onDrop = () => {} }: DemuxerOptions): Demuxer {
   const bases = new TimeBases(timelines);
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const pids = createPidTable();
@@ -57,10 +52,7 @@ const maxEarlyBytes = 16 * 1024 * 1024;
  * map are kept until it is known which streams to read.
  * @throws ServiceError, from that function: `upstream_invalid` if over 16 MiB would be kept.
  */
-function createPacketRouter(
-  pids: PidTable,
-  program: ProgramReader,
-): (bytes: Buffer, at: number) => void {
+function createPacketRouter(pids: PidTable, program: ProgramReader): (bytes: Buffer, at: number) => void {
   let early: Buffer[] = [];
   /** The streams of the program are known. */
   let isFound = false;

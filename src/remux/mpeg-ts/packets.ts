@@ -56,8 +56,7 @@ export function createPacketReader(onPacket: (bytes: Buffer, at: number) => void
       const at = walk(bytes);
       toSkip += Math.max(0, at - bytes.length);
       rest = Uint8Array.from(bytes.subarray(at));
-      if (garbage >= minSegmentBytes && garbage + rest.length >= bytes.length)
-        throw noPacketsError(garbage);
+      if (garbage >= minSegmentBytes && garbage + rest.length >= bytes.length) throw noPacketsError(garbage);
     },
     /** Forgets what was read: the next segment does not continue it. */
     reset(): void {

@@ -69,10 +69,7 @@ const byRegistration = new Map<string, StreamType>([
  * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is
  * readable.
  */
-export function chooseStreams(
-  program: readonly ProgramStream[],
-  kinds: readonly TrackKind[],
-): ChosenStream[] {
+export function chooseStreams(program: readonly ProgramStream[], kinds: readonly TrackKind[]): ChosenStream[] {
   return kinds.flatMap((kind) => {
     const candidates = program
       .map((stream) => ({ ...stream, type: typeOf(stream) }))
@@ -105,14 +102,8 @@ function typeOf({ streamType, descriptors }: ProgramStream): StreamType | null {
 function unreadableError({ codec, kind, name }: StreamType, streamType: number): ServiceError {
   const number = `stream type 0x${streamType.toString(16).padStart(2, "0")}`;
   return codec === "encrypted"
-    ? new ServiceError(
-        "drm_protected",
-        `the ${kind} of the stream is encrypted (${name}, ${number})`,
-      )
-    : new ServiceError(
-        "format_unavailable",
-        `MPEG-TS with ${name} (${number}) cannot be put into MP4`,
-      );
+    ? new ServiceError("drm_protected", `the ${kind} of the stream is encrypted (${name}, ${number})`)
+    : new ServiceError("format_unavailable", `MPEG-TS with ${name} (${number}) cannot be put into MP4`);
 }
 
 function readLanguage(descriptor: Uint8Array | undefined): string | null {

@@ -79,10 +79,7 @@ function* walk(
     const skipped = next < 0 ? bytes.length : next;
     garbage += skipped;
     if (garbage > maxGarbage) {
-      throw new ServiceError(
-        "upstream_invalid",
-        `reading audio frames stopped: over ${maxGarbage} bytes are none`,
-      );
+      throw new ServiceError("upstream_invalid", `reading audio frames stopped: over ${maxGarbage} bytes are none`);
     }
     at += skipped;
     isAligned = false;

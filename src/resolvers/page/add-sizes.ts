@@ -36,10 +36,7 @@ export async function addSizes<P extends Page>(
   const ofUnknownHeight = page.formats.filter(isOfUnknownHeight);
   const ofUnknownSize = page.formats.filter(isOfUnknownSize);
   const isHeightNeeded = !forDownload || needsHeights || page.formats.length > 1;
-  const unknown = [
-    ...(isHeightNeeded ? ofUnknownHeight : []),
-    ...(forDownload ? [] : ofUnknownSize),
-  ];
+  const unknown = [...(isHeightNeeded ? ofUnknownHeight : []), ...(forDownload ? [] : ofUnknownSize)];
   const files = [...new Set(unknown)].slice(0, maxFiles);
   const isDurationNeeded = page.duration === null && !forDownload;
   const variant = isDurationNeeded ? page.formats.find(isHlsVariant) : undefined;

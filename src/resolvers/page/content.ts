@@ -31,11 +31,7 @@ const sniffBytes = 1024;
  * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body;
  * `signal.reason`
  */
-export async function readContent(
-  response: HttpResponse,
-  slices: TimeSlices,
-  signal: AbortSignal,
-): Promise<Content> {
+export async function readContent(response: HttpResponse, slices: TimeSlices, signal: AbortSignal): Promise<Content> {
   const contentType = response.headers.get("content-type") ?? null;
   const body = response.body[Symbol.asyncIterator]();
   try {
@@ -73,12 +69,8 @@ async function readAs(
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
-  const what =
-    contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
-  throw new ServiceError(
-    "upstream_invalid",
-    `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`,
-  );
+  const what = contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
+  throw new ServiceError("upstream_invalid", `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`);
 }
 
 function extractFile(
@@ -194,10 +186,7 @@ function readSize({ status, headers }: HttpResponse): number | null {
 }
 
 /** Returns the media type of a container by whether it has video. */
-function typeOf(
-  container: FileHeader["container"] | null,
-  { vcodec }: Pick<FileHeader, "vcodec">,
-): string | null {
+function typeOf(container: FileHeader["container"] | null, { vcodec }: Pick<FileHeader, "vcodec">): string | null {
   if (container === null) return null;
   return `${vcodec === "none" ? "audio" : "video"}/${container === "matroska" ? "x-matroska" : container}`;
 }

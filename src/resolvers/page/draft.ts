@@ -4,13 +4,7 @@ import type { PageIdentity } from "./choice/choose-medium.ts";
 import type { Content } from "./content.ts";
 import { indexMetas, type Markup } from "./markup/markup.ts";
 import type { Thing } from "./markup/thing.ts";
-import {
-  type Merged,
-  mergeMetadata,
-  type MetadataSource,
-  metaVocabularies,
-  type PageMetadata,
-} from "./merge.ts";
+import { type Merged, mergeMetadata, type MetadataSource, metaVocabularies, type PageMetadata } from "./merge.ts";
 import { extractPlayer } from "./player/extract-player.ts";
 import { chooseThing } from "./vocabularies/choose-thing.ts";
 import { extractHtml } from "./vocabularies/html-metadata.ts";
@@ -27,11 +21,7 @@ export interface Draft {
  * Extracts and merges what the response itself states. Players' data is read only if no vocabulary
  * states a medium: it may name many, and it takes as long to read as all else.
  */
-export function* createDraft(
-  content: Exclude<Content, { kind: "manifest" }>,
-  url: URL,
-  now: Date,
-): Steps<Draft> {
+export function* createDraft(content: Exclude<Content, { kind: "manifest" }>, url: URL, now: Date): Steps<Draft> {
   if (content.kind === "media") return merge({ media: content.metadata }, url);
   const { markup } = content;
   const metadata = yield* extractMetadata(markup, url, now);
@@ -47,11 +37,7 @@ function merge(metadata: PageMetadata, url: URL): Draft {
   return { metadata, merged: mergeMetadata(metadata, url) };
 }
 
-function identifyMerged(
-  { metadata, merged: { fields } }: Draft,
-  markup: Markup,
-  url: URL,
-): PageIdentity {
+function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup, url: URL): PageIdentity {
   const titles = Object.values(metadata).map(({ title }) => title);
   return {
     titles: titles.filter((title) => typeof title === "string"),

@@ -40,8 +40,7 @@ function toMedium(resource: SourcedResource): Medium | null {
   const { kind, ext, mime_type } = classify(resource);
   // A player's URL may end in .mp4 or .mpeg: what is there is a page.
   if (resource.role === "player" && kind !== "hls" && kind !== "dash") return null;
-  if (kind === "video" || kind === "audio")
-    return { ...resource, kind, protocol: "https", ext, mime_type };
+  if (kind === "video" || kind === "audio") return { ...resource, kind, protocol: "https", ext, mime_type };
   if (kind === "hls") return { ...resource, kind: "video", protocol: "m3u8", ext, mime_type };
   if (kind === "dash") return { ...resource, kind: "video", protocol: "dash", ext, mime_type };
   if (kind !== "unknown" || resource.fallback === null) return null;
@@ -57,8 +56,7 @@ export function findEmbed(
   pageUrls: readonly (URL | null)[],
 ): SourcedResource | null {
   const players = resources.filter(
-    ({ role, url }) =>
-      role !== "media" && !pageUrls.some((pageUrl) => pageUrl !== null && isSamePage(pageUrl, url)),
+    ({ role, url }) => role !== "media" && !pageUrls.some((pageUrl) => pageUrl !== null && isSamePage(pageUrl, url)),
   );
   const findKind = (...kinds: MediaType["kind"][]) =>
     players.find((each) => toMedium(each) === null && kinds.includes(classify(each).kind));
@@ -84,11 +82,7 @@ export function createFormat(medium: Medium): Format {
   const { protocol, ext, height, mime_type, width, tbr, filesize, language } = medium;
   const codecs = splitCodecs(/;\s*codecs\s*=\s*"?([^";]{1,500})/i.exec(medium.type ?? "")?.[1]);
   const url = medium.url.href;
-  const parts = [
-    protocol,
-    height === null ? null : `${height}p`,
-    protocol === "https" ? ext : null,
-  ];
+  const parts = [protocol, height === null ? null : `${height}p`, protocol === "https" ? ext : null];
   return {
     format_id: parts.filter((part) => part !== null).join("-"),
     url,

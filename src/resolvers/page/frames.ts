@@ -23,9 +23,7 @@ export function findPlayers(
   const isFront = !isPlayer && page.media_type === "none" && isFrontPage(url);
   const frames = isFront ? [] : findPlayerFrames(markup.frames, base, isPlayer);
   const pageKeys = new Set([url, ...parseUrls([page.webpage_url], url)].map(pageKey));
-  const players = new Map(
-    [...parseUrls([page.embed?.url], url), ...frames].map((each) => [pageKey(each), each]),
-  );
+  const players = new Map([...parseUrls([page.embed?.url], url), ...frames].map((each) => [pageKey(each), each]));
   return [...players]
     .filter(([key, each]) => !pageKeys.has(key) && mediaTypeOf(null, each).kind !== "flash")
     .map(([, each]) => each)
@@ -39,11 +37,8 @@ export function findPlayers(
  */
 function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {
-    const url = frameUrlAttributes
-      .map((name) => tryParseUrl(frame.get(name), base))
-      .find((each) => each !== null);
-    const points =
-      url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
+    const url = frameUrlAttributes.map((name) => tryParseUrl(frame.get(name), base)).find((each) => each !== null);
+    const points = url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];
   });
   return found.toSorted((a, b) => b.points - a.points).map(({ url }) => url);
@@ -57,9 +52,7 @@ export function mayBePlayer(frame: Attributes, url: string): boolean {
     .replace(/[?#].*/, "")
     .split("/");
   const about = textsOf(frame, ["id", "name", "class"]);
-  return (
-    !isHidden(frame) && ![host, folder, ...about].some((name) => names.has(name, "otherFrame"))
-  );
+  return !isHidden(frame) && ![host, folder, ...about].some((name) => names.has(name, "otherFrame"));
 }
 
 function textsOf(frame: Attributes, attributes: readonly string[]): string[] {
@@ -69,11 +62,8 @@ function textsOf(frame: Attributes, attributes: readonly string[]): string[] {
 function pointsOf(frame: Attributes, { host, pathname }: URL, isInPlayer: boolean): number {
   const about = textsOf(frame, ["id", "name", "class", "title"]);
   const allow = frame.get("allow")?.slice(0, 1_000) ?? "";
-  const isFullScreen =
-    frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
-  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...about].some((name) =>
-    names.has(name, "player"),
-  );
+  const isFullScreen = frame.has("allowfullscreen") || frame.has("webkitallowfullscreen") || /fullscreen/i.test(allow);
+  const isNamed = [`${host}${pathname.slice(0, 300)}`, ...about].some((name) => names.has(name, "player"));
   const points = (isFullScreen ? 8 : 0) + (isNamed ? 4 : 0) + (hasVideoSize(frame) ? 2 : 0);
   return points + (isInPlayer ? 1 : 0);
 }
@@ -85,9 +75,7 @@ function hasVideoSize(frame: Attributes): boolean {
 }
 
 function isHidden(frame: Attributes): boolean {
-  const isTiny = ["width", "height"].some((side) =>
-    /^\s*\d{1,2}(?:px)?\s*$/.test(frame.get(side) ?? ""),
-  );
+  const isTiny = ["width", "height"].some((side) => /^\s*\d{1,2}(?:px)?\s*$/.test(frame.get(side) ?? ""));
   const style = frame.get("style")?.slice(0, 1_000) ?? "";
   const isUnseen = /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
   return isTiny || isUnseen || frame.has("hidden");

@@ -108,9 +108,7 @@ export class LinkFetcher {
     return this.#tryOrNull(async (signal) => {
       // The body is left before any limit: it may be endless.
       const limits = { signal, maxBytes: Number.MAX_SAFE_INTEGER };
-      return readFileInfo(
-        await this.#get(url, from, { ...limits, identity: true, range: firstBytes }),
-      );
+      return readFileInfo(await this.#get(url, from, { ...limits, identity: true, range: firstBytes }));
     });
   }
 
@@ -164,9 +162,7 @@ function* createListing(
   media: readonly Medium[],
   results: ReadonlyMap<Medium, Manifest | ServiceError>,
 ): Steps<FormatListing> {
-  const manifests = [...results.values()].filter(
-    (result): result is Manifest => !(result instanceof ServiceError),
-  );
+  const manifests = [...results.values()].filter((result): result is Manifest => !(result instanceof ServiceError));
   const formats = media.flatMap((medium): Format[] => {
     const result = results.get(medium);
     if (result === undefined) return [createFormat(medium)];

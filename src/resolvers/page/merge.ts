@@ -27,13 +27,11 @@ export const vocabularyOf = {
 export type MetadataSource = keyof typeof vocabularyOf;
 
 /** The vocabularies of `<meta>` elements: each is read by itself. */
-export const metaVocabularies: readonly (readonly [
-  MetadataSource,
-  extract: (metas: Metas, base: URL) => Metadata,
-])[] = [
-  ["og", extractOpenGraph],
-  ["twitter", extractTwitter],
-];
+export const metaVocabularies: readonly (readonly [MetadataSource, extract: (metas: Metas, base: URL) => Metadata])[] =
+  [
+    ["og", extractOpenGraph],
+    ["twitter", extractTwitter],
+  ];
 
 export type PageMetadata = Partial<Record<MetadataSource, Metadata>>;
 
@@ -140,8 +138,7 @@ export function mergeMetadata(metadata: PageMetadata, url: URL): Merged {
     uploader: first("uploader"),
     uploader_url: first("uploader_url"),
     thumbnails: allThumbnails(metadata, sources),
-    embed:
-      embed === null ? null : { url: embed.url.href, width: embed.width, height: embed.height },
+    embed: embed === null ? null : { url: embed.url.href, width: embed.width, height: embed.height },
     view_count: first("view_count"),
     like_count: first("like_count"),
     live_status: first("live_status"),

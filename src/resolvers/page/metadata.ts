@@ -44,11 +44,7 @@ export interface Resource {
 }
 
 /** Returns the image at `url` as a list; an empty one without a URL. */
-export function thumbnailsAt(
-  url: URL | null,
-  width: number | null = null,
-  height: number | null = null,
-): Thumbnail[] {
+export function thumbnailsAt(url: URL | null, width: number | null = null, height: number | null = null): Thumbnail[] {
   return url === null ? [] : [{ url: url.href, width, height }];
 }
 

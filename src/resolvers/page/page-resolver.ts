@@ -159,14 +159,10 @@ async function fetchOembed(
   url: URL,
   linkFetcher: LinkFetcher,
 ): Promise<Metadata | null> {
-  const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every(
-    (value) => value !== null,
-  );
+  const isComplete = [title, uploader, duration, embed, thumbnails[0] ?? null].every((value) => value !== null);
   const link = markup.links
     .get("alternate")
-    ?.find((each) =>
-      /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""),
-    );
+    ?.find((each) => /^(?:application\/json|text\/xml)\+oembed\b/i.test(each.get("type")?.trim() ?? ""));
   const oembedUrl = tryParseUrl(link?.get("href"), tryParseUrl(markup.base, url) ?? url);
   return isComplete || oembedUrl === null ? null : linkFetcher.fetchOembed(oembedUrl, url);
 }

@@ -45,10 +45,7 @@ export function createCalls(server: PythonProcess, loaded: Promise<void>): Calls
     return setTimeout(() => server.kill(`it did not respond within ${ms} ms`), ms);
   }
 
-  async function call<T extends object>(
-    request: object,
-    { signal, onFrame, limitMs }: CallOptions<T>,
-  ): Promise<T> {
+  async function call<T extends object>(request: object, { signal, onFrame, limitMs }: CallOptions<T>): Promise<T> {
     await untilAborted(loaded, signal);
     if (endReason !== undefined) throw endedError(endReason);
     const id = (lastId += 1);

@@ -34,12 +34,8 @@ export async function listDashFormats(
   formats: readonly ListedFormat[],
   deps: DashFormatsDeps,
 ): Promise<ListedFormat[]> {
-  const byManifest = Map.groupBy(formats, (format) =>
-    format.protocol === "dash" ? format.manifest_url : null,
-  );
-  const manifests = [...byManifest].filter(
-    (group): group is [string, ListedFormat[]] => group[0] !== null,
-  );
+  const byManifest = Map.groupBy(formats, (format) => (format.protocol === "dash" ? format.manifest_url : null));
+  const manifests = [...byManifest].filter((group): group is [string, ListedFormat[]] => group[0] !== null);
   const listings = await Promise.all(
     manifests.slice(0, maxManifests).map(([url, group]) => readFormatsAt(url, group, deps)),
   );

@@ -52,8 +52,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   if (has("AnswerTooLarge")) return answerTooLargeError(what);
   if (has("MemoryError")) return fail("upstream_invalid", "it used more memory than allowed");
   if (has("UnsupportedError")) return fail("no_media", "yt-dlp finds no medium on the page");
-  if (has("GeoRestrictedError"))
-    return fail("geo_restricted", "the site does not serve it in this country");
+  if (has("GeoRestrictedError")) return fail("geo_restricted", "the site does not serve it in this country");
   if (has("UserNotLive")) return fail("live_stream", "the stream is not live at the moment");
   const reason = expected ? findReason([message]) : undefined;
   if (reason !== undefined && reason.code !== "no_media") return fail(reason.code, reason.text);
@@ -80,9 +79,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
 /** Returns the error of an extraction whose process was ended by a signal that nobody here sent. */
 export function endedBySignalError(signal: number, what: string): ServiceError {
   const rule =
-    signal === sigXCpu
-      ? "it used more processor time than allowed"
-      : `its process was ended by signal ${signal}`;
+    signal === sigXCpu ? "it used more processor time than allowed" : `its process was ended by signal ${signal}`;
   return new ServiceError("upstream_invalid", `${what}: ${rule}`);
 }
 
@@ -102,16 +99,14 @@ export function findMissingFormatsError(info: unknown, what: string): ServiceErr
   const fields: Readonly<Record<string, unknown>> = { ...info };
   const fail = (code: ErrorCode, rule: string) => new ServiceError(code, `${what}: ${rule}`);
   if (fields["_has_drm"] === true) return fail("drm_protected", "the medium is protected with DRM");
-  if (fields["live_status"] === "is_upcoming")
-    return fail("live_stream", "the stream has not begun");
+  if (fields["live_status"] === "is_upcoming") return fail("live_stream", "the stream has not begun");
   const warnings = Array.isArray(fields["_warnings"]) ? fields["_warnings"] : [];
   const reason = findReason(warnings.filter((warning) => typeof warning === "string"));
   return reason && fail(reason.code, reason.text);
 }
 
 function findReason(messages: readonly string[]): { code: ErrorCode; text: string } | undefined {
-  const [, code, text] =
-    reasons.find(([pattern]) => messages.some((message) => pattern.test(message))) ?? [];
+  const [, code, text] = reasons.find(([pattern]) => messages.some((message) => pattern.test(message))) ?? [];
   return code && text !== undefined ? { code, text } : undefined;
 }
 

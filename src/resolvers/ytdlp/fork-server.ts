@@ -73,10 +73,7 @@ const findLimitMs = 2_000;
  *
  * @throws Error with the reason if it does not start
  */
-export async function startForkServer(
-  { script, python }: Installation,
-  searchPath: string,
-): Promise<ForkServer> {
+export async function startForkServer({ script, python }: Installation, searchPath: string): Promise<ForkServer> {
   const program = fileURLToPath(new URL("./python/fork_server.py", import.meta.url));
   const server = startPython([...python, "-I", program, script], searchPath);
   const { hello, loaded } = awaitStart(server, (frame) => calls.receive(frame));
@@ -103,19 +100,13 @@ export async function startForkServer(
       try {
         // The process responds to one after the other.
         const limitMs = finds * findLimitMs;
-        return await calls.run(
-          { do: "find", url },
-          { signal, limitMs, onFrame: (frame) => parse(FindResult, frame) },
-        );
+        return await calls.run({ do: "find", url }, { signal, limitMs, onFrame: (frame) => parse(FindResult, frame) });
       } finally {
         finds -= 1;
       }
     },
     extract: (request, signal) =>
-      calls.run(
-        { ...request, do: "extract" },
-        { signal, onFrame: collectAnswer(request.maxBytes, groups) },
-      ),
+      calls.run({ ...request, do: "extract" }, { signal, onFrame: collectAnswer(request.maxBytes, groups) }),
     async endWhenIdle(reason) {
       await calls.untilIdle();
       await end(reason);
@@ -162,10 +153,7 @@ async function killUnlessDone(
  * Collects the chunks of an answer; one that is too large is dropped while the rest of it arrives. `groups` has the
  * process group of the extraction while it runs.
  */
-function collectAnswer(
-  maxBytes: number,
-  groups: Set<number>,
-): (frame: Frame) => ExtractResult | undefined {
+function collectAnswer(maxBytes: number, groups: Set<number>): (frame: Frame) => ExtractResult | undefined {
   const chunks: Buffer[] = [];
   let size = 0;
   let group = 0;

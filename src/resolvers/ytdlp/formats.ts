@@ -120,8 +120,7 @@ function manifestUrlOf(protocol: Format["protocol"], url: URL, manifest: URL | n
 function readCodecs(dict: InfoDict): Pick<Format, "vcodec" | "acodec"> {
   const codec = (value: unknown) => /^[\w.,+ -]{1,100}$/.exec(asText(value) ?? "")?.[0] ?? null;
   const ext = readExt(dict["ext"]);
-  const isAudioFile =
-    ext !== null && mediaTypeOf(null, new URL(`file:///a.${ext}`)).kind === "audio";
+  const isAudioFile = ext !== null && mediaTypeOf(null, new URL(`file:///a.${ext}`)).kind === "audio";
   return {
     vcodec: codec(dict["vcodec"]) ?? (isAudioFile ? "none" : null),
     acodec: codec(dict["acodec"]),
@@ -134,11 +133,7 @@ export function readExt(value: unknown): string | null {
 }
 
 /** Returns no fragments if one has no valid URL: a part is no medium. */
-function* readFragments(
-  fragments: readonly unknown[],
-  dict: InfoDict,
-  base: URL,
-): Steps<Fragment[]> {
+function* readFragments(fragments: readonly unknown[], dict: InfoDict, base: URL): Steps<Fragment[]> {
   const folder = tryParseUrl(asText(dict["fragment_base_url"]), base) ?? base;
   const read: Fragment[] = [];
   for (const each of fragments) {

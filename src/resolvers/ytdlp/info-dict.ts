@@ -3,9 +3,7 @@ export type InfoDict = Readonly<Record<string, unknown>>;
 
 /** Returns the object; an empty one for anything else. */
 export function asDict(value: unknown): InfoDict {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as InfoDict)
-    : {};
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as InfoDict) : {};
 }
 
 /** Returns the array; an empty one for anything else. */

@@ -16,10 +16,7 @@ export interface Installation {
  *
  * @throws Error that begins with "must be", if the file cannot be read or names no Python
  */
-export async function findInstallation(
-  path: string,
-  searchPath: string,
-): Promise<Installation | undefined> {
+export async function findInstallation(path: string, searchPath: string): Promise<Installation | undefined> {
   const script = path === "" ? await findOnPath("yt-dlp", searchPath) : resolve(path);
   if (script === undefined) return undefined;
   return { script, python: parsePython(await readStart(script), script) };

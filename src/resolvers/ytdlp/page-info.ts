@@ -1,12 +1,6 @@
 import { withApproximateSize } from "../../model/format-sizes.ts";
 import { bestFormats } from "../../model/format-ranking.ts";
-import type {
-  DownloadFormat,
-  Entry,
-  PageInfo,
-  Subtitle,
-  Thumbnail,
-} from "../../model/page-info.ts";
+import type { DownloadFormat, Entry, PageInfo, Subtitle, Thumbnail } from "../../model/page-info.ts";
 import { parseDate } from "../../parsers/date.ts";
 import { parseDuration } from "../../parsers/duration.ts";
 import { parseTags, parseLine, parseParagraphs } from "../../parsers/text.ts";
@@ -181,9 +175,7 @@ function languageOf(formats: readonly ListedFormat[]): string | null {
 
 function uploadTimeOf({ timestamp, upload_date }: InfoDict): string | null {
   const seconds = asAmount(timestamp);
-  return (
-    parseDate(seconds === null ? null : `${Math.floor(seconds)}`) ?? parseDate(asText(upload_date))
-  );
+  return parseDate(seconds === null ? null : `${Math.floor(seconds)}`) ?? parseDate(asText(upload_date));
 }
 
 function parseSeconds(duration: unknown): number | null {

@@ -17,10 +17,7 @@ const maxErrorLength = 2_000;
 const lastOutputMs = 50;
 
 /** Starts a program with PATH as its only variable, and no input or output but the socket. */
-export function startPython(
-  [command, ...args]: readonly [string, ...string[]],
-  searchPath: string,
-): PythonProcess {
+export function startPython([command, ...args]: readonly [string, ...string[]], searchPath: string): PythonProcess {
   const child = spawn(command, args, {
     cwd: "/",
     env: { PATH: searchPath },

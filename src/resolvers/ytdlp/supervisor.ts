@@ -31,10 +31,7 @@ type Logger = Pick<BaseLogger, "info" | "warn">;
  *
  * @throws Error of the first start
  */
-export async function openSupervisor(
-  start: () => Promise<ForkServer>,
-  logger: Logger,
-): Promise<Supervisor> {
+export async function openSupervisor(start: () => Promise<ForkServer>, logger: Logger): Promise<Supervisor> {
   const first = await start();
   return new ForkServerSupervisor(start, logger, first, await fileMark(first.versionFile));
 }
@@ -54,12 +51,7 @@ class ForkServerSupervisor implements Supervisor {
   #replacing: Promise<void> | undefined;
   #lastReplacedAt = -Infinity;
 
-  constructor(
-    start: () => Promise<ForkServer>,
-    logger: Logger,
-    first: ForkServer,
-    installed: string | undefined,
-  ) {
+  constructor(start: () => Promise<ForkServer>, logger: Logger, first: ForkServer, installed: string | undefined) {
     this.#start = start;
     this.#logger = logger;
     this.current = first;
@@ -111,8 +103,7 @@ class ForkServerSupervisor implements Supervisor {
     try {
       await this.#startAnother();
     } catch (error) {
-      if (!this.#isClosed)
-        this.#restartLater(error instanceof Error ? error.message : String(error));
+      if (!this.#isClosed) this.#restartLater(error instanceof Error ? error.message : String(error));
     }
   }
 

@@ -9,12 +9,7 @@ import { createHostSlots } from "../../net/http/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
 import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
-import {
-  findExcessiveAge,
-  findInstallation,
-  findVersionProblem,
-  type Installation,
-} from "./installation.ts";
+import { findExcessiveAge, findInstallation, findVersionProblem, type Installation } from "./installation.ts";
 import { openSupervisor, type Supervisor } from "./supervisor.ts";
 
 /** yt-dlp in processes of its own, which reach the network through the guarded proxy only. */
@@ -112,10 +107,7 @@ async function assertReadable(cookiesFile: string): Promise<void> {
 }
 
 /** Starts what is installed now: another Python, perhaps. */
-async function startAgain(
-  { script }: Installation,
-  { searchPath }: YtDlpOptions,
-): Promise<ForkServer> {
+async function startAgain({ script }: Installation, { searchPath }: YtDlpOptions): Promise<ForkServer> {
   const installation = await findInstallation(script, searchPath);
   if (installation === undefined) throw new Error(`must be a file: ${script} is none`);
   const server = await startForkServer(installation, searchPath);
@@ -126,11 +118,7 @@ async function startAgain(
 }
 
 /** Says once what is found and what is wrong with it. */
-function report(
-  server: ForkServer,
-  { script }: Installation,
-  logger: YtDlpOptions["logger"],
-): void {
+function report(server: ForkServer, { script }: Installation, logger: YtDlpOptions["logger"]): void {
   const { version, landlock } = server;
   logger.info({ version, path: script }, "using yt-dlp");
   const days = findExcessiveAge(version, Date.now());
@@ -183,10 +171,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       const server = await supervisor.acquire();
       const result = await server.find(withoutSmuggled(url), signal);
       if ("name" in result) return result.name;
-      throw new ServiceError(
-        "upstream_invalid",
-        `yt-dlp for ${urlForMessage(url)}: ${result.failure}`,
-      );
+      throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
     },
 
     async extract(url, { signal }) {

@@ -45,9 +45,7 @@ export type YtDlpResolverDeps = Pick<YtDlpResolverOptions, "client"> & {
  *
  * @throws Error of `openYtDlp`
  */
-export async function openYtDlpResolver(
-  deps: YtDlpResolverDeps,
-): Promise<YtDlpResolver | undefined> {
+export async function openYtDlpResolver(deps: YtDlpResolverDeps): Promise<YtDlpResolver | undefined> {
   await using opened = new AsyncDisposableStack();
   const { allowNetworks, onBlocked } = deps;
   const proxy = await openGuardedProxy({ allowNetworks, onBlocked });
@@ -69,11 +67,7 @@ const name = "yt-dlp";
  * `resolve` rejects with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
  * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
  */
-export function createYtDlpResolver({
-  ytDlp,
-  client,
-  now = () => new Date(),
-}: YtDlpResolverOptions): YtDlpResolver {
+export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: YtDlpResolverOptions): YtDlpResolver {
   const slices = createTimeSlices();
 
   async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {

@@ -1,29 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { AccessKey } from "../../model/access-key.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
-import {
-  changeEvent,
-  createTaskEvents,
-  deletedEvent,
-  type TaskEventPublisher,
-} from "../../feed/task-events.ts";
+import { changeEvent, createTaskEvents, deletedEvent, type TaskEventPublisher } from "../../feed/task-events.ts";
 import { hostOf, type State, type Task } from "../../model/task.ts";
 import { type Clock, createClock } from "../clock.ts";
 import { claimDocument, fileColumns, parseWritten, toPage, updateDocument } from "../documents.ts";
-import {
-  createKeyParser,
-  createKeyStore,
-  createRequestCounter,
-  type KeyStore,
-} from "../key-store.ts";
+import { createKeyParser, createKeyStore, createRequestCounter, type KeyStore } from "../key-store.ts";
 import { type NewMessage, serviceEndpoint } from "../outbox.ts";
-import {
-  assertQueueNotFull,
-  defaultMaxQueued,
-  delayOf,
-  ofOwner,
-  storeClosedError,
-} from "../rules.ts";
+import { assertQueueNotFull, defaultMaxQueued, delayOf, ofOwner, storeClosedError } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
 import { createIdempotencyKeys } from "./idempotency-keys.ts";
 import { MemoryOutbox } from "./outbox.ts";
@@ -112,8 +96,7 @@ function createTaskReads({ tasks }: MemoryStoreDeps): TaskReads {
       return entry && parseWritten(entry);
     },
 
-    list: async ({ limit, ...query }) =>
-      toPage(tasks().page({ ...query, limit: limit + 1 }), limit, parseWritten),
+    list: async ({ limit, ...query }) => toPage(tasks().page({ ...query, limit: limit + 1 }), limit, parseWritten),
 
     storedFiles: async (query) => tasks().storedFiles(query),
 

@@ -1,12 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type {
-  NewMessage,
-  Outbox,
-  OutboxCounts,
-  OutboxMessage,
-  OutboxQuery,
-  Postponement,
-} from "../outbox.ts";
+import type { NewMessage, Outbox, OutboxCounts, OutboxMessage, OutboxQuery, Postponement } from "../outbox.ts";
 
 /** The messages of one task for one endpoint. */
 interface Line {

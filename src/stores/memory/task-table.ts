@@ -1,14 +1,6 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
-import {
-  addUse,
-  assertQuota,
-  bytesLeft,
-  type Counted,
-  noUse,
-  type OwnerUse,
-  useChange,
-} from "../quotas.ts";
+import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
 import { assertStoredBytes, duplicateTaskError, emptyCounts, taskNotFoundError } from "../rules.ts";
 import type { ListQuery, StoredFile, StoredFiles, StoredFilesQuery } from "../store.ts";
 
@@ -95,10 +87,7 @@ export class TaskTable {
   /** Returns at most `limit` tasks, newest first. */
   page({ limit, state, owner, before = Infinity }: ListQuery): ListedTask[] {
     const wanted = [...this.#entries.values()].filter(
-      (entry) =>
-        entry.seq < before &&
-        (state ?? entry.state) === entry.state &&
-        (owner ?? entry.owner) === entry.owner,
+      (entry) => entry.seq < before && (state ?? entry.state) === entry.state && (owner ?? entry.owner) === entry.owner,
     );
     return wanted.slice(-limit).toReversed();
   }

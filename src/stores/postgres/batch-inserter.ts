@@ -83,10 +83,7 @@ function createSettler(options: BatchInserterOptions) {
  * Settles those whose id or key exists, and those for which the queue or their owner's quota is full. Returns
  * the others, and those of them for which there is room if all the others are stored before.
  */
-async function settleExisting(
-  batch: readonly Pending[],
-  { database, maxQueued, now }: BatchInserterOptions,
-) {
+async function settleExisting(batch: readonly Pending[], { database, maxQueued, now }: BatchInserterOptions) {
   const inserts = batch.map(({ insert }) => insert);
   const existing = await readExisting(database, inserts, now());
   const fresh = batch.filter(({ insert, resolve, reject }) => {

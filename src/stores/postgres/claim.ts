@@ -82,10 +82,7 @@ interface NextTask {
 }
 
 /** Returns undefined if there is no task that may run now. Does not wait for locks. */
-async function findNextTask(
-  sql: Sql,
-  exceptHosts: readonly string[],
-): Promise<NextTask | undefined> {
+async function findNextTask(sql: Sql, exceptHosts: readonly string[]): Promise<NextTask | undefined> {
   const [next] = await sql.query<NextTask>(nextTask, { exceptHosts });
   return next;
 }

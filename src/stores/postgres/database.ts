@@ -126,8 +126,7 @@ const bigintType = 20;
 
 /** Reads `bigint`s as numbers: all of them are safe integers. */
 export const numbers: CustomTypesConfig = {
-  getTypeParser: (type: number) =>
-    type === bigintType ? Number : types.getTypeParser(type, "text"),
+  getTypeParser: (type: number) => (type === bigintType ? Number : types.getTypeParser(type, "text")),
 };
 
 /** What was prepared, by text; a name is for one text. */

@@ -21,11 +21,7 @@ interface Quota {
   use: OwnerUse;
 }
 
-export async function readExisting(
-  sql: Sql,
-  inserts: readonly TaskInsert[],
-  now: Date,
-): Promise<ExistingRows> {
+export async function readExisting(sql: Sql, inserts: readonly TaskInsert[], now: Date): Promise<ExistingRows> {
   const ids = inserts.map(({ id }) => id);
   const keys = inserts.flatMap(({ idempotency }) => (idempotency ? [idempotency.key] : []));
   const rows = await sql.query<ExistingRow>(selectExisting, { ids, keys, now });
@@ -87,9 +83,7 @@ export function resolveExisting(
 export function createAdmission({ queued, quotas }: ExistingRows, maxQueued: number) {
   let free = maxQueued - queued;
   const freeOf = new Map(
-    quotas
-      .entries()
-      .map(([owner, { limits, use }]) => [owner, (limits.max_queued ?? Infinity) - use.queued]),
+    quotas.entries().map(([owner, { limits, use }]) => [owner, (limits.max_queued ?? Infinity) - use.queued]),
   );
   return (owner: string | null): boolean => {
     const left = freeOf.get(owner ?? "") ?? Infinity;

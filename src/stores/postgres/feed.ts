@@ -1,11 +1,6 @@
 import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
-import {
-  createTaskEvents,
-  feedBounds,
-  type TaskEvent,
-  type TaskEvents,
-} from "../../feed/task-events.ts";
+import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../feed/task-events.ts";
 import { type State, states } from "../../model/task.ts";
 import type { Sql } from "./database.ts";
 import { startListener } from "./listener.ts";

@@ -55,12 +55,7 @@ const endless = { expireInSeconds: 10 * 366 * 86_400, retentionSeconds: 10 * 366
 const maxInteger = 2 ** 31 - 1;
 
 /** Opens pg-boss and migrates its tables. */
-export async function openJobQueue({
-  connection,
-  heartbeatS,
-  clock,
-  onWarning,
-}: JobQueueOptions): Promise<JobQueue> {
+export async function openJobQueue({ connection, heartbeatS, clock, onWarning }: JobQueueOptions): Promise<JobQueue> {
   const boss = new PgBoss({
     ...connection,
     max: connections,

@@ -2,11 +2,7 @@ import { countWindowMs, createKeyStore, type KeyStore } from "../key-store.ts";
 import { asText, type Sql } from "./database.ts";
 
 /** The tables `unreel.keys` and `unreel.request_counts`; `run` runs a job on the database. */
-export function createKeyRows(
-  sql: Sql,
-  now: () => Date,
-  run: <T>(job: () => Promise<T>) => Promise<T>,
-): KeyStore {
+export function createKeyRows(sql: Sql, now: () => Date, run: <T>(job: () => Promise<T>) => Promise<T>): KeyStore {
   return createKeyStore({
     add: (name, document) =>
       run(async () => {

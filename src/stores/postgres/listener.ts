@@ -46,8 +46,7 @@ export function startListener(options: ListenerOptions): Listener {
         await listen(options, life.signal, onSuccess);
       } catch (err) {
         if (life.signal.aborted) return;
-        if (failures === 0)
-          logger?.error({ err }, "task event listener disconnected; reconnecting");
+        if (failures === 0) logger?.error({ err }, "task event listener disconnected; reconnecting");
         const waitMs = Math.min(firstWaitMs * 2 ** failures, longestWaitMs);
         await sleep(waitMs, undefined, { signal: life.signal }).catch(() => {});
         failures += 1;

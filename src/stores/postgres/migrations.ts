@@ -212,9 +212,8 @@ async function readVersion(sql: Sql): Promise<number> {
 
 /** `IF NOT EXISTS` needs the right to create schemas even if the schema exists. */
 async function createSchema(sql: Sql, schema: string): Promise<void> {
-  const [row] = await sql.query<{ exists: boolean }>(
-    'SELECT to_regnamespace(:schema) IS NOT NULL AS "exists"',
-    { schema },
-  );
+  const [row] = await sql.query<{ exists: boolean }>('SELECT to_regnamespace(:schema) IS NOT NULL AS "exists"', {
+    schema,
+  });
   if (row?.exists === false) await sql.query(`CREATE SCHEMA ${schema}`);
 }

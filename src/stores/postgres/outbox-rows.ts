@@ -1,11 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  type NewMessage,
-  type Outbox,
-  type OutboxCounts,
-  type OutboxMessage,
-  serviceEndpoint,
-} from "../outbox.ts";
+import { type NewMessage, type Outbox, type OutboxCounts, type OutboxMessage, serviceEndpoint } from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
 
 export interface OutboxRowsOptions {

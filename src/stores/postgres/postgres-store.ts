@@ -6,14 +6,7 @@ import type { TaskChange } from "../../feed/task-changes.ts";
 import { deletedEvent } from "../../feed/task-events.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
-import {
-  copyTask,
-  createDamageReport,
-  type DamageReport,
-  parseTask,
-  toPage,
-  updateDocument,
-} from "../documents.ts";
+import { copyTask, createDamageReport, type DamageReport, parseTask, toPage, updateDocument } from "../documents.ts";
 import { assertQuota } from "../quotas.ts";
 import { assertStoredBytes, defaultMaxQueued, delayOf, storeClosedError } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore, TaskWrites, UpdateOptions } from "../store.ts";
@@ -27,14 +20,7 @@ import { createKeyRows } from "./key-rows.ts";
 import { createOutboxRows, type OutboxRows } from "./outbox-rows.ts";
 import { openPostgresResources } from "./resources.ts";
 import { probe } from "./task-inserts.ts";
-import {
-  countTasks,
-  holds,
-  readDocument,
-  readOldestFiles,
-  readPage,
-  readStoredBytes,
-} from "./task-reads.ts";
+import { countTasks, holds, readDocument, readOldestFiles, readPage, readStoredBytes } from "./task-reads.ts";
 import { lockRow, type TaskRow, writeRow } from "./task-rows.ts";
 
 export interface PostgresStoreOptions extends Omit<StoreOptions, "events"> {
@@ -157,9 +143,7 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
       const changes = structuredClone(change);
       const given = structuredClone(options);
       return write(id, async () => {
-        const { task, number } = await database.transaction((sql) =>
-          updateAndCommit(deps, sql, id, changes, given),
-        );
+        const { task, number } = await database.transaction((sql) => updateAndCommit(deps, sql, id, changes, given));
         onCommit(number, 1);
         return task;
       });
@@ -189,8 +173,7 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
       });
     },
 
-    heartbeat: (id, lease) =>
-      write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
+    heartbeat: (id, lease) => write(id, async () => (await holds(database, id, lease)) && jobs.touch(database, lease)),
   };
 }
 
@@ -218,13 +201,7 @@ async function updateAndCommit(
 }
 
 /** Ends the lease of a task that has changed its state, and removes its job; a queued task gets a new one. */
-async function replaceJob(
-  jobs: JobQueue,
-  sql: Sql,
-  row: TaskRow,
-  { state }: Task,
-  delayMs: number | undefined,
-) {
+async function replaceJob(jobs: JobQueue, sql: Sql, row: TaskRow, { state }: Task, delayMs: number | undefined) {
   if (row.job !== null) await jobs.remove(sql, row.job);
   if (state !== "queued") return { job: null, lease: null };
   const job = randomUUID();

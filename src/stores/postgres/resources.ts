@@ -29,9 +29,7 @@ export interface PostgresResourcesOptions extends Pick<JobQueueOptions, "heartbe
  * @throws Error that names STORE_URL if `url` does not name a database; ServiceError `unavailable` that says in one
  * line why the database cannot be used.
  */
-export async function openPostgresResources(
-  options: PostgresResourcesOptions,
-): Promise<PostgresResources> {
+export async function openPostgresResources(options: PostgresResourcesOptions): Promise<PostgresResources> {
   const { url, heartbeatS, clock, logger } = options;
   const onWarning = createWarningLog(logger);
   const connection = connectionConfig(url);

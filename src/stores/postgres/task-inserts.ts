@@ -49,13 +49,8 @@ export async function insertTasks(
   now: Date,
   keysEndAt: Date,
 ): Promise<Inserted> {
-  const withKeys = inserts.flatMap(({ document, idempotency }) =>
-    idempotency ? [{ ...idempotency, document }] : [],
-  );
-  const lists = Object.entries(insertedColumns).map(([name, [, of]]) => [
-    name,
-    inserts.map((insert) => of(insert)),
-  ]);
+  const withKeys = inserts.flatMap(({ document, idempotency }) => (idempotency ? [{ ...idempotency, document }] : []));
+  const lists = Object.entries(insertedColumns).map(([name, [, of]]) => [name, inserts.map((insert) => of(insert))]);
   const [row] = await sql.query<InsertedRow>(statement, {
     ...Object.fromEntries(lists),
     count: inserts.length,

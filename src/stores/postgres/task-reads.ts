@@ -39,10 +39,7 @@ export async function readStoredBytes(sql: Sql): Promise<number> {
 }
 
 /** Returns files of tasks, those first that finished first. */
-export async function readOldestFiles(
-  sql: Sql,
-  { limit, after }: StoredFilesQuery,
-): Promise<StoredFile[]> {
+export async function readOldestFiles(sql: Sql, { limit, after }: StoredFilesQuery): Promise<StoredFile[]> {
   return sql.query(
     `SELECT id, seq, bytes, finished_at AS "finishedAt" FROM unreel.tasks
      WHERE bytes > 0 AND (finished_at, seq) > (:finishedAt, :seq)

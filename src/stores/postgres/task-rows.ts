@@ -60,11 +60,7 @@ export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
  *
  * @throws DatabaseError, see `isLockNotAvailable`, if another transaction has locked it.
  */
-export async function lockRowNoWait(
-  sql: Sql,
-  id: string,
-  wait = "NOWAIT",
-): Promise<TaskRow | undefined> {
+export async function lockRowNoWait(sql: Sql, id: string, wait = "NOWAIT"): Promise<TaskRow | undefined> {
   const [row] = await sql.query<TaskRow>(
     `SELECT seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
        finished_at AS "finishedAt",
@@ -103,10 +99,8 @@ export async function writeRow(
   { isClaim = false } = {},
 ): Promise<Written> {
   const change = useChange(row, after);
-  const countChange = (state: State) =>
-    Number(after?.state === state) - Number(row.state === state);
-  const columns =
-    after && Object.entries(updatedColumns).map(([name, [, of]]) => [name, of(after)]);
+  const countChange = (state: State) => Number(after?.state === state) - Number(row.state === state);
+  const columns = after && Object.entries(updatedColumns).map(([name, [, of]]) => [name, of(after)]);
   const [written] = await run<Written & { [Name in keyof OwnerUse]: number | null }>(
     after === undefined ? removeStatement : updateStatement,
     {
@@ -158,7 +152,5 @@ const withEvent = (write: string) => `
   FROM counted LEFT JOIN owned ON true`;
 
 const assignments = Object.keys(updatedColumns).map((name) => `${name} = :${name}`);
-const updateStatement = withEvent(
-  `UPDATE unreel.tasks SET ${assignments.join(", ")} WHERE seq = :seq`,
-);
+const updateStatement = withEvent(`UPDATE unreel.tasks SET ${assignments.join(", ")} WHERE seq = :seq`);
 const removeStatement = withEvent("DELETE FROM unreel.tasks WHERE seq = :seq");

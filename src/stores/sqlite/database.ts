@@ -52,8 +52,7 @@ const countQueued = `
     SELECT ifnull(owner, ''), count(*), 0, 0, 0 FROM tasks WHERE state = 'queued' GROUP BY ifnull(owner, '')
     ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued`;
 
-export const endLeases =
-  "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
+export const endLeases = "UPDATE tasks SET due_at = 0 WHERE state = 'running' AND lease IS NOT NULL";
 
 const endOutboxLeases = "UPDATE outbox_lines SET due_at = 0, lease = NULL WHERE lease IS NOT NULL";
 
@@ -77,9 +76,7 @@ function assertOurs(db: DatabaseSync): void {
   const id = readPragma(db, "application_id");
   const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"]);
   if (id === applicationId || (id === 0 && tables === 0)) return;
-  throw new Error(
-    `it is the SQLite database of another program: its application_id is ${id}, not ${applicationId}`,
-  );
+  throw new Error(`it is the SQLite database of another program: its application_id is ${id}, not ${applicationId}`);
 }
 
 /** Primary result codes, https://sqlite.org/rescode.html. */

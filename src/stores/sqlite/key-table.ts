@@ -17,8 +17,7 @@ export function createKeyTable(
         onChange();
         return sql.addKey.run(name, document).changes > 0;
       }),
-    list: () =>
-      read(() => (sql.allKeys.all() as { document: string }[]).map((row) => row.document)),
+    list: () => read(() => (sql.allKeys.all() as { document: string }[]).map((row) => row.document)),
     remove: (name) =>
       write(() => {
         onChange();

@@ -1,14 +1,6 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import { parseKey } from "../key-store.ts";
-import {
-  addUse,
-  assertQuota,
-  bytesLeft,
-  type Counted,
-  noUse,
-  type OwnerUse,
-  useChange,
-} from "../quotas.ts";
+import { addUse, assertQuota, bytesLeft, type Counted, noUse, type OwnerUse, useChange } from "../quotas.ts";
 import type { Statements } from "./statements.ts";
 
 /** The key as JSON; null: the owner has none, and so no limits. */
@@ -68,8 +60,7 @@ export class OwnerTable {
     this.#pending.set(name, addUse(this.#pending.get(name) ?? noUse, change));
     if (owner === null) return;
     const known = this.#quotas.get(owner);
-    const quota =
-      known === undefined ? this.#readQuota(owner) : { ...known, use: addUse(known.use, change) };
+    const quota = known === undefined ? this.#readQuota(owner) : { ...known, use: addUse(known.use, change) };
     this.#quotas.set(owner, quota);
     assertQuota(quota.limits, quota.use, before, after);
   }

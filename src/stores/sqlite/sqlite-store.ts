@@ -15,13 +15,7 @@ import {
   toPage,
   updateDocument,
 } from "../documents.ts";
-import {
-  assertQueueNotFull,
-  assertStoredBytes,
-  defaultMaxQueued,
-  delayOf,
-  ofOwner,
-} from "../rules.ts";
+import { assertQueueNotFull, assertStoredBytes, defaultMaxQueued, delayOf, ofOwner } from "../rules.ts";
 import {
   type Claim,
   maxDelayMs,
@@ -123,8 +117,7 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: SqliteSto
     list: ({ limit, ...query }) =>
       read(() => toPage(readPage(sql, { ...query, limit: limit + 1 }), limit, damage.parse)),
 
-    storedFiles: (query) =>
-      read(() => ({ bytes: owners.storedBytes(), oldest: readOldestFiles(sql, query) })),
+    storedFiles: (query) => read(() => ({ bytes: owners.storedBytes(), oldest: readOldestFiles(sql, query) })),
 
     count: () =>
       read(() => {

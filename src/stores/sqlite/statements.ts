@@ -88,8 +88,7 @@ export const statements = {
   oldestFiles: `SELECT id, seq, bytes, finished_at AS finishedAt FROM tasks
     WHERE bytes > 0 AND (finished_at, seq) > (?, ?) ORDER BY finished_at, seq LIMIT ?`,
 
-  recallKey:
-    "SELECT fingerprint, answer AS document FROM idempotency_keys WHERE key = ? AND ends_at > ?",
+  recallKey: "SELECT fingerprint, answer AS document FROM idempotency_keys WHERE key = ? AND ends_at > ?",
   keepKey: `INSERT OR REPLACE INTO idempotency_keys (key, fingerprint, answer, ends_at)
     VALUES (?, ?, ?, ?)`,
   // A few at a time: deleting the keys of a whole day would block everything else.

@@ -102,8 +102,7 @@ export class TaskTable {
   /** Returns the task of the owner whose turn it is at `nowMs`; its host is not excepted. */
   nextInTurn(nowMs: number, exceptHosts: readonly string[]): TaskRow | undefined {
     const due = this.#sql.promoteDue.all(nowMs) as unknown as (HeadOf & { seq: number })[];
-    for (const { owner, host, state, seq } of due)
-      this.#sql.offerHead.run(owner ?? "", host, state, seq);
+    for (const { owner, host, state, seq } of due) this.#sql.offerHead.run(owner ?? "", host, state, seq);
     this.#owners.writePending();
     return this.#sql.nextInTurn.get(JSON.stringify(exceptHosts)) as TaskRow | undefined;
   }
@@ -173,21 +172,12 @@ export function iterateQueued(sql: Statements): Iterable<ListedTask> {
 }
 
 /** Returns the document that was stored under the key in the last 24 hours, as `earlierDocument`; inside a transaction. */
-export function recallKey(
-  sql: Statements,
-  idempotency: Idempotency,
-  nowMs: number,
-): string | undefined {
+export function recallKey(sql: Statements, idempotency: Idempotency, nowMs: number): string | undefined {
   sql.forgetKeys.run(nowMs);
   const use = sql.recallKey.get(idempotency.key, nowMs);
   return earlierDocument(use as Parameters<typeof earlierDocument>[0], idempotency);
 }
 
-export function keepKey(
-  sql: Statements,
-  { key, fingerprint }: Idempotency,
-  document: string,
-  nowMs: number,
-): void {
+export function keepKey(sql: Statements, { key, fingerprint }: Idempotency, document: string, nowMs: number): void {
   sql.keepKey.run(key, fingerprint, document, nowMs + idempotencyTtlMs);
 }

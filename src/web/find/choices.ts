@@ -17,9 +17,7 @@ const qualities: Record<string, TaskOptions> = {
 /** Several pages, of which those that are chosen are downloaded. What was created leaves the list. */
 export function Choices({ entries, areChosen, finder }: ChoicesProps): ComponentChild {
   const [created, setCreated] = useState<ReadonlySet<string>>(new Set());
-  const [left, setLeft] = useState<ReadonlySet<string>>(
-    () => new Set(areChosen ? [] : entries.map(({ url }) => url)),
-  );
+  const [left, setLeft] = useState<ReadonlySet<string>>(() => new Set(areChosen ? [] : entries.map(({ url }) => url)));
   const [failures, setFailures] = useState<ReadonlyMap<string, TaskFailure>>(new Map());
   const shown = entries.filter(({ url }) => !created.has(url));
   const urls = shown.map(({ url }) => url);
@@ -37,11 +35,7 @@ export function Choices({ entries, areChosen, finder }: ChoicesProps): Component
   return h(
     "div",
     { class: "stack" },
-    h(
-      "p",
-      { class: "row" },
-      h(Check, { isChecked: isWhole, onCheck: (isChosen) => choose(urls, isChosen) }, "All"),
-    ),
+    h("p", { class: "row" }, h(Check, { isChecked: isWhole, onCheck: (isChosen) => choose(urls, isChosen) }, "All")),
     h(
       "ul",
       { class: "choices" },
@@ -66,14 +60,8 @@ interface CheckProps {
 }
 
 function Check({ isChecked, onCheck, children }: RenderableProps<CheckProps>): ComponentChild {
-  const onChange = ({ currentTarget }: TargetedEvent<HTMLInputElement>): void =>
-    onCheck(currentTarget.checked);
-  return h(
-    "label",
-    { class: "check" },
-    h("input", { type: "checkbox", checked: isChecked, onChange }),
-    children,
-  );
+  const onChange = ({ currentTarget }: TargetedEvent<HTMLInputElement>): void => onCheck(currentTarget.checked);
+  return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isChecked, onChange }), children);
 }
 
 interface ChoiceProps extends CheckProps {
@@ -111,8 +99,7 @@ interface DownloadChosenProps {
 
 function DownloadChosen({ count, isBusy, download }: DownloadChosenProps): ComponentChild {
   const [quality, setQuality] = useState("The best");
-  const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void =>
-    setQuality(currentTarget.value);
+  const onChange = ({ currentTarget }: TargetedEvent<HTMLSelectElement>): void => setQuality(currentTarget.value);
   const disabled = count === 0 || isBusy;
   const onClick = () => download(qualities[quality] ?? {});
   return h(

@@ -129,11 +129,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
         "header",
         { key: "header" },
         h("h2", { id: "finding", ref: heading, tabIndex: -1, dir: "auto" }, titleOf(finding)),
-        h(
-          "button",
-          { onClick: () => finder.close() },
-          finding.state === "looking" ? "Stop" : "Close",
-        ),
+        h("button", { onClick: () => finder.close() }, finding.state === "looking" ? "Stop" : "Close"),
       ),
       h(
         "p",
@@ -167,17 +163,10 @@ function announce(finding: Finding): string {
 function bodyOf(finding: Finding, finder: Finder): ComponentChild {
   if (finding.state === "looking") return h("progress", { "aria-label": "Reading the page" });
   if (finding.state === "found") return h(finding.Found, { info: finding.info, finder });
-  if (finding.state === "batch")
-    return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
+  if (finding.state === "batch") return h(finding.Choices, { entries: finding.entries, areChosen: true, finder });
   const { failure, retry } = finding;
   return [
-    h(
-      "details",
-      { key: "details" },
-      h("summary", {}, "Details"),
-      h("p", {}, `${failure.code}: ${failure.message}`),
-    ),
-    failure.retryable &&
-      h("p", { key: "retry" }, h("button", { class: "primary", onClick: retry }, "Try again")),
+    h("details", { key: "details" }, h("summary", {}, "Details"), h("p", {}, `${failure.code}: ${failure.message}`)),
+    failure.retryable && h("p", { key: "retry" }, h("button", { class: "primary", onClick: retry }, "Try again")),
   ];
 }

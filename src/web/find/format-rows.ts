@@ -49,8 +49,7 @@ function tellApart(
   }
 }
 
-const textWithoutSize = ({ quality, codecs, languages }: FormatRow) =>
-  [quality, codecs, languages].join("\n");
+const textWithoutSize = ({ quality, codecs, languages }: FormatRow) => [quality, codecs, languages].join("\n");
 const textOf = (row: FormatRow) => [textWithoutSize(row), row.size, row.note].join("\n");
 
 function containerOf({ protocol, ext }: Format): string {
@@ -89,11 +88,7 @@ function qualityOf(format: Format, parts: readonly Format[]): string {
   return joinTexts(`${lines}p${fps !== null && fps > 30 ? Math.round(fps) : ""}`, silent);
 }
 
-function sizeText(
-  format: Format,
-  audio: Format | null,
-  { live_status }: Pick<PageInfo, "live_status">,
-): string {
+function sizeText(format: Format, audio: Format | null, { live_status }: Pick<PageInfo, "live_status">): string {
   if (live_status === "is_live") return "live";
   const size = downloadSize(format, audio);
   if (size === null) return "unknown";

@@ -24,11 +24,7 @@ export function FormatTable({ info, finder }: FoundProps): ComponentChild {
       ),
     ),
     hidden > 0 &&
-      h(
-        "p",
-        { key: "more" },
-        h("button", { onClick: () => setWhole(true) }, `Show ${hidden} more formats`),
-      ),
+      h("p", { key: "more" }, h("button", { onClick: () => setWhole(true) }, `Show ${hidden} more formats`)),
   ];
 }
 
@@ -41,8 +37,7 @@ function Row({ row, info, finder }: FoundProps & { row: FormatRow }): ComponentC
   const button = {
     "aria-label": `Download ${joinTexts(quality, note, size)}`,
     disabled: finder.adding.value,
-    onClick: () =>
-      finder.download(info.url, { format_id: format.format_id }, info.title ?? info.url),
+    onClick: () => finder.download(info.url, { format_id: format.format_id }, info.title ?? info.url),
   };
   return h(
     "tr",

@@ -70,8 +70,7 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
 }
 
 function Best({ info, finder }: FoundProps): ComponentChild {
-  const download = (options: { audio_only?: true }): void =>
-    finder.download(info.url, options, info.title ?? info.url);
+  const download = (options: { audio_only?: true }): void => finder.download(info.url, options, info.title ?? info.url);
   const hasBoth = info.formats.some(hasVideo) && info.formats.some(hasAudio);
   const disabled = finder.adding.value;
   const best = { class: "primary", disabled, onClick: () => download({}) };

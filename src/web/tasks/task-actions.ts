@@ -63,8 +63,7 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
       const about = `${clampTitle(taskTitle(task))}: `;
       await attempt(() => actOnOne(task, action), about).finally(() => busy.delete(task.id));
     },
-    cancelAll: () =>
-      attempt(async () => void (await actOnMany(await tasks.readAll(cancelable), "cancel"))),
+    cancelAll: () => attempt(async () => void (await actOnMany(await tasks.readAll(cancelable), "cancel"))),
     select: (ids) => void (selected.value = ids === undefined ? undefined : new Set(ids)),
     onSelect(id, isSelected) {
       const others = [...(selected.peek() ?? [])].filter((each) => each !== id);
@@ -74,9 +73,7 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
       attempt(async () => {
         const shown = tasks.shown.peek().map((task) => task.peek());
         const chosen = shown.filter(
-          ({ id, state }) =>
-            selected.peek()?.has(id) === true &&
-            (action === "delete" || cancelable.includes(state)),
+          ({ id, state }) => selected.peek()?.has(id) === true && (action === "delete" || cancelable.includes(state)),
         );
         if (await actOnMany(chosen, action)) selected.value = new Set();
       }),
@@ -102,8 +99,7 @@ function questionOf(targets: readonly Task[], action: "cancel" | "delete" | "del
   const [first] = targets;
   const isOne = first !== undefined && targets.length === 1;
   const what = isOne ? `“${clampTitle(taskTitle(first))}”` : `${targets.length} downloads`;
-  if (action === "cancel")
-    return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
+  if (action === "cancel") return { text: `Cancel ${what}?`, yes: isOne ? "Cancel download" : "Cancel downloads" };
   if (action === "delete-file")
     return { text: `Delete the file of ${what}? The download stays listed.`, yes: "Delete file" };
   const files = targets.filter(({ file }) => file !== null).length;

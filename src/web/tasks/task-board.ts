@@ -27,10 +27,7 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
   const actions = useMemo(() => createTaskActions(tasks, asker), [tasks, asker]);
   const list = useRef<HTMLUListElement>(null);
   useEffect(
-    () =>
-      list.current === null
-        ? undefined
-        : keepFocus(list.current, document.querySelector("#downloads")),
+    () => (list.current === null ? undefined : keepFocus(list.current, document.querySelector("#downloads"))),
     [],
   );
   return h(
@@ -40,11 +37,8 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
     h(Failure, { actions }),
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
-      (tasks.filter.value === undefined
-        ? nothingYet
-        : h("p", { class: "muted" }, "No downloads in this state.")),
-    tasks.hasOlder.value &&
-      h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
+      (tasks.filter.value === undefined ? nothingYet : h("p", { class: "muted" }, "No downloads in this state.")),
+    tasks.hasOlder.value && h("button", { onClick: () => void actions.attempt(tasks.readOlder) }, "Older"),
     h(Spoken, { tasks }),
     h(AskDialog, { asker }),
   );
@@ -85,8 +79,7 @@ function gatherSentences(text: Signal<string>): (sentence: string) => void {
     if (sentences.push(sentence) > 1) return;
     setTimeout(() => {
       const said = sentences.splice(0);
-      text.value =
-        said.length > maxSentences ? `${said.length} downloads have changed.` : said.join(" ");
+      text.value = said.length > maxSentences ? `${said.length} downloads have changed.` : said.join(" ");
     }, gatherMs);
   };
 }
@@ -104,11 +97,7 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
     h(Filter, { tasks, actions }),
     h("button", { "aria-pressed": ids !== undefined, onClick: onSelect }, "Select"),
     ids === undefined
-      ? h(
-          "button",
-          { disabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() },
-          "Cancel all",
-        )
+      ? h("button", { disabled: !tasks.hasCancelable.value, onClick: () => void actions.cancelAll() }, "Cancel all")
       : h(Selection, { tasks, actions }),
     h(Running, { tasks }),
   );
@@ -117,10 +106,7 @@ function Toolbar({ tasks, actions }: BoardProps): ComponentChild {
 /** Its space stays when nothing runs, so that nothing moves. */
 function Running({ tasks }: Pick<BoardProps, "tasks">): ComponentChild {
   const { count, speed } = tasks.running.value;
-  const parts = [
-    ...(count > 0 ? [`${count} running`] : []),
-    ...(speed > 0 ? [formatSpeed(speed)] : []),
-  ];
+  const parts = [...(count > 0 ? [`${count} running`] : []), ...(speed > 0 ? [formatSpeed(speed)] : [])];
   return h("p", { class: "task-running muted" }, parts.join(" · "));
 }
 
@@ -137,9 +123,7 @@ function Filter({ tasks, actions }: BoardProps): ComponentChild {
       "select",
       { class: "task-filter", onChange, value: tasks.filter.value ?? "" },
       h("option", { value: "" }, "All"),
-      Object.entries(stateNames).map(([state, name]) =>
-        h("option", { key: state, value: state }, name),
-      ),
+      Object.entries(stateNames).map(([state, name]) => h("option", { key: state, value: state }, name)),
     ),
   );
 }
@@ -148,11 +132,7 @@ function Selection({ tasks, actions }: BoardProps): ComponentChild {
   const count = actions.selected.value?.size ?? 0;
   const selectAll = () => actions.select(tasks.shown.peek().map((task) => task.peek().id));
   const act = (action: "cancel" | "delete", label: string) =>
-    h(
-      "button",
-      { disabled: count === 0, onClick: () => void actions.actOnSelected(action) },
-      label,
-    );
+    h("button", { disabled: count === 0, onClick: () => void actions.actOnSelected(action) }, label);
   return [
     h("button", { onClick: selectAll }, "Select all"),
     act("cancel", "Cancel selected"),

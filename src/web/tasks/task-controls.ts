@@ -54,11 +54,7 @@ export function FileActions({ opened, onOpen, ...props }: FileActionsProps): Com
     );
   return [
     toggle("player", "Play"),
-    h(
-      "a",
-      { class: "button", href: fileOf(id), download: "", "aria-describedby": titleId(id) },
-      "Save",
-    ),
+    h("a", { class: "button", href: fileOf(id), download: "", "aria-describedby": titleId(id) }, "Save"),
     h(
       "details",
       { class: "task-detail" },
@@ -93,9 +89,7 @@ export function Player({ task }: { task: Task }): ComponentChild {
     preload: "metadata",
     "aria-labelledby": titleId(id),
     ...(!isAudio && { playsInline: true }),
-    ...(!isAudio && file?.width != null && file.height != null
-      ? { width: file.width, height: file.height }
-      : {}),
+    ...(!isAudio && file?.width != null && file.height != null ? { width: file.width, height: file.height } : {}),
     src: fileOf(id),
   });
 }

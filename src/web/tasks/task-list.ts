@@ -17,8 +17,7 @@ export function TaskList({ tasks }: TasksProps): ComponentChild {
     { class: "stack", "aria-labelledby": "downloads" },
     h("h2", { id: "downloads", tabIndex: -1 }, "Downloads"),
     h(Content, { tasks }),
-    tasks.connection.value === "lost" &&
-      h("p", { class: "card task-lost" }, "The connection is lost. Reconnecting…"),
+    tasks.connection.value === "lost" && h("p", { class: "card task-lost" }, "The connection is lost. Reconnecting…"),
   );
 }
 

@@ -2,15 +2,7 @@ import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
 
-import {
-  ActionButton,
-  Command,
-  FileActions,
-  type FilePart,
-  Player,
-  type RowAction,
-  titleId,
-} from "./task-controls.ts";
+import { ActionButton, Command, FileActions, type FilePart, Player, type RowAction, titleId } from "./task-controls.ts";
 import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
 
 export interface TaskRowProps {
@@ -40,17 +32,9 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
       h(
         "h3",
         { class: "task-title" },
-        h(
-          "a",
-          { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" },
-          taskTitle(task),
-        ),
+        h("a", { id: titleId(id), href: url, target: "_blank", rel: "noreferrer" }, taskTitle(task)),
       ),
-      h(
-        "p",
-        { class: `task-line task-state${state === "failed" ? " failure" : ""}` },
-        describeState(task),
-      ),
+      h("p", { class: `task-line task-state${state === "failed" ? " failure" : ""}` }, describeState(task)),
       h("p", { class: "task-line muted" }, about.join(" · ")),
       h(Bar, { task }),
     ),
@@ -63,9 +47,7 @@ export function TaskRow(props: TaskRowProps): ComponentChild {
             opened: opened.value,
             onOpen: (part) => (opened.value = part),
           })
-        : actionsOf(task).map(([action, label]) =>
-            h(ActionButton, { ...props, key: action, action, label }),
-          ),
+        : actionsOf(task).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),
       h(RawError, { error: task.error }),
     ),
     h(Warnings, { file: task.file }),
@@ -88,8 +70,7 @@ function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
   const ids = selected.value;
   if (ids === undefined) return null;
   const { id } = task.peek();
-  const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) =>
-    onSelect(id, currentTarget.checked);
+  const onChange = ({ currentTarget }: { currentTarget: HTMLInputElement }) => onSelect(id, currentTarget.checked);
   return h(
     "label",
     { class: "task-select" },

@@ -98,9 +98,7 @@ const warnings: Record<FileWarningCode, string> = {
 /** Returns each thing that is wrong with a file as one sentence. */
 export function describeWarnings({ warnings: given = [] }: TaskFile): string[] {
   const sentences = given.map(({ code }) =>
-    Object.hasOwn(warnings, code)
-      ? warnings[code as FileWarningCode]
-      : "It differs from what the site has.",
+    Object.hasOwn(warnings, code) ? warnings[code as FileWarningCode] : "It differs from what the site has.",
   );
   return [...new Set(sentences)];
 }

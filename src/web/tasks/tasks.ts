@@ -3,12 +3,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../../feed/feed-client.ts";
 import type { State, Task } from "../../model/task.ts";
 import { refusals } from "../api.ts";
-import {
-  createTaskRequests,
-  type TaskAction,
-  type TaskPage,
-  type TaskRequests,
-} from "./task-requests.ts";
+import { createTaskRequests, type TaskAction, type TaskPage, type TaskRequests } from "./task-requests.ts";
 import { type ChangedTask, createTaskTable, type TaskTable } from "./task-table.ts";
 
 /** The tasks of the service, as far as this page has heard of them. */
@@ -112,8 +107,7 @@ async function parseEvent(
   const task = JSON.parse(data) as ChangedTask;
   if (task.info !== undefined || table.has(task.id)) return [{ type: "event", task }];
   const read = await requests.readTask(task.id);
-  const before: Change =
-    read === undefined ? { type: "deleted", id: task.id } : { type: "read", task: read };
+  const before: Change = read === undefined ? { type: "deleted", id: task.id } : { type: "read", task: read };
   return [before, { type: "event", task }];
 }
 

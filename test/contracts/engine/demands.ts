@@ -102,9 +102,7 @@ export function describeDemands(open: OpenEngine): void {
       };
       await harness.download({ format });
       expect(other.asked.map(({ path }) => path).toSorted()).toEqual(["crypt/1.ts", "crypt/2.ts"]);
-      expect(other.asked.map(({ headers }) => headers.referer)).toEqual(
-        Array(2).fill("https://page.example.com/"),
-      );
+      expect(other.asked.map(({ headers }) => headers.referer)).toEqual(Array(2).fill("https://page.example.com/"));
       expect(new Set(seen)).toEqual(new Set([undefined]));
       expect(new Set(own)).toEqual(new Set([undefined, "Bearer secret"]));
     });
@@ -152,9 +150,7 @@ export function describeDemands(open: OpenEngine): void {
             .map(Number) ?? [];
         const body = film.body.subarray(from, to + 1);
         const range = `bytes ${from}-${from + body.length - 1}/${length}`;
-        response
-          .writeHead(206, { "content-range": range, "content-length": body.length })
-          .end(body);
+        response.writeHead(206, { "content-range": range, "content-length": body.length }).end(body);
       });
       expect((await harness.download({ format })).sha256).toBe(filmHash);
     });
@@ -173,9 +169,7 @@ export function describeDemands(open: OpenEngine): void {
       await expect(stopped).rejects.toBe("enough");
       const before = site.asked.length;
       expect((await harness.download({ format })).sha256).toBe(filmHash);
-      expect(site.asked.slice(before).map(({ range }) => range)).toEqual(
-        ranges(film.body.length, 2 * chunk),
-      );
+      expect(site.asked.slice(before).map(({ range }) => range)).toEqual(ranges(film.body.length, 2 * chunk));
     });
   });
 
@@ -207,9 +201,7 @@ export function describeDemands(open: OpenEngine): void {
       site.answer("video/3.m4s", () => {});
       const stopped = harness.download({ format, audio: sound }, aborting.signal);
       const others = [...resources].filter(([path]) => path !== "video/3.m4s");
-      const there = harness.whenDownloaded(
-        others.reduce((sum, [, { body }]) => sum + body.length, 0),
-      );
+      const there = harness.whenDownloaded(others.reduce((sum, [, { body }]) => sum + body.length, 0));
       await Promise.race([there, stopped.catch(() => {})]);
       aborting.abort("enough");
       await expect(stopped).rejects.toBe("enough");
@@ -217,14 +209,9 @@ export function describeDemands(open: OpenEngine): void {
       const before = site.asked.length;
       const { path } = await harness.download({ format, audio: sound });
       expect(site.asked.slice(before).map((each) => each.path)).toEqual(["video/3.m4s"]);
-      expect((await probe(path)).streams).toMatchObject([
-        { kind: "video", frames: 150 },
-        { kind: "audio" },
-      ]);
+      expect((await probe(path)).streams).toMatchObject([{ kind: "video", frames: 150 }, { kind: "audio" }]);
       const referers = site.asked.filter((each) => each.path.startsWith("video"));
-      expect(new Set(referers.map(({ headers }) => headers.referer))).toEqual(
-        new Set(["https://page.example.com/"]),
-      );
+      expect(new Set(referers.map(({ headers }) => headers.referer))).toEqual(new Set(["https://page.example.com/"]));
     });
 
     it("must be URLs that may be fetched", async () => {
@@ -232,9 +219,9 @@ export function describeDemands(open: OpenEngine): void {
       const fragments = [{ url: "file:///etc/passwd", duration: null }];
       const format: DownloadFormat = { ...harness.job.format, fragments };
       await expect(harness.download({ format })).rejects.toMatchObject({ code: "address_blocked" });
-      await expect(
-        harness.download({ format: { ...format, fragments: [] } }),
-      ).rejects.toMatchObject({ code: "format_unavailable" });
+      await expect(harness.download({ format: { ...format, fragments: [] } })).rejects.toMatchObject({
+        code: "format_unavailable",
+      });
     });
   });
 }

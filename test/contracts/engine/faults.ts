@@ -95,10 +95,7 @@ export function describeFaults(open: OpenEngine): void {
 
 const passing: readonly (readonly [name: string, answer: Answer])[] = [
   ["gets 500", (response) => response.writeHead(500).end()],
-  [
-    "gets 429 with Retry-After",
-    (response) => response.writeHead(429, { "retry-after": "1" }).end(),
-  ],
+  ["gets 429 with Retry-After", (response) => response.writeHead(429, { "retry-after": "1" }).end()],
   [
     "is cut off",
     (response) => {

@@ -34,9 +34,7 @@ export function describeFileWarnings(open: OpenEngine): void {
       const { warnings } = await harness.download();
       expect(codes(warnings)).toEqual(["frames_missing", "gap"]);
       expect(warnings[0]?.message).toBe("2 of 6 segments had no media");
-      expect(warnings[1]?.message).toMatch(
-        /^no video from 2\.0 to 4\.0 s; no audio from [12]\.\d /,
-      );
+      expect(warnings[1]?.message).toMatch(/^no video from 2\.0 to 4\.0 s; no audio from [12]\.\d /);
     });
 
     it("packets of a transport stream that are missing", async () => {
@@ -53,9 +51,7 @@ export function describeFileWarnings(open: OpenEngine): void {
     });
 
     it("a playlist that states more than there is", async () => {
-      const lines = stream.lines.map((line) =>
-        line.replace(/^#EXTINF:1\.0+,/, "#EXTINF:1.700000,"),
-      );
+      const lines = stream.lines.map((line) => line.replace(/^#EXTINF:1\.0+,/, "#EXTINF:1.700000,"));
       const { warnings } = await download({ ...stream, lines });
       expect(codes(warnings)).toEqual(["duration_differs"]);
       expect(warnings[0]?.message).toContain("the media last 6.0 s, their manifest says 10.2 s");
@@ -74,10 +70,7 @@ export function describeFileWarnings(open: OpenEngine): void {
 
     it("audio that the format has, but its media have not", async () => {
       const silent = layFiles("ts", readRendition("silent.m2t"), "ts");
-      const all = merge(
-        silent.resources,
-        new Map([["index.m3u8", hls(mediaPlaylist(silent.lines))]]),
-      );
+      const all = merge(silent.resources, new Map([["index.m3u8", hls(mediaPlaylist(silent.lines))]]));
       await using harness = await openEntry(open, all, "index.m3u8");
       const format = { ...harness.job.format, vcodec: "avc1.42c00b", acodec: "mp4a.40.2" };
       const { warnings } = await harness.download({ format });

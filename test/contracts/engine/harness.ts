@@ -1,12 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type {
-  Download,
-  DownloadJob,
-  DownloadProgress,
-  Engine,
-} from "../../../src/engines/engine.ts";
+import type { Download, DownloadJob, DownloadProgress, Engine } from "../../../src/engines/engine.ts";
 import { createHttpClient } from "../../../src/net/http/http-client.ts";
 import type { Format } from "../../../src/model/page-info.ts";
 import { createPageResolver } from "../../../src/resolvers/page/page-resolver.ts";
@@ -23,11 +18,7 @@ export interface EngineHarness extends AsyncDisposable {
   job: DownloadJob;
   /** Reported so far. */
   progress: DownloadProgress[];
-  download(
-    change?: Partial<DownloadJob>,
-    signal?: AbortSignal,
-    finish?: AbortSignal,
-  ): Promise<Download>;
+  download(change?: Partial<DownloadJob>, signal?: AbortSignal, finish?: AbortSignal): Promise<Download>;
   /** Resolves once that many bytes are reported. */
   whenDownloaded(bytes: number): Promise<void>;
   /** Writes a file outside the job folder; returns its path. */
@@ -45,11 +36,7 @@ export async function openFixture(open: OpenEngine, fixture: MediaFixture): Prom
 }
 
 /** Prepares a download of `entry`, which was not read before. */
-export async function openEntry(
-  open: OpenEngine,
-  resources: Resources,
-  entry: string,
-): Promise<EngineHarness> {
+export async function openEntry(open: OpenEngine, resources: Resources, entry: string): Promise<EngineHarness> {
   const site = await startSite(new Map(resources));
   return prepare(open, site, { format: formatAt(site.url(entry)), audio: null });
 }

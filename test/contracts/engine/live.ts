@@ -121,10 +121,7 @@ interface Window {
 }
 
 /** A stream whose playlist lists `windowAt(n)` after `n` earlier reads. */
-async function openLive(
-  open: OpenEngine,
-  windowAt: (reading: number) => Window,
-): Promise<EngineHarness> {
+async function openLive(open: OpenEngine, windowAt: (reading: number) => Window): Promise<EngineHarness> {
   const { lines, resources } = stream();
   const harness = await openEntry(open, resources, "index.m3u8");
   let reading = 0;

@@ -40,10 +40,7 @@ export function describeMoves(open: OpenEngine): void {
 
     it("the segments that are there are not fetched whole again", async () => {
       const plain = layFiles("ts", readRendition("high.m2t"), "ts");
-      const resources = merge(
-        plain.resources,
-        new Map([["i.m3u8", hls(mediaPlaylist(plain.lines))]]),
-      );
+      const resources = merge(plain.resources, new Map([["i.m3u8", hls(mediaPlaylist(plain.lines))]]));
       await using harness = await openEntry(open, moved(resources, "a"), "a/i.m3u8");
       const { site, job } = harness;
       site.answer("a/ts/5.ts", (response) => response.writeHead(403).end());
@@ -64,11 +61,7 @@ function etagOf(body: Buffer): string {
   return `"${createHash("sha1").update(body).digest("hex")}"`;
 }
 
-async function abortAfter(
-  harness: Awaited<ReturnType<typeof openEntry>>,
-  path: string,
-  bytes: number,
-): Promise<void> {
+async function abortAfter(harness: Awaited<ReturnType<typeof openEntry>>, path: string, bytes: number): Promise<void> {
   harness.site.answer(path, (response) => {
     response.writeHead(200, {
       "content-type": film.type,

@@ -103,15 +103,9 @@ function streamResources(): Resources {
 }
 
 /** Aborts a download that has fetched everything but `path`, which gets no response. */
-async function abortWithout(
-  harness: EngineHarness,
-  path: string,
-): Promise<{ reason: unknown; ms: number }> {
+async function abortWithout(harness: EngineHarness, path: string): Promise<{ reason: unknown; ms: number }> {
   const { site } = harness;
-  const total = [...stream.resources].reduce(
-    (sum, [each, { body }]) => sum + (each === path ? 0 : body.length),
-    0,
-  );
+  const total = [...stream.resources].reduce((sum, [each, { body }]) => sum + (each === path ? 0 : body.length), 0);
   site.answer(path, () => {});
   return abortAt(harness, harness.whenDownloaded(total));
 }

@@ -8,12 +8,7 @@ const stream = layFiles("ts", readRendition("high.m2t"), "ts");
 const fragments = layFiles("fmp4", readRendition("muxed.m4s"), "m4s");
 
 /** URLs outside `allowNetworks`; no server listens there. */
-const forbidden = [
-  "http://127.0.0.2:9/x",
-  "http://[::1]:9/x",
-  "http://10.0.0.1/x",
-  "file:///etc/passwd",
-];
+const forbidden = ["http://127.0.0.2:9/x", "http://[::1]:9/x", "http://10.0.0.1/x", "file:///etc/passwd"];
 
 /** Media that try to make the engine send requests into the private network. */
 export function describeSsrf(open: OpenEngine): void {
@@ -23,18 +18,10 @@ export function describeSsrf(open: OpenEngine): void {
         expectBlocked(open, playlist([...stream.lines, "#EXTINF:1,", address]), "index.m3u8"));
 
       it(`a playlist names the key ${address}`, () =>
-        expectBlocked(
-          open,
-          playlist([`#EXT-X-KEY:METHOD=AES-128,URI="${address}"`, ...stream.lines]),
-          "index.m3u8",
-        ));
+        expectBlocked(open, playlist([`#EXT-X-KEY:METHOD=AES-128,URI="${address}"`, ...stream.lines]), "index.m3u8"));
 
       it(`a playlist names the init section ${address}`, () =>
-        expectBlocked(
-          open,
-          playlist([`#EXT-X-MAP:URI="${address}"`, ...fragments.lines.slice(1)]),
-          "index.m3u8",
-        ));
+        expectBlocked(open, playlist([`#EXT-X-MAP:URI="${address}"`, ...fragments.lines.slice(1)]), "index.m3u8"));
 
       it(`a manifest names the base ${address}`, () =>
         expectBlocked(open, new Map([["main.mpd", dash(manifestAt(address))]]), "main.mpd"));
@@ -51,9 +38,7 @@ export function describeSsrf(open: OpenEngine): void {
           const film = resource("video/mp4", readMedium("index-first.mp4"));
           const resources = merge(playlist(stream.lines), new Map([["film.mp4", film]]));
           await using harness = await openEntry(open, resources, entry);
-          harness.site.answer(path, (response) =>
-            response.writeHead(302, { location: address }).end(),
-          );
+          harness.site.answer(path, (response) => response.writeHead(302, { location: address }).end());
           await expectBlockedDownload(harness);
         });
       }

@@ -25,9 +25,7 @@ export function describeClaims(open: OpenStore): void {
 
     test("the oldest goes first, whatever its host", async () => {
       const { store, add } = await openStoreHarness(open);
-      const created = await Promise.all(
-        times(30, (n) => add(`https://${n % 4}.example.com/watch`)),
-      );
+      const created = await Promise.all(times(30, (n) => add(`https://${n % 4}.example.com/watch`)));
       expect(await drain(store)).toEqual(idsOf(created));
     });
 
@@ -62,12 +60,7 @@ export function describeClaims(open: OpenStore): void {
 
     test("tasks of excepted hosts are skipped; the port belongs to the host", async () => {
       const { store, add } = await openStoreHarness(open);
-      const urls = [
-        "https://a.test/1",
-        "https://a.test:8443/",
-        "https://b.test/",
-        "https://a.test/2",
-      ];
+      const urls = ["https://a.test/1", "https://a.test:8443/", "https://b.test/", "https://a.test/2"];
       const [a1, port, b, a2] = idsOf(await Promise.all(urls.map((url) => add(url))));
       expect(await drain(store, ["a.test", "b.test", "none.test", "a.test"])).toEqual([port]);
       expect(await drain(store, ["a.test"])).toEqual([b]);

@@ -29,9 +29,7 @@ export function describeClosing(open: OpenStore): void {
       await expect(store.delete(task.id)).rejects.toMatchObject(refusal);
       await expect(store.claim({ leaseMs: minuteMs })).rejects.toMatchObject(refusal);
       await expect(store.heartbeat(task.id, "lease", minuteMs)).rejects.toMatchObject(refusal);
-      await expect(
-        store.outbox.claim({ endpoint: "*", limit: 1, leaseMs: minuteMs }),
-      ).rejects.toMatchObject(refusal);
+      await expect(store.outbox.claim({ endpoint: "*", limit: 1, leaseMs: minuteMs })).rejects.toMatchObject(refusal);
       await expect(store.count()).rejects.toMatchObject(refusal);
       await expect(store.ping()).rejects.toMatchObject(refusal);
     });

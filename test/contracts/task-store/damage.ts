@@ -1,13 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
-import {
-  idsOf,
-  minuteMs,
-  type OpenStore,
-  openStoreHarness,
-  type StoreHarness,
-  times,
-} from "./harness.ts";
+import { idsOf, minuteMs, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 
 const damaged = { name: "ServiceError", code: "internal", retryable: false };
 
@@ -46,18 +39,15 @@ export function describeDamage(open: OpenStore): void {
   }
 
   describe("survives damaged records:", () => {
-    test.each(Object.entries(documents))(
-      "%s is not listed, and is logged once",
-      async (_what, document) => {
-        const { created, store, log } = await openDamaged(3, [1], document);
-        const [old, middle, young] = idsOf(created);
-        for (const query of [{}, { state: "queued" as const }, {}]) {
-          const { tasks } = await store.list({ limit: 10, ...query });
-          expect(idsOf(tasks)).toEqual([young, old]);
-        }
-        expect(log).toEqual([expect.objectContaining({ task: middle, seq: expect.any(Number) })]);
-      },
-    );
+    test.each(Object.entries(documents))("%s is not listed, and is logged once", async (_what, document) => {
+      const { created, store, log } = await openDamaged(3, [1], document);
+      const [old, middle, young] = idsOf(created);
+      for (const query of [{}, { state: "queued" as const }, {}]) {
+        const { tasks } = await store.list({ limit: 10, ...query });
+        expect(idsOf(tasks)).toEqual([young, old]);
+      }
+      expect(log).toEqual([expect.objectContaining({ task: middle, seq: expect.any(Number) })]);
+    });
 
     test("pages around them have every other task once", async () => {
       const replaced = [0, 3, 4, 5, 9, 19];
@@ -75,10 +65,7 @@ export function describeDamage(open: OpenStore): void {
 
     test("claims pass over them", async () => {
       const { created, store } = await openDamaged(4, [0, 2]);
-      const claimed = [
-        await store.claim({ leaseMs: minuteMs }),
-        await store.claim({ leaseMs: minuteMs }),
-      ];
+      const claimed = [await store.claim({ leaseMs: minuteMs }), await store.claim({ leaseMs: minuteMs })];
       expect(claimed.map((claim) => claim?.task.id)).toEqual([created[1]?.id, created[3]?.id]);
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });

@@ -81,9 +81,7 @@ export function describeEvents(open: OpenStore): void {
       };
       const { id } = await create();
       expect((await create()).id).toBe(id);
-      await expect(store.update(id, { state: "succeeded" })).rejects.toThrow(
-        "is queued and cannot succeed",
-      );
+      await expect(store.update(id, { state: "succeeded" })).rejects.toThrow("is queued and cannot succeed");
       await expect(store.delete("nothing")).rejects.toThrow("nothing");
       await store.get(id);
       await store.list({ limit: 1 });
@@ -105,19 +103,16 @@ export function describeEvents(open: OpenStore): void {
       expect(changes).toMatchObject([...times(20, (attempts) => ({ attempts })), { id }]);
     });
 
-    test.each(["canceled", "deleted"] as const)(
-      "that a task was claimed before that it was %s",
-      async (end) => {
-        const { store, add } = await openStoreHarness(open);
-        const { take } = collectEvents(store);
-        const { id } = await add();
-        const claim = store.claim({ leaseMs: minuteMs });
-        const ended = end === "deleted" ? store.delete(id) : store.update(id, { state: end });
-        const [claimed] = await Promise.all([claim, ended]);
-        const states = claimed === undefined ? ["queued", end] : ["queued", "running", end];
-        expect(statesOf(await take(states.length))).toEqual(states);
-      },
-    );
+    test.each(["canceled", "deleted"] as const)("that a task was claimed before that it was %s", async (end) => {
+      const { store, add } = await openStoreHarness(open);
+      const { take } = collectEvents(store);
+      const { id } = await add();
+      const claim = store.claim({ leaseMs: minuteMs });
+      const ended = end === "deleted" ? store.delete(id) : store.update(id, { state: end });
+      const [claimed] = await Promise.all([claim, ended]);
+      const states = claimed === undefined ? ["queued", end] : ["queued", "running", end];
+      expect(statesOf(await take(states.length))).toEqual(states);
+    });
   });
 }
 

@@ -3,14 +3,7 @@ import type { Task, TaskFile } from "../../../src/model/task.ts";
 import { serviceEndpoint } from "../../../src/stores/outbox.ts";
 import { StorageFullError } from "../../../src/stores/rules.ts";
 import type { StoredFile } from "../../../src/stores/store.ts";
-import {
-  collectEvents,
-  idsOf,
-  type OpenStore,
-  openStoreHarness,
-  type StoreHarness,
-  times,
-} from "./harness.ts";
+import { collectEvents, idsOf, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 import { addKey } from "./turns.ts";
 
 const page = "https://video.example.com/watch";
@@ -123,17 +116,10 @@ export function describeStoredFiles(open: OpenStore): void {
       const first = await addFile(harness, 60, "anna");
       await add();
       const { task, lease } = await claim();
-      const end = () =>
-        store.update(
-          task.id,
-          { state: "succeeded", file: fileOf(41) },
-          { lease, maxStoredBytes: 100 },
-        );
+      const end = () => store.update(task.id, { state: "succeeded", file: fileOf(41) }, { lease, maxStoredBytes: 100 });
       const refusal = end();
       await expect(refusal).rejects.toBeInstanceOf(StorageFullError);
-      await expect(refusal).rejects.toThrow(
-        "the files of all tasks would have 101 bytes, the limit is 100",
-      );
+      await expect(refusal).rejects.toThrow("the files of all tasks would have 101 bytes, the limit is 100");
       expect(await store.get(task.id)).toEqual(task);
       expect(await store.heartbeat(task.id, lease, 1_000)).toBe(true);
       await store.update(first.id, { file: null });

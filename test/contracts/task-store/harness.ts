@@ -5,12 +5,7 @@ import type { Claim, TaskStore } from "../../../src/stores/store.ts";
 import type { TaskEvent } from "../../../src/feed/task-events.ts";
 
 export interface OpenStore {
-  (
-    now: () => Date,
-    maxQueued: number,
-    elapsedMs: () => number,
-    webhook?: boolean,
-  ): TaskStore | Promise<TaskStore>;
+  (now: () => Date, maxQueued: number, elapsedMs: () => number, webhook?: boolean): TaskStore | Promise<TaskStore>;
   /** Replaces stored documents without the store, the last that was opened, and opens it again. */
   replaceDocuments?: (store: TaskStore, documents: Map<string, string>) => Promise<ReplacedStore>;
   /** How late the store may notice that a lease of a minute has expired; default 0. */
@@ -46,11 +41,7 @@ export interface Clock {
 export const minuteMs = 60_000;
 
 /** Opens a store for one test, closed after it, and creates its clock. */
-export async function openStoreHarness(
-  open: OpenStore,
-  maxQueued = 10_000,
-  webhook = false,
-): Promise<StoreHarness> {
+export async function openStoreHarness(open: OpenStore, maxQueued = 10_000, webhook = false): Promise<StoreHarness> {
   const clock = createClock();
   const store = await open(clock.now, maxQueued, clock.elapsedMs, webhook);
   onTestFinished(() => store.close());

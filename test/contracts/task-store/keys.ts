@@ -12,10 +12,7 @@ export function describeKeys(open: OpenStore): void {
 
     test("they are listed by name, every field as it was added", async () => {
       const { store } = await openStoreHarness(open);
-      const [bert, anna] = [
-        makeKey("bert", { max_bytes: 999_999_999_999_999, rate: 1 }),
-        makeKey("anna"),
-      ];
+      const [bert, anna] = [makeKey("bert", { max_bytes: 999_999_999_999_999, rate: 1 }), makeKey("anna")];
       await store.keys.add(bert);
       await store.keys.add(anna);
       expect(await store.keys.list()).toEqual([anna, bert]);

@@ -26,9 +26,7 @@ export function describeLeases(open: OpenStore): void {
       const ended = await store.update(id, { state: "failed" }, { lease: third.lease });
       expect(ended).not.toHaveProperty("finish_requested");
       expect(await store.get(id)).toEqual(ended);
-      await expect
-        .poll(() => events.some((json) => json.includes('"finish_requested":true')))
-        .toBe(true);
+      await expect.poll(() => events.some((json) => json.includes('"finish_requested":true'))).toBe(true);
     });
 
     test("the next claim gets a task whose lease has expired, in the same attempt", async () => {
@@ -105,9 +103,7 @@ export function describeLeases(open: OpenStore): void {
       const { lease } = await claim();
       expireLeases();
       const { task } = await claim();
-      await expect(store.update(id, { state: "succeeded" }, { lease })).rejects.toMatchObject(
-        conflict,
-      );
+      await expect(store.update(id, { state: "succeeded" }, { lease })).rejects.toMatchObject(conflict);
       expect(await store.heartbeat(id, lease, minuteMs)).toBe(false);
       expect(await store.get(id)).toEqual(task);
     });

@@ -47,9 +47,7 @@ export function describeOutbox(open: OpenStore): void {
       const { store, add, take } = await openHarness(false);
       await addKey(store, "anna", true);
       await addKey(store, "bert", false);
-      const [hers, ...others] = await Promise.all(
-        ["anna", "bert", undefined].map((owner) => add(page, {}, owner)),
-      );
+      const [hers, ...others] = await Promise.all(["anna", "bert", undefined].map((owner) => add(page, {}, owner)));
       for (const { id } of [...others, hers!]) await store.update(id, { state: "canceled" });
       expect(await take()).toMatchObject({ endpoint: "anna", taskId: hers?.id });
       expect(await take()).toBeUndefined();
@@ -179,8 +177,7 @@ export function describeOutbox(open: OpenStore): void {
       const ended = [await end(), await end(), await end()];
       await store.update(ended[0]!, { state: "queued" });
       await store.update(ended[0]!, { state: "canceled" });
-      const claim = (limit: number) =>
-        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      const claim = (limit: number) => store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
       expect(await store.outbox.claim({ endpoint: "anna", limit: 9, leaseMs: 1 })).toEqual([]);
       const claimed = [await claim(2), await claim(9), await claim(9)];
       expect(claimed.map((messages) => messages.length)).toEqual([2, 1, 0]);
@@ -197,8 +194,7 @@ export function describeOutbox(open: OpenStore): void {
     test("of many that are removed at once, those stay whose lease is lost", async () => {
       const { store, clock, end } = await openHarness();
       const ended = await Promise.all(times(10, () => end()));
-      const claim = (limit: number) =>
-        store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
+      const claim = (limit: number) => store.outbox.claim({ endpoint: "*", limit, leaseMs: minuteMs });
       const lost = await claim(4);
       clock.advance(minuteMs);
       const held = await claim(10);

@@ -1,13 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../../src/feed/task-changes.ts";
-import {
-  collectEvents,
-  idsOf,
-  type OpenStore,
-  openStoreHarness,
-  type StoreHarness,
-  times,
-} from "./harness.ts";
+import { collectEvents, idsOf, type OpenStore, openStoreHarness, type StoreHarness, times } from "./harness.ts";
 
 const page = "https://video.example.com/watch";
 
@@ -27,17 +20,13 @@ export function describeOwners(open: OpenStore): void {
     test("pages of an owner have each of its tasks once, with a state or without", async () => {
       const harness = await openStoreHarness(open);
       const { store } = harness;
-      const created = await Promise.all(
-        times(90, (n) => harness.add(page, {}, [undefined, "anna", "bert"][n % 3])),
-      );
+      const created = await Promise.all(times(90, (n) => harness.add(page, {}, [undefined, "anna", "bert"][n % 3])));
       const hers = created.filter(({ owner }) => owner === "anna");
       const canceled = hers.filter((_, n) => n % 2 === 0);
       await Promise.all(canceled.map(({ id }) => store.update(id, { state: "canceled" })));
       const list = (query: object) => walk(harness, { limit: 7, ...query });
       expect(await list({ owner: "anna" })).toEqual(idsOf(hers).toReversed());
-      expect(await list({ owner: "anna", state: "canceled" })).toEqual(
-        idsOf(canceled).toReversed(),
-      );
+      expect(await list({ owner: "anna", state: "canceled" })).toEqual(idsOf(canceled).toReversed());
       expect(await list({ owner: "nobody" })).toEqual([]);
       expect(await list({ owner: "\0" })).toEqual([]);
       expect(await list({})).toEqual(idsOf(created).toReversed());

@@ -82,12 +82,7 @@ export function describePages(open: OpenStore): void {
 }
 
 /** Returns the ids of all pages from `before` on. */
-async function walk(
-  store: TaskStore,
-  limit: number,
-  state?: State,
-  before?: number,
-): Promise<string[]> {
+async function walk(store: TaskStore, limit: number, state?: State, before?: number): Promise<string[]> {
   const tasks: Task[] = [];
   let next = before ?? Number.MAX_SAFE_INTEGER;
   while (next > 0) {

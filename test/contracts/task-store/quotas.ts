@@ -25,9 +25,7 @@ export function describeQuotas(open: OpenStore): void {
     test("the error names the rule and the value", async () => {
       const { add } = await openLimited(open, { max_queued: 1 });
       await add(page, {}, "anna");
-      await expect(add(page, {}, "anna")).rejects.toThrow(
-        "1 tasks of this key wait, its limit is 1",
-      );
+      await expect(add(page, {}, "anna")).rejects.toThrow("1 tasks of this key wait, its limit is 1");
     });
 
     test("a claimed, a canceled and a deleted task each free one place", async () => {
@@ -59,8 +57,7 @@ export function describeQuotas(open: OpenStore): void {
 
     test("a used idempotency key is answered at the limit, a refused one is left free", async () => {
       const { store, clock } = await openLimited(open, { max_queued: 1 });
-      const create = (key: string) =>
-        store.create(newTask(page, {}, clock.now(), "anna"), { key, fingerprint: "f" });
+      const create = (key: string) => store.create(newTask(page, {}, clock.now(), "anna"), { key, fingerprint: "f" });
       const first = await create("one");
       await expect(create("two")).rejects.toMatchObject(tooMany);
       expect(await create("one")).toEqual(first);
@@ -81,9 +78,7 @@ export function describeQuotas(open: OpenStore): void {
       await expect(end(two, 41)).rejects.toMatchObject(tooMuch);
       expect(await store.get(two.task.id)).toEqual(two.task);
       await end(two, 40);
-      await expect(end(three, 1)).rejects.toThrow(
-        "the files of this key need 101 bytes, its limit is 100",
-      );
+      await expect(end(three, 1)).rejects.toThrow("the files of this key need 101 bytes, its limit is 100");
       await store.delete(one.task.id);
       await end(three, 1);
     });
@@ -99,8 +94,7 @@ export function describeQuotas(open: OpenStore): void {
       };
       const first = await run("anna", 60);
       expect(first.bytesLeft).toBe(100);
-      for (const other of ["bert", undefined])
-        expect((await run(other, 1_000)).bytesLeft).toBeUndefined();
+      for (const other of ["bert", undefined]) expect((await run(other, 1_000)).bytesLeft).toBeUndefined();
       expect((await run("anna", 15)).bytesLeft).toBe(40);
       await add(page, {}, "anna");
       await store.keys.remove("anna");

@@ -85,13 +85,7 @@ export function describeRecords(open: OpenStore): void {
         store.delete("unknown"),
         add(),
       ]);
-      expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([
-        true,
-        false,
-        true,
-        false,
-        true,
-      ]);
+      expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([true, false, true, false, true]);
       expect((await store.list({ limit: 10 })).tasks).toHaveLength(4);
     });
 

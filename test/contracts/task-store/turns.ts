@@ -134,11 +134,7 @@ export function describeTurns(open: OpenStore): void {
   });
 }
 
-export async function addKey(
-  { store, clock }: StoreHarness,
-  name: string,
-  limits: KeyLimits,
-): Promise<void> {
+export async function addKey({ store, clock }: StoreHarness, name: string, limits: KeyLimits): Promise<void> {
   await store.keys.add(accessKeyOf(newSecret(), { name, admin: false, limits }, clock.now()));
 }
 

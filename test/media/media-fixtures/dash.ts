@@ -1,11 +1,4 @@
-import {
-  layNumbered,
-  mpd,
-  numberTemplate,
-  rangeList,
-  type Representation,
-  timelineTemplate,
-} from "../dash.ts";
+import { layNumbered, mpd, numberTemplate, rangeList, type Representation, timelineTemplate } from "../dash.ts";
 import type { MediaFixture, Source } from "../media-fixtures.ts";
 import { join, readMedium, readRendition, readWebmRendition } from "../rendition.ts";
 import { dash, merge, resource, type Resources } from "../resources.ts";

@@ -18,8 +18,7 @@ export function hlsExhibits(): MediaFixture[] {
 }
 
 function transportStreams(): MediaFixture[] {
-  const one = (name: string, file: string) =>
-    single(name, layFiles("ts", readRendition(file), "ts"), ts(file));
+  const one = (name: string, file: string) => single(name, layFiles("ts", readRendition(file), "ts"), ts(file));
   const packed = layFiles("aac", readPackedAudio("tone.aac", 47, 1.458667), "aac");
   return [
     one("HLS in MPEG-TS with B-frames", "high.m2t"),
@@ -28,11 +27,7 @@ function transportStreams(): MediaFixture[] {
     one("HLS in MPEG-TS with AC-3", "ac3.m2t"),
     one("HLS in MPEG-TS with E-AC-3", "eac3.m2t"),
     one("HLS in MPEG-TS with MP3", "mp3.m2t"),
-    single(
-      "HLS in byte ranges of one MPEG-TS file",
-      layOneFile("whole.ts", readRendition("high.m2t")),
-      ts("high.m2t"),
-    ),
+    single("HLS in byte ranges of one MPEG-TS file", layOneFile("whole.ts", readRendition("high.m2t")), ts("high.m2t")),
     single("HLS of packed AAC alone", packed, { data: readMedium("tone.aac"), ext: "aac" }, "m4a"),
   ];
 }
@@ -110,13 +105,7 @@ function severalPlaylists(): MediaFixture[] {
 }
 
 /** One media playlist. */
-export function single(
-  name: string,
-  laid: Laid,
-  source: Source,
-  ext = "mp4",
-  times = 1,
-): MediaFixture {
+export function single(name: string, laid: Laid, source: Source, ext = "mp4", times = 1): MediaFixture {
   const playlist = hls(mediaPlaylist(laid.lines));
   const resources = merge(laid.resources, new Map([["index.m3u8", playlist]]));
   return { name, entry: "index.m3u8", resources, sources: [source], times, ext };

@@ -37,12 +37,7 @@ async function main({ urls, pageMaxBytes }: InfoThreadData): Promise<InfoThreadR
     INFO_TIMEOUT_MS: "90000",
   });
   const logger = pino({ level: "silent" });
-  const { app } = await openServices(
-    settingsByPart(config),
-    logger,
-    new AbortController().signal,
-    opened,
-  );
+  const { app } = await openServices(settingsByPart(config), logger, new AbortController().signal, opened);
   const { outcome, ...stalls } = await measureStall(() =>
     Promise.all(urls.map((url) => app.inject({ url: "/info", query: { url } }))),
   );

@@ -24,12 +24,10 @@ export function createSavedClient(responses: Record<string, SavedResponse | Erro
     async get(url, { signal }) {
       signal.throwIfAborted();
       requested.push(url.href);
-      const response =
-        responses[url.href] ?? new ServiceError("upstream_unreachable", `nothing at ${url.href}`);
+      const response = responses[url.href] ?? new ServiceError("upstream_unreachable", `nothing at ${url.href}`);
       if (response instanceof Error) throw response;
       const headers = new Map(Object.entries(response.headers ?? {}));
-      if (response.type !== null)
-        headers.set("content-type", response.type ?? "text/html; charset=utf-8");
+      if (response.type !== null) headers.set("content-type", response.type ?? "text/html; charset=utf-8");
       const body = typeof response.body === "function" ? response.body() : once(response.body);
       return { url: new URL(response.url ?? url), status: 200, headers, body, release() {} };
     },
@@ -41,17 +39,11 @@ export const pageUrl = "https://video.example.com/watch/1";
 export const fixedNow = () => new Date("2024-05-06T07:08:09.000Z");
 
 /** Resolves a page with this HTML at `pageUrl`; `others` are the further responses. */
-export function resolvePage(
-  html: string,
-  others: Record<string, SavedResponse | Error> = {},
-): Promise<PageInfo> {
+export function resolvePage(html: string, others: Record<string, SavedResponse | Error> = {}): Promise<PageInfo> {
   return resolveFrom({ [pageUrl]: { body: html }, ...others });
 }
 
-export function resolveFrom(
-  responses: Record<string, SavedResponse | Error>,
-  url = pageUrl,
-): Promise<PageInfo> {
+export function resolveFrom(responses: Record<string, SavedResponse | Error>, url = pageUrl): Promise<PageInfo> {
   const client = createSavedClient(responses);
   const resolver = createPageResolver({ client, pageMaxBytes: 16 * 1024 * 1024, now: fixedNow });
   return resolver.resolve(new URL(url), { signal: new AbortController().signal });

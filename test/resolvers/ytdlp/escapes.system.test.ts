@@ -21,24 +21,20 @@ const ways: Readonly<Record<string, string>> = {
   socket: "import socket; socket.create_connection((HOST, PORT), 2)",
   socket_by_name: "import socket; socket.create_connection(('localhost', PORT), 2)",
   lookup: "import socket; socket.getaddrinfo('canary.example', 80)",
-  datagram:
-    "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (HOST, PORT))",
+  datagram: "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (HOST, PORT))",
   urllib: "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open(URL, timeout=2)",
   no_proxy: "import os; os.environ['no_proxy'] = '*'; self._download_webpage(URL, 'x')",
   noproxy_header: "self._download_webpage(URL, 'x', headers={'Ytdl-request-proxy': '__noproxy__'})",
-  proxies:
-    "from yt_dlp.networking import Request; self._request_webpage(Request(URL, proxies={'all': None}), 'x')",
+  proxies: "from yt_dlp.networking import Request; self._request_webpage(Request(URL, proxies={'all': None}), 'x')",
   websocket: "self._request_webpage(URL.replace('http:', 'ws:'), 'x')",
   other_proxy:
     "from yt_dlp.networking import Request; self._request_webpage(Request('http://127.0.0.1:1/', proxies={'all': URL}), 'x')",
   socks:
     "from yt_dlp.networking import Request; self._request_webpage(Request('http://127.0.0.1:1/', proxies={'all': f'socks5://{HOST}:{PORT}'}), 'x')",
-  shell:
-    "import subprocess; subprocess.run(['/bin/bash', '-c', f'exec 3<>/dev/tcp/{HOST}/{PORT}'])",
+  shell: "import subprocess; subprocess.run(['/bin/bash', '-c', f'exec 3<>/dev/tcp/{HOST}/{PORT}'])",
   system: "import os; os.system(f'/bin/bash -c \"exec 3<>/dev/tcp/{HOST}/{PORT}\"')",
   exec: "import os; os.execv('/bin/bash', ['bash', '-c', f'exec 3<>/dev/tcp/{HOST}/{PORT}'])",
-  spawn:
-    "import os; os.posix_spawn('/bin/bash', ['bash', '-c', f'exec 3<>/dev/tcp/{HOST}/{PORT}'], {})",
+  spawn: "import os; os.posix_spawn('/bin/bash', ['bash', '-c', f'exec 3<>/dev/tcp/{HOST}/{PORT}'], {})",
   node: "import subprocess; subprocess.run([NODE, '-e', f'fetch({URL!r}).catch(() => {{}})'])",
   listen: "import socket; s = socket.socket(); s.bind((HOST, 0)); print(s.getsockname())",
   read: "self._download_webpage('file:///etc/passwd', 'x')",
@@ -47,8 +43,7 @@ const ways: Readonly<Record<string, string>> = {
 };
 /** Scripts of sites run in Node, in which they may do nothing. */
 const scriptWays: Readonly<Record<string, string>> = {
-  script:
-    "import subprocess; subprocess.run([NODE, '--permission', '-'], input=f'fetch({URL!r})'.encode())",
+  script: "import subprocess; subprocess.run([NODE, '--permission', '-'], input=f'fetch({URL!r})'.encode())",
 };
 /** What code can do only past Python's own checks; the kernel stops it. */
 const nativeWays: Readonly<Record<string, string>> = {
@@ -141,9 +136,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       const away = `http://${canary.host}`;
       if (path === "/redirect") response.writeHead(302, { location: `${away}/` }).end();
       else if (path === "/smuggled") {
-        const data = encodeURIComponent(
-          JSON.stringify({ http_headers: { "Ytdl-request-proxy": "__noproxy__" } }),
-        );
+        const data = encodeURIComponent(JSON.stringify({ http_headers: { "Ytdl-request-proxy": "__noproxy__" } }));
         const location = `${away}/v.mp4#__youtubedl_smuggle=${data}`;
         response.writeHead(302, { location }).end();
       } else if (path === "/page") {
@@ -199,15 +192,12 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       expect(received).toBe(0);
     });
 
-    it.each(["/redirect", "/smuggled"])(
-      "follows %s only as far as the guard allows",
-      async (path) => {
-        await expect(extract(site.origin + path)).rejects.toMatchObject({
-          code: "address_blocked",
-        });
-        expect(canary.connections).toBe(0);
-      },
-    );
+    it.each(["/redirect", "/smuggled"])("follows %s only as far as the guard allows", async (path) => {
+      await expect(extract(site.origin + path)).rejects.toMatchObject({
+        code: "address_blocked",
+      });
+      expect(canary.connections).toBe(0);
+    });
 
     it.each(["http://127.0.0.2:PORT/", "http://two.example:PORT/", "http://other.example:PORT/"])(
       "has the guard decide about %s",
@@ -226,9 +216,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
     });
 
     it("ignores what is smuggled in the fragment of the URL asked for", async () => {
-      const data = encodeURIComponent(
-        JSON.stringify({ http_headers: { "Ytdl-request-proxy": "__noproxy__" } }),
-      );
+      const data = encodeURIComponent(JSON.stringify({ http_headers: { "Ytdl-request-proxy": "__noproxy__" } }));
       const url = `http://${canary.host}/v.mp4#__youtubedl_smuggle=${data}`;
       await expect(extract(url)).rejects.toMatchObject({ code: "address_blocked" });
       expect(canary.connections).toBe(0);

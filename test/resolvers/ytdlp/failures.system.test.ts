@@ -157,8 +157,7 @@ describe.skipIf(installed === undefined)(`a failure of yt-dlp${missing}`, () => 
     variant[Symbol.dispose]();
   });
 
-  const extract = (index: number) =>
-    harness.ytDlp.extract(new URL(`http://fault.example/${index}`), { signal: never });
+  const extract = (index: number) => harness.ytDlp.extract(new URL(`http://fault.example/${index}`), { signal: never });
 
   it.each(cases.map((each, index) => ({ ...each, index })))(
     "is $code: $does",

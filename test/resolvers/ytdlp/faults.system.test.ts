@@ -13,260 +13,249 @@ import { createVariant, installed, missing, setVersion, type Variant } from "./i
 
 const video = '<title>A</title><video src="/v.mp4"></video>';
 
-describe.skipIf(installed === undefined || process.platform !== "linux")(
-  `yt-dlp's process${missing}`,
-  () => {
-    let site: Site;
-    let harness: YtDlpHarness;
-    /** Requests that have no response. */
-    const hanging = new Set<string>();
-    /** What a restart takes, milliseconds: the delay before it and the processor time until calls succeed. */
-    const timesToBack: number[] = [];
+describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp's process${missing}`, () => {
+  let site: Site;
+  let harness: YtDlpHarness;
+  /** Requests that have no response. */
+  const hanging = new Set<string>();
+  /** What a restart takes, milliseconds: the delay before it and the processor time until calls succeed. */
+  const timesToBack: number[] = [];
 
-    beforeAll(async () => {
-      const bomb = createBomb(64);
-      site = await openSite((request, response) => {
-        const path = request.url ?? "";
-        if (path.startsWith("/hangs")) hanging.add(path);
-        else if (path === "/bomb") {
-          response.setHeader("content-encoding", "gzip");
-          response.setHeader("content-type", "text/html").end(bomb);
-        } else if (path === "/large") {
-          response.setHeader("content-type", "text/html").end(`<title>${" ".repeat(100_000_000)}`);
-        } else if (path === "/feed") {
-          const item = (n: number) =>
-            `<item><title>${n}</title><link>https://v.example/${n}</link></item>`;
-          const items = Array.from({ length: 10_000 }, (_, n) => item(n)).join("");
-          response
-            .setHeader("content-type", "application/rss+xml")
-            .end(`<rss version="2.0"><channel><title>F</title>${items}</channel></rss>`);
-        } else sendPage(response, video);
-      });
-      harness = await openHarness();
-      await findAgain(harness.ytDlp, new URL(site.origin));
+  beforeAll(async () => {
+    const bomb = createBomb(64);
+    site = await openSite((request, response) => {
+      const path = request.url ?? "";
+      if (path.startsWith("/hangs")) hanging.add(path);
+      else if (path === "/bomb") {
+        response.setHeader("content-encoding", "gzip");
+        response.setHeader("content-type", "text/html").end(bomb);
+      } else if (path === "/large") {
+        response.setHeader("content-type", "text/html").end(`<title>${" ".repeat(100_000_000)}`);
+      } else if (path === "/feed") {
+        const item = (n: number) => `<item><title>${n}</title><link>https://v.example/${n}</link></item>`;
+        const items = Array.from({ length: 10_000 }, (_, n) => item(n)).join("");
+        response
+          .setHeader("content-type", "application/rss+xml")
+          .end(`<rss version="2.0"><channel><title>F</title>${items}</channel></rss>`);
+      } else sendPage(response, video);
     });
+    harness = await openHarness();
+    await findAgain(harness.ytDlp, new URL(site.origin));
+  });
 
-    afterAll(async () => {
-      await harness[Symbol.asyncDispose]();
-      await site[Symbol.asyncDispose]();
-    });
+  afterAll(async () => {
+    await harness[Symbol.asyncDispose]();
+    await site[Symbol.asyncDispose]();
+  });
 
-    const extract = (path: string, signal = never) =>
-      harness.ytDlp.extract(new URL(path, site.origin), { signal });
-    const vimeo = new URL("https://vimeo.com/1");
-    const find = () => findAgain(harness.ytDlp, vimeo);
-    const serverPid = () => childrenOf(process.pid).find(isServer)!;
-    const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
-    const expectBack = async () => {
-      await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 60_000 });
-      await extract("/");
-      const delays = harness.log.filter((line) => "delayMs" in line) as { delayMs: number }[];
-      timesToBack.push(delays.at(-1)!.delayMs + processorMs(serverPid()));
-    };
+  const extract = (path: string, signal = never) => harness.ytDlp.extract(new URL(path, site.origin), { signal });
+  const vimeo = new URL("https://vimeo.com/1");
+  const find = () => findAgain(harness.ytDlp, vimeo);
+  const serverPid = () => childrenOf(process.pid).find(isServer)!;
+  const untilHanging = (path: string) => vi.waitUntil(() => hanging.delete(path), 10_000);
+  const expectBack = async () => {
+    await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 60_000 });
+    await extract("/");
+    const delays = harness.log.filter((line) => "delayMs" in line) as { delayMs: number }[];
+    timesToBack.push(delays.at(-1)!.delayMs + processorMs(serverPid()));
+  };
 
-    it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
-      expect(await find()).toBe("vimeo");
-      const { ytDlp } = harness;
-      const watch = new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa");
-      expect(await findAgain(ytDlp, watch)).toBe("youtube");
-      expect(await findAgain(ytDlp, new URL(site.origin))).toBeNull();
-    });
+  it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
+    expect(await find()).toBe("vimeo");
+    const { ytDlp } = harness;
+    const watch = new URL("https://www.youtube.com/watch?v=aaaaaaaaaaa");
+    expect(await findAgain(ytDlp, watch)).toBe("youtube");
+    expect(await findAgain(ytDlp, new URL(site.origin))).toBeNull();
+  });
 
-    it("is killed: calls fail at once, later ones do not, and nothing of it is left", async () => {
-      const running = extract("/hangs-killed").catch((error: unknown) => error);
-      await untilHanging("/hangs-killed");
-      const pid = serverPid();
-      const children = childrenOf(pid);
-      expect(children).toHaveLength(1);
-      process.kill(pid, "SIGKILL");
-      expect(await running).toMatchObject({ code: "unavailable", retryable: true });
-      await vi.waitUntil(() => !children.some(isRunning), 10_000);
-      await expect(find()).rejects.toMatchObject({ code: "unavailable" });
-      await expectBack();
-    });
+  it("is killed: calls fail at once, later ones do not, and nothing of it is left", async () => {
+    const running = extract("/hangs-killed").catch((error: unknown) => error);
+    await untilHanging("/hangs-killed");
+    const pid = serverPid();
+    const children = childrenOf(pid);
+    expect(children).toHaveLength(1);
+    process.kill(pid, "SIGKILL");
+    expect(await running).toMatchObject({ code: "unavailable", retryable: true });
+    await vi.waitUntil(() => !children.some(isRunning), 10_000);
+    await expect(find()).rejects.toMatchObject({ code: "unavailable" });
+    await expectBack();
+  });
 
-    it("hangs: it is ended and restarted", async () => {
-      const pid = serverPid();
-      process.kill(pid, "SIGSTOP");
-      await expect(find()).rejects.toMatchObject({ code: "unavailable" });
-      await vi.waitUntil(() => !isRunning(pid), 10_000);
-      await expectBack();
-    });
+  it("hangs: it is ended and restarted", async () => {
+    const pid = serverPid();
+    process.kill(pid, "SIGSTOP");
+    await expect(find()).rejects.toMatchObject({ code: "unavailable" });
+    await vi.waitUntil(() => !isRunning(pid), 10_000);
+    await expectBack();
+  });
 
-    it("hangs while an extraction is canceled: both are ended", async () => {
+  it("hangs while an extraction is canceled: both are ended", async () => {
+    const cancel = new AbortController();
+    const running = extract("/hangs-both", cancel.signal).catch((error: unknown) => error);
+    await untilHanging("/hangs-both");
+    const pid = serverPid();
+    const pids = [pid, ...childrenOf(pid)];
+    process.kill(pid, "SIGSTOP");
+    cancel.abort(new Error("canceled"));
+    expect(await running).toBe(cancel.signal.reason);
+    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+    await expectBack();
+  });
+
+  it("is back within 5 s after each of these", () => {
+    expect(timesToBack).toHaveLength(3);
+    expect(Math.max(...timesToBack)).toBeLessThan(5_000);
+  });
+
+  it("ends a canceled extraction within 10 ms", async () => {
+    // Of the processor; of the clock ten times that, as others may have it meanwhile. The best counts.
+    const times: { cpuMs: number; ms: number }[] = [];
+    const isShort = ({ cpuMs, ms }: (typeof times)[number]) => cpuMs < 10 && ms < 100;
+    while (times.length < 30 && !times.some(isShort)) {
       const cancel = new AbortController();
-      const running = extract("/hangs-both", cancel.signal).catch((error: unknown) => error);
-      await untilHanging("/hangs-both");
-      const pid = serverPid();
-      const pids = [pid, ...childrenOf(pid)];
-      process.kill(pid, "SIGSTOP");
+      const path = `/hangs-cancel-${times.length}`;
+      const running = extract(path, cancel.signal).catch((error: unknown) => error);
+      await untilHanging(path);
+      const server = serverPid();
+      const children = childrenOf(server);
+      expect(children).toHaveLength(1);
+      const [start, serverMs, own] = [performance.now(), processorMs(server), process.cpuUsage()];
       cancel.abort(new Error("canceled"));
       expect(await running).toBe(cancel.signal.reason);
-      await vi.waitUntil(() => !pids.some(isRunning), 10_000);
-      await expectBack();
-    });
+      const ms = performance.now() - start;
+      const { user, system } = process.cpuUsage(own);
+      times.push({ cpuMs: (user + system) / 1_000 + processorMs(server) - serverMs, ms });
+      expect(children.filter(isRunning)).toEqual([]);
+    }
+    expect(times).toSatisfy(() => times.some(isShort));
+  });
 
-    it("is back within 5 s after each of these", () => {
-      expect(timesToBack).toHaveLength(3);
-      expect(Math.max(...timesToBack)).toBeLessThan(5_000);
-    });
+  it("has a limited number of extractions; others wait, and can be canceled", async () => {
+    const cancel = new AbortController();
+    const running = ["/hangs-1", "/hangs-2"].map((path) => extract(path, cancel.signal).catch(() => {}));
+    await untilHanging("/hangs-1");
+    await untilHanging("/hangs-2");
+    const waiting = new AbortController();
+    const third = extract("/hangs-3", waiting.signal).catch((error: unknown) => error);
+    const fourth = extract("/");
+    waiting.abort(new Error("no longer wanted"));
+    expect(await third).toBe(waiting.signal.reason);
+    expect(childrenOf(serverPid())).toHaveLength(2);
+    cancel.abort(new Error("canceled"));
+    await Promise.all(running);
+    expect(await fourth).toMatchObject({ title: "A (1)" });
+    expect(hanging).toEqual(new Set());
+  });
 
-    it("ends a canceled extraction within 10 ms", async () => {
-      // Of the processor; of the clock ten times that, as others may have it meanwhile. The best counts.
-      const times: { cpuMs: number; ms: number }[] = [];
-      const isShort = ({ cpuMs, ms }: (typeof times)[number]) => cpuMs < 10 && ms < 100;
-      while (times.length < 30 && !times.some(isShort)) {
-        const cancel = new AbortController();
-        const path = `/hangs-cancel-${times.length}`;
-        const running = extract(path, cancel.signal).catch((error: unknown) => error);
-        await untilHanging(path);
-        const server = serverPid();
-        const children = childrenOf(server);
-        expect(children).toHaveLength(1);
-        const [start, serverMs, own] = [performance.now(), processorMs(server), process.cpuUsage()];
-        cancel.abort(new Error("canceled"));
-        expect(await running).toBe(cancel.signal.reason);
-        const ms = performance.now() - start;
-        const { user, system } = process.cpuUsage(own);
-        times.push({ cpuMs: (user + system) / 1_000 + processorMs(server) - serverMs, ms });
-        expect(children.filter(isRunning)).toEqual([]);
-      }
-      expect(times).toSatisfy(() => times.some(isShort));
-    });
+  it("starts nothing for a signal that is aborted already", async () => {
+    const signal = AbortSignal.abort(new Error("canceled"));
+    await expect(extract("/hangs-never", signal)).rejects.toBe(signal.reason);
+    await expect(harness.ytDlp.findExtractor(new URL(site.origin), signal)).rejects.toBe(signal.reason);
+    expect(hanging).toEqual(new Set());
+  });
 
-    it("has a limited number of extractions; others wait, and can be canceled", async () => {
-      const cancel = new AbortController();
-      const running = ["/hangs-1", "/hangs-2"].map((path) =>
-        extract(path, cancel.signal).catch(() => {}),
-      );
-      await untilHanging("/hangs-1");
-      await untilHanging("/hangs-2");
-      const waiting = new AbortController();
-      const third = extract("/hangs-3", waiting.signal).catch((error: unknown) => error);
-      const fourth = extract("/");
-      waiting.abort(new Error("no longer wanted"));
-      expect(await third).toBe(waiting.signal.reason);
-      expect(childrenOf(serverPid())).toHaveLength(2);
-      cancel.abort(new Error("canceled"));
-      await Promise.all(running);
-      expect(await fourth).toMatchObject({ title: "A (1)" });
-      expect(hanging).toEqual(new Set());
-    });
+  it("survives a 1 MB gzip bomb, and others go on", async () => {
+    const bomb = extract("/bomb").catch((error: unknown) => error);
+    expect(await extract("/")).toMatchObject({ title: "A (1)" });
+    expect(await bomb).toMatchObject({ code: "upstream_invalid" });
+    expect(await find()).toBe("vimeo");
+  });
 
-    it("starts nothing for a signal that is aborted already", async () => {
-      const signal = AbortSignal.abort(new Error("canceled"));
-      await expect(extract("/hangs-never", signal)).rejects.toBe(signal.reason);
-      await expect(harness.ytDlp.findExtractor(new URL(site.origin), signal)).rejects.toBe(
-        signal.reason,
-      );
-      expect(hanging).toEqual(new Set());
-    });
+  it("survives a response of 100 MB", async () => {
+    await expect(extract("/large")).rejects.toMatchObject({ code: "too_large" });
+    expect(await find()).toBe("vimeo");
+  });
 
-    it("survives a 1 MB gzip bomb, and others go on", async () => {
-      const bomb = extract("/bomb").catch((error: unknown) => error);
-      expect(await extract("/")).toMatchObject({ title: "A (1)" });
-      expect(await bomb).toMatchObject({ code: "upstream_invalid" });
-      expect(await find()).toBe("vimeo");
-    });
+  it("lists 200 of 10,000 entries", async () => {
+    const info = (await extract("/feed")) as { entries: object[] };
+    expect(info.entries).toHaveLength(200);
+    expect(info.entries[0]).toMatchObject({ url: "https://v.example/0", title: "0" });
+  });
 
-    it("survives a response of 100 MB", async () => {
-      await expect(extract("/large")).rejects.toMatchObject({ code: "too_large" });
-      expect(await find()).toBe("vimeo");
+  it("is not left behind when the service is killed", async () => {
+    const service = spawn(process.execPath, [join(import.meta.dirname, "service.ts"), `${site.origin}/hangs-service`], {
+      stdio: ["ignore", "pipe", "inherit"],
     });
+    await untilReady(service);
+    await untilHanging("/hangs-service");
+    const pids = descendantsOf(service.pid!);
+    expect(pids.length).toBeGreaterThanOrEqual(2);
+    service.kill("SIGKILL");
+    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+  });
 
-    it("lists 200 of 10,000 entries", async () => {
-      const info = (await extract("/feed")) as { entries: object[] };
-      expect(info.entries).toHaveLength(200);
-      expect(info.entries[0]).toMatchObject({ url: "https://v.example/0", title: "0" });
+  it("is not left behind after closing, and calls then fail", async () => {
+    const before = new Set(descendantsOf(process.pid));
+    const other = await openHarness();
+    const url = new URL("/hangs-closing", site.origin);
+    const running = other.ytDlp.extract(url, { signal: never }).catch((error: unknown) => error);
+    await untilHanging("/hangs-closing");
+    const pids = descendantsOf(process.pid).filter((pid) => !before.has(pid));
+    expect(pids).toHaveLength(2);
+    await other.ytDlp.close();
+    await other.ytDlp.close();
+    await vi.waitUntil(() => !pids.some(isRunning), 10_000);
+    expect(await running).toMatchObject({ code: "unavailable" });
+    await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
+      code: "unavailable",
     });
+    await other[Symbol.asyncDispose]();
+  });
 
-    it("is not left behind when the service is killed", async () => {
-      const service = spawn(
-        process.execPath,
-        [join(import.meta.dirname, "service.ts"), `${site.origin}/hangs-service`],
-        { stdio: ["ignore", "pipe", "inherit"] },
-      );
-      await untilReady(service);
-      await untilHanging("/hangs-service");
-      const pids = descendantsOf(service.pid!);
-      expect(pids.length).toBeGreaterThanOrEqual(2);
-      service.kill("SIGKILL");
-      await vi.waitUntil(() => !pids.some(isRunning), 10_000);
-    });
+  it("is replaced when another version has been installed", async () => {
+    using variant = createVariant({ version: "2026.10.01" });
+    await using other = await openHarness({ path: variant.path });
+    expect(other.ytDlp.version).toBe("2026.10.01");
+    setVersion(variant.packageFolder, "2026.10.02.232323");
+    await findAgain(other.ytDlp, new URL(site.origin));
+    expect(other.ytDlp.version).toBe("2026.10.02.232323");
+  });
 
-    it("is not left behind after closing, and calls then fail", async () => {
-      const before = new Set(descendantsOf(process.pid));
-      const other = await openHarness();
-      const url = new URL("/hangs-closing", site.origin);
-      const running = other.ytDlp.extract(url, { signal: never }).catch((error: unknown) => error);
-      await untilHanging("/hangs-closing");
-      const pids = descendantsOf(process.pid).filter((pid) => !before.has(pid));
-      expect(pids).toHaveLength(2);
-      await other.ytDlp.close();
-      await other.ytDlp.close();
-      await vi.waitUntil(() => !pids.some(isRunning), 10_000);
-      expect(await running).toMatchObject({ code: "unavailable" });
-      await expect(other.ytDlp.findExtractor(url, never)).rejects.toMatchObject({
-        code: "unavailable",
-      });
-      await other[Symbol.asyncDispose]();
-    });
+  it("is replaced after the calls that wait for it to load", async () => {
+    const slow = "import time; time.sleep(1)\n__all__ = []\n";
+    using variant = createVariant({ version: "2026.10.01", extractors: { slow } });
+    await using other = await openHarness({ path: variant.path });
+    const first = findAgain(other.ytDlp, vimeo);
+    await wait(50);
+    setVersion(variant.packageFolder, "2026.10.02");
+    expect(await Promise.all([first, findAgain(other.ytDlp, vimeo)])).toEqual(["vimeo", "vimeo"]);
+    expect(other.ytDlp.version).toBe("2026.10.02");
+  });
 
-    it("is replaced when another version has been installed", async () => {
-      using variant = createVariant({ version: "2026.10.01" });
-      await using other = await openHarness({ path: variant.path });
-      expect(other.ytDlp.version).toBe("2026.10.01");
-      setVersion(variant.packageFolder, "2026.10.02.232323");
-      await findAgain(other.ytDlp, new URL(site.origin));
-      expect(other.ytDlp.version).toBe("2026.10.02.232323");
-    });
+  it("is replaced by one process alone if it is killed meanwhile", async () => {
+    const known = new Set(childrenOf(process.pid));
+    const servers = () => childrenOf(process.pid).filter((pid) => !known.has(pid) && isServer(pid));
+    const untilServers = (count: number) =>
+      vi.waitUntil(() => servers().length === count, { timeout: 20_000, interval: 20 });
+    using variant = createVariant({ version: "2026.10.01" });
+    // Starts a second late.
+    const python = join(variant.packageFolder, "../python3");
+    const interpreter = readFileSync(variant.path, "utf8").slice(2).trim();
+    writeFileSync(python, `#!/bin/sh\nsleep 1\nexec ${interpreter} "$@"\n`, { mode: 0o755 });
+    writeFileSync(variant.path, `#!${python}\n`, { mode: 0o755 });
+    await using other = await openHarness({ path: variant.path });
+    const [pid = 0] = servers();
+    known.add(pid);
+    setVersion(variant.packageFolder, "2026.10.02");
+    const found = other.ytDlp.findExtractor(vimeo, never);
+    await untilServers(1);
+    process.kill(pid, "SIGKILL");
+    // The new version, and the one that is restarted, of which the first to start ends.
+    await untilServers(2);
+    await untilServers(1);
+    await found.catch(() => {});
+  });
 
-    it("is replaced after the calls that wait for it to load", async () => {
-      const slow = "import time; time.sleep(1)\n__all__ = []\n";
-      using variant = createVariant({ version: "2026.10.01", extractors: { slow } });
-      await using other = await openHarness({ path: variant.path });
-      const first = findAgain(other.ytDlp, vimeo);
-      await wait(50);
-      setVersion(variant.packageFolder, "2026.10.02");
-      expect(await Promise.all([first, findAgain(other.ytDlp, vimeo)])).toEqual(["vimeo", "vimeo"]);
-      expect(other.ytDlp.version).toBe("2026.10.02");
-    });
+  it("keeps the running version while another is being installed", async () => {
+    using variant = createVariant({ version: "2026.10.01" });
+    await using other = await openHarness({ path: variant.path });
+    setVersion(variant.packageFolder, "1");
+    expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
+    expect(other.ytDlp.version).toBe("2026.10.01");
+  });
 
-    it("is replaced by one process alone if it is killed meanwhile", async () => {
-      const known = new Set(childrenOf(process.pid));
-      const servers = () =>
-        childrenOf(process.pid).filter((pid) => !known.has(pid) && isServer(pid));
-      const untilServers = (count: number) =>
-        vi.waitUntil(() => servers().length === count, { timeout: 20_000, interval: 20 });
-      using variant = createVariant({ version: "2026.10.01" });
-      // Starts a second late.
-      const python = join(variant.packageFolder, "../python3");
-      const interpreter = readFileSync(variant.path, "utf8").slice(2).trim();
-      writeFileSync(python, `#!/bin/sh\nsleep 1\nexec ${interpreter} "$@"\n`, { mode: 0o755 });
-      writeFileSync(variant.path, `#!${python}\n`, { mode: 0o755 });
-      await using other = await openHarness({ path: variant.path });
-      const [pid = 0] = servers();
-      known.add(pid);
-      setVersion(variant.packageFolder, "2026.10.02");
-      const found = other.ytDlp.findExtractor(vimeo, never);
-      await untilServers(1);
-      process.kill(pid, "SIGKILL");
-      // The new version, and the one that is restarted, of which the first to start ends.
-      await untilServers(2);
-      await untilServers(1);
-      await found.catch(() => {});
-    });
-
-    it("keeps the running version while another is being installed", async () => {
-      using variant = createVariant({ version: "2026.10.01" });
-      await using other = await openHarness({ path: variant.path });
-      setVersion(variant.packageFolder, "1");
-      expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
-      expect(other.ytDlp.version).toBe("2026.10.01");
-    });
-
-    describe("with extractors", () => {
-      const loud = `
+  describe("with extractors", () => {
+    const loud = `
 from .common import InfoExtractor
 import os, sys
 __all__ = ['LoudIE']
@@ -276,63 +265,62 @@ class LoudIE(InfoExtractor):
         print('garbage' * 1000); os.write(1, b'garbage'); os.write(2, b'garbage'); sys.stdout.flush()
         return {'id': 'x', 'title': 'A', 'url': 'http://loud.example/a.mp4', 'ext': 'mp4'}
 `;
-      const slow = `
+    const slow = `
 from .common import InfoExtractor
 __all__ = ['SlowIE']
 class SlowIE(InfoExtractor):
     _VALID_URL = r'https?://slow\\.example/(a+)+$'
 `;
-      let variant: Variant;
-      let other: YtDlpHarness;
-      beforeAll(async () => {
-        variant = createVariant({ extractors: { loud, slow } });
-        other = await openHarness({ path: variant.path });
-      });
-      afterAll(async () => {
-        await other[Symbol.asyncDispose]();
-        variant[Symbol.dispose]();
-      });
-
-      it("is not confused by what they print", async () => {
-        const info = await other.ytDlp.extract(new URL("http://loud.example/"), { signal: never });
-        expect(info).toMatchObject({ title: "A" });
-      });
-
-      it("gives up a URL that one takes too long to match", async () => {
-        const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
-        // Together they take longer than one may.
-        const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
-        for (const each of await Promise.allSettled(found))
-          expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
-        expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
-      });
+    let variant: Variant;
+    let other: YtDlpHarness;
+    beforeAll(async () => {
+      variant = createVariant({ extractors: { loud, slow } });
+      other = await openHarness({ path: variant.path });
+    });
+    afterAll(async () => {
+      await other[Symbol.asyncDispose]();
+      variant[Symbol.dispose]();
     });
 
-    it("sends the cookies of a file, which stays as it is", async () => {
-      const cookies: (string | undefined)[] = [];
-      await using cookieSite = await openSite((request, response) => {
-        cookies.push(request.headers.cookie);
-        response.setHeader("set-cookie", "b=2");
-        sendPage(response, video);
-      });
-      const folder = mkdtempSync(join(tmpdir(), "cookies-"));
-      const cookiesFile = join(folder, "cookies.txt");
-      const text = "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\ta\t1\n";
-      writeFileSync(cookiesFile, text, { mode: 0o600 });
-      chmodSync(cookiesFile, 0o400);
-      await using other = await openHarness({ cookiesFile });
-      const url = new URL(cookieSite.origin);
-      await other.ytDlp.extract(url, { signal: never });
-      await other.ytDlp.extract(url, { signal: never });
-      expect(readFileSync(cookiesFile, "utf8")).toBe(text);
-      rmSync(folder, { recursive: true });
-      expect(cookies).toEqual(["a=1", "a=1"]);
-      await expect(other.ytDlp.extract(url, { signal: never })).rejects.toMatchObject({
-        code: "internal",
-      });
+    it("is not confused by what they print", async () => {
+      const info = await other.ytDlp.extract(new URL("http://loud.example/"), { signal: never });
+      expect(info).toMatchObject({ title: "A" });
     });
-  },
-);
+
+    it("gives up a URL that one takes too long to match", async () => {
+      const url = new URL(`http://slow.example/${"a".repeat(60)}!`);
+      // Together they take longer than one may.
+      const found = Array.from({ length: 8 }, () => other.ytDlp.findExtractor(url, never));
+      for (const each of await Promise.allSettled(found))
+        expect(each).toMatchObject({ reason: { code: "upstream_invalid" } });
+      expect(await findAgain(other.ytDlp, vimeo)).toBe("vimeo");
+    });
+  });
+
+  it("sends the cookies of a file, which stays as it is", async () => {
+    const cookies: (string | undefined)[] = [];
+    await using cookieSite = await openSite((request, response) => {
+      cookies.push(request.headers.cookie);
+      response.setHeader("set-cookie", "b=2");
+      sendPage(response, video);
+    });
+    const folder = mkdtempSync(join(tmpdir(), "cookies-"));
+    const cookiesFile = join(folder, "cookies.txt");
+    const text = "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\ta\t1\n";
+    writeFileSync(cookiesFile, text, { mode: 0o600 });
+    chmodSync(cookiesFile, 0o400);
+    await using other = await openHarness({ cookiesFile });
+    const url = new URL(cookieSite.origin);
+    await other.ytDlp.extract(url, { signal: never });
+    await other.ytDlp.extract(url, { signal: never });
+    expect(readFileSync(cookiesFile, "utf8")).toBe(text);
+    rmSync(folder, { recursive: true });
+    expect(cookies).toEqual(["a=1", "a=1"]);
+    await expect(other.ytDlp.extract(url, { signal: never })).rejects.toMatchObject({
+      code: "internal",
+    });
+  });
+});
 
 /** Finds the extractor, again if others had the processors for the 0.3 s that matching may take. */
 async function findAgain(ytDlp: YtDlp, url: URL): Promise<string | null> {

@@ -54,9 +54,7 @@ export interface Site extends AsyncDisposable {
   readonly origin: string;
 }
 
-export async function openSite(
-  respond: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<Site> {
+export async function openSite(respond: (request: IncomingMessage, response: ServerResponse) => void): Promise<Site> {
   const server = createServer(respond);
   const port = await listen(server, "127.0.0.1");
   return {

@@ -54,12 +54,7 @@ describe("without yt-dlp", () => {
   });
 
   it.each([
-    [
-      "a program of its own",
-      "elf",
-      Buffer.from("\x7fELF\x02\x01\x01", "latin1"),
-      "a program of its own",
-    ],
+    ["a program of its own", "elf", Buffer.from("\x7fELF\x02\x01\x01", "latin1"), "a program of its own"],
     ["no Python's script", "shell", "#!/bin/bash\nexec yt-dlp\n", "names no Python"],
     ["a script of a Python that is missing", "gone", "#!/nonexistent/python3\n", "ENOENT"],
     [
@@ -68,12 +63,7 @@ describe("without yt-dlp", () => {
       `#!${fakePython("echo garbage >&3; exec /bin/sleep 60")}\n`,
       "something other than frames",
     ],
-    [
-      "a Python that ends",
-      "ends",
-      `#!${fakePython("echo broken >&2; exit 3")}\n`,
-      "exit code 3: broken",
-    ],
+    ["a Python that ends", "ends", `#!${fakePython("echo broken >&2; exit 3")}\n`, "exit code 3: broken"],
   ])("refuses %s in one line", async (_, name, content, reason) => {
     const path = write(name, content);
     const { opened } = open(path, "");
@@ -88,14 +78,11 @@ describe("without yt-dlp", () => {
     await expect(open(join(folder, "none"), "").opened).rejects.toThrow(/^YTDLP must be .*ENOENT/);
   });
 
-  it.each(["/nowhere/cookies.txt", "/"])(
-    "refuses %s as a file of cookies, also if it is off",
-    async (path) => {
-      const refusal = new Error(`YTDLP_COOKIES must be a file that can be read, got "${path}"`);
-      await expect(open("", "", path).opened).rejects.toThrow(refusal);
-      await expect(open("off", "", path).opened).rejects.toThrow(refusal);
-    },
-  );
+  it.each(["/nowhere/cookies.txt", "/"])("refuses %s as a file of cookies, also if it is off", async (path) => {
+    const refusal = new Error(`YTDLP_COOKIES must be a file that can be read, got "${path}"`);
+    await expect(open("", "", path).opened).rejects.toThrow(refusal);
+    await expect(open("off", "", path).opened).rejects.toThrow(refusal);
+  });
 
   it("refuses a Python without yt-dlp", async ({ skip }) => {
     if (installed === undefined) skip("no yt-dlp (YTDLP)");
@@ -126,16 +113,15 @@ describe.skipIf(installed === undefined)(`an installed yt-dlp${missing}`, () => 
     expect(harness.ytDlp.version).toMatch(/^\d{4}\.\d\d\.\d\d/);
   });
 
-  it.each([
-    "/bin/sh\n'''exec' \"PYTHON\" \"$0\" \"$@\"\n' '''",
-    "/usr/bin/env -S PYTHON -s",
-    " PYTHON",
-  ])("may name its Python as %j", async (form) => {
-    using variant = createVariant({ interpreter: form.replace("PYTHON", pythonPath()) });
-    setVersion(variant.packageFolder, "2026.10.03");
-    await using harness = await openHarness({ path: variant.path });
-    expect(harness.ytDlp.version).toBe("2026.10.03");
-  });
+  it.each(["/bin/sh\n'''exec' \"PYTHON\" \"$0\" \"$@\"\n' '''", "/usr/bin/env -S PYTHON -s", " PYTHON"])(
+    "may name its Python as %j",
+    async (form) => {
+      using variant = createVariant({ interpreter: form.replace("PYTHON", pythonPath()) });
+      setVersion(variant.packageFolder, "2026.10.03");
+      await using harness = await openHarness({ path: variant.path });
+      expect(harness.ytDlp.version).toBe("2026.10.03");
+    },
+  );
 });
 
 /** Returns the path of a program called python3 that runs a line of shell. */

@@ -15,10 +15,9 @@ import { dirname, join, resolve } from "node:path";
 import { findInstallation } from "../../../src/resolvers/ytdlp/installation.ts";
 
 /** The yt-dlp of this machine: the path in YTDLP, else on PATH; tests that need it are skipped without. */
-export const installed = await findInstallation(
-  process.env["YTDLP"] ?? "",
-  process.env["PATH"] ?? "",
-).catch(() => undefined);
+export const installed = await findInstallation(process.env["YTDLP"] ?? "", process.env["PATH"] ?? "").catch(
+  () => undefined,
+);
 
 /** Ends the title of a group of tests that needs yt-dlp. */
 export const missing = installed === undefined ? ": no yt-dlp (YTDLP)" : "";

@@ -1,9 +1,6 @@
 import { TestClock } from "pg-boss";
 import { createClock } from "../../../src/stores/clock.ts";
-import {
-  openPostgresStore,
-  type PostgresStoreOptions,
-} from "../../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 
 export interface ClockedStoreOptions {

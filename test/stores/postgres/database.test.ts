@@ -16,9 +16,7 @@ test("a connection that the server ends as soon as it is ready only fails its tr
   });
   const database = createDatabase(connectionConfig(await startEndingServer()), () => {});
   onTestFinished(database.close);
-  const failure = await database
-    .transaction((sql) => sql.query("SELECT 1"))
-    .catch((error: unknown) => error);
+  const failure = await database.transaction((sql) => sql.query("SELECT 1")).catch((error: unknown) => error);
   expect(failure).toSatisfy((error) => error instanceof Error && isConnectionLost(error));
   expect(uncaught).toEqual([]);
 });

@@ -3,10 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type CuttingProxy, startCuttingProxy } from "../../postgres/cutting-proxy.ts";
 import { follow, makeTables, numbered, pollOptions, write, writeAll } from "./feed-harness.ts";
 
-const outage = [
-  "task event listener disconnected; reconnecting",
-  "task event listener reconnected",
-];
+const outage = ["task event listener disconnected; reconnecting", "task event listener reconnected"];
 
 /** `url` connects through the proxy, `pool` directly. */
 async function makeDisturbed(): Promise<{ pool: Pool; proxy: CuttingProxy; url: string }> {
@@ -61,9 +58,7 @@ test("a stalled network is noticed, and the old connection is closed", async () 
   expect(log).toEqual(outage);
   const count = `SELECT count(*)::int AS others FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()`;
-  await expect
-    .poll(() => pool.query(count).then(({ rows }) => rows), pollOptions)
-    .toEqual([{ others: 1 }]);
+  await expect.poll(() => pool.query(count).then(({ rows }) => rows), pollOptions).toEqual([{ others: 1 }]);
 });
 
 test("a feed that missed deleted rows continues, and reaches back no further", async () => {
@@ -89,9 +84,7 @@ test("a feed whose database has lost its last changes publishes those that repla
   await expect.poll(() => feed.received, pollOptions).toEqual(["a", "b", "c"]);
   const before = feed.events.lastId;
   proxy.cut();
-  await pool.query(
-    "DELETE FROM unreel.task_events WHERE number > 1; UPDATE unreel.counters SET events = 1",
-  );
+  await pool.query("DELETE FROM unreel.task_events WHERE number > 1; UPDATE unreel.counters SET events = 1");
   proxy.restore();
   await expect.poll(() => feed.log, pollOptions).toEqual(outage);
   await write(pool, "d");

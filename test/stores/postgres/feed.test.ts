@@ -2,16 +2,7 @@ import { expect, test } from "vitest";
 import { connectionConfig } from "../../../src/stores/postgres/database.ts";
 import { openEventFeed } from "../../../src/stores/postgres/feed.ts";
 import { openDatabase } from "../../postgres/database.ts";
-import {
-  connect,
-  follow,
-  idsAfter,
-  makeTables,
-  numbered,
-  pollOptions,
-  write,
-  writeAll,
-} from "./feed-harness.ts";
+import { connect, follow, idsAfter, makeTables, numbered, pollOptions, write, writeAll } from "./feed-harness.ts";
 
 test("every feed of a database publishes each change, in order, as it was written", async () => {
   const { url, pool } = await makeTables();
@@ -20,8 +11,7 @@ test("every feed of a database publishes each change, in order, as it was writte
   feeds[0]?.events.subscribe((change) => changes.push(change));
   await writeAll(pool, ["a", "b"]);
   await write(pool, "a", "deleted");
-  for (const { received } of feeds)
-    await expect.poll(() => received, pollOptions).toEqual(["a", "b", "a"]);
+  for (const { received } of feeds) await expect.poll(() => received, pollOptions).toEqual(["a", "b", "a"]);
   expect(changes).toMatchObject([
     { type: "task", taskId: "a", json: '{"id":"a"}' },
     { type: "task", taskId: "b", json: '{"id":"b"}' },
@@ -34,8 +24,7 @@ test("an id of one feed is known to another, and to one that is opened later", a
   const [one, other] = [await follow(pool, url), await follow(pool, url)];
   const start = one.events.lastId;
   await writeAll(pool, ["a", "b"]);
-  for (const { received } of [one, other])
-    await expect.poll(() => received, pollOptions).toHaveLength(2);
+  for (const { received } of [one, other]) await expect.poll(() => received, pollOptions).toHaveLength(2);
   const [first] = one.events.since(start) ?? [];
   expect(other.events.since(start)).toEqual(one.events.since(start));
   await Promise.all([one.close(), other.close()]);

@@ -22,10 +22,7 @@ test.each([
   ["postgres:u:secret@db.test/d", "STORE_URL must name a database"],
   ["postgres:///u:secret@db.test/d", "STORE_URL must name a database"],
   ["postgres://u:secret@db.test:99999/name", "STORE_URL must name a database"],
-  [
-    "postgres://u:secret@db.test/name?sslcert=/none",
-    "STORE_URL must be the URL of a database: ENOENT",
-  ],
+  ["postgres://u:secret@db.test/name?sslcert=/none", "STORE_URL must be the URL of a database: ENOENT"],
 ])("%j is refused, and the error names STORE_URL", async (url, message) => {
   const failure = await failureOf(url);
   expect(failure).toMatch(message);
@@ -42,18 +39,14 @@ test("a server that does not listen is named with host and port, without the pas
 
 test("an unknown host is named", async () => {
   const failure = await failureOf("postgres://u:secret@nowhere.invalid/name");
-  expect(failure).toMatch(
-    /^cannot open the database name at nowhere\.invalid:5432 \(STORE_URL\): get/,
-  );
+  expect(failure).toMatch(/^cannot open the database name at nowhere\.invalid:5432 \(STORE_URL\): get/);
   expect(failure).not.toMatch("secret");
 });
 
 test("a database that does not exist is named", async () => {
   const url = new URL(inject("postgresUrl"));
   url.pathname = "nowhere";
-  expect(await failureOf(url.href)).toMatch(
-    'there is no such database (database "nowhere" does not exist)',
-  );
+  expect(await failureOf(url.href)).toMatch('there is no such database (database "nowhere" does not exist)');
 });
 
 test("a wrong password is reported without the password", async () => {
@@ -89,9 +82,7 @@ test("tables of a newer version are refused", async () => {
   const store = await openPostgresStore({ url });
   await store.close();
   await query(url, "INSERT INTO unreel.migrations (version) VALUES (99)");
-  expect(await failureOf(url)).toMatch(
-    /: its schema version is 99, and this release knows versions up to \d+$/,
-  );
+  expect(await failureOf(url)).toMatch(/: its schema version is 99, and this release knows versions up to \d+$/);
 });
 
 test("a server that speaks HTTP is no database", async () => {
@@ -118,9 +109,7 @@ test("a server that is too old is refused", async () => {
   );
   const { pathname } = new URL(url);
   await query(url, `ALTER DATABASE ${pathname.slice(1)} SET search_path = older, pg_catalog`);
-  expect(await failureOf(url)).toMatch(
-    /Postgres must be version 15 or newer; the server is version 14\.19$/,
-  );
+  expect(await failureOf(url)).toMatch(/Postgres must be version 15 or newer; the server is version 14\.19$/);
 });
 
 test.each([

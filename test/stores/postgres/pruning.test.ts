@@ -21,14 +21,9 @@ test("old events and expired keys are deleted", async () => {
   await Promise.all(times(11_998, () => add()));
   await store.close();
 
-  const [events] = await query(
-    url,
-    "SELECT min(number)::int, max(number)::int FROM unreel.task_events",
-  );
+  const [events] = await query(url, "SELECT min(number)::int, max(number)::int FROM unreel.task_events");
   expect(events).toEqual({ min: 2001, max: 12_000 });
-  expect(await query(url, "SELECT key FROM unreel.idempotency_keys")).toEqual([
-    { key: "not ended" },
-  ]);
+  expect(await query(url, "SELECT key FROM unreel.idempotency_keys")).toEqual([{ key: "not ended" }]);
 });
 
 test("a job whose task was removed by hand does not block the others", async () => {

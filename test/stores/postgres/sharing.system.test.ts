@@ -1,9 +1,6 @@
 import { Client } from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  openPostgresStore,
-  type PostgresStoreOptions,
-} from "../../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
@@ -18,9 +15,7 @@ describe("two processes with one database", () => {
   test("never claim the same task, and claim all of them", async () => {
     const { first, second } = await openTwo();
     const created = await Promise.all(times(150, () => add(first)));
-    const claims = await Promise.all(
-      times(200, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })),
-    );
+    const claims = await Promise.all(times(200, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })));
     const claimed = claims.filter((claim) => claim !== undefined);
     const ids = claimed.map(({ task }) => task.id);
     expect(ids.toSorted()).toEqual(idsOf(created).toSorted());
@@ -61,14 +56,10 @@ describe("two processes with one database", () => {
   test("run no more tasks of an owner than its key allows, however many claim at once", async () => {
     const { first, second } = await openTwo();
     const limits = { max_running: 3 };
-    await first.keys.add(
-      accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
-    );
+    await first.keys.add(accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()));
     await Promise.all(times(50, () => add(first, undefined, "anna")));
     for (let round = 0; round < 5; round += 1) {
-      const claims = await Promise.all(
-        times(20, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })),
-      );
+      const claims = await Promise.all(times(20, (n) => (n % 2 ? first : second).claim({ leaseMs: minuteMs })));
       const claimed = claims.filter((claim) => claim !== undefined);
       expect(claimed).toHaveLength(3);
       await Promise.all(claimed.map(({ task }) => first.update(task.id, { state: "succeeded" })));
@@ -99,17 +90,11 @@ describe("two processes with one database", () => {
   test("let exactly as many tasks of an owner wait as its key allows", async () => {
     const { first, second } = await openTwo();
     const limits = { max_queued: 20 };
-    await first.keys.add(
-      accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()),
-    );
-    const outcomes = await Promise.allSettled(
-      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
-    );
+    await first.keys.add(accessKeyOf(newSecret(), { name: "anna", admin: false, limits }, new Date()));
+    const outcomes = await Promise.allSettled(times(50, (n) => add(n % 2 ? first : second, undefined, "anna")));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
     await Promise.all(times(5, () => first.claim({ leaseMs: minuteMs })));
-    const more = await Promise.allSettled(
-      times(50, (n) => add(n % 2 ? first : second, undefined, "anna")),
-    );
+    const more = await Promise.allSettled(times(50, (n) => add(n % 2 ? first : second, undefined, "anna")));
     expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
   });
 
@@ -176,8 +161,7 @@ describe("two processes with one database", () => {
       for (const app of apps) await app.close();
     });
     const { id } = await add(first);
-    const retryAll = () =>
-      Promise.all(apps.map((app) => app.inject({ method: "POST", url: `/tasks/${id}/retry` })));
+    const retryAll = () => Promise.all(apps.map((app) => app.inject({ method: "POST", url: `/tasks/${id}/retry` })));
     for (const attempts of times(5, (n) => n)) {
       await first.update(id, { state: "canceled" });
       const statuses = (await retryAll()).map(({ statusCode }) => statusCode);
@@ -261,10 +245,6 @@ async function haveLockWaiters(url: string, count: number): Promise<void> {
   await expect.poll(() => query(url, waiting), { timeout: 10_000 }).toHaveLength(count);
 }
 
-function add(
-  store: TaskStore,
-  idempotency?: { key: string; fingerprint: string },
-  owner?: string,
-): Promise<Task> {
+function add(store: TaskStore, idempotency?: { key: string; fingerprint: string }, owner?: string): Promise<Task> {
   return store.create(newTask("https://video.example.com/", {}, new Date(), owner), idempotency);
 }

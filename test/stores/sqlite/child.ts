@@ -38,9 +38,7 @@ async function overfill(): Promise<void> {
   const small = newTask("https://video.example.com/", {}, new Date());
   const outcomes = await Promise.allSettled([store.create(large), store.create(small)]);
   for (const outcome of outcomes) {
-    print(
-      outcome.status === "rejected" ? `${outcome.reason.code}: ${outcome.reason.message}` : "ok",
-    );
+    print(outcome.status === "rejected" ? `${outcome.reason.code}: ${outcome.reason.message}` : "ok");
   }
   print((await store.create(small)).id === small.id ? "stored" : "another");
   const { tasks } = await store.list({ limit: 10 });

@@ -32,10 +32,7 @@ describe("opening a file as task store", () => {
   test("refuses a file that a newer release has written, and leaves it unchanged", () => {
     const path = join(makeFolder(), "tasks.db");
     const version = migrations.length + 1;
-    makeDatabase(
-      path,
-      `PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`,
-    );
+    makeDatabase(path, `PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`);
     expect(() => openDatabase(path)).toThrow(
       `cannot open the task store ${path} (STORE_URL, DATA_DIR): its schema version is ${version}, ` +
         `and this release knows versions up to ${migrations.length}`,
@@ -48,9 +45,7 @@ describe("opening a file as task store", () => {
     const path = join(makeFolder(), "tasks.db");
     makeDatabase(path, "CREATE TABLE tasks (id); PRAGMA user_version = 1");
     const before = readFileSync(path);
-    expect(() => openDatabase(path)).toThrow(
-      `${path} (STORE_URL, DATA_DIR): it is the SQLite database of another`,
-    );
+    expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): it is the SQLite database of another`);
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
@@ -58,9 +53,7 @@ describe("opening a file as task store", () => {
     const path = join(makeFolder(), "tasks.db");
     const garbage = Buffer.from("not a database, but long enough to look for a header ".repeat(99));
     writeFileSync(path, garbage);
-    expect(() => openDatabase(path)).toThrow(
-      `${path} (STORE_URL, DATA_DIR): the file is not a SQLite database`,
-    );
+    expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): the file is not a SQLite database`);
     expect(readFileSync(path).equals(garbage)).toBe(true);
   });
 
@@ -74,9 +67,7 @@ describe("opening a file as task store", () => {
   test("refuses a path whose folder cannot be created", () => {
     const file = join(makeFolder(), "file");
     writeFileSync(file, "");
-    expect(() => openDatabase(join(file, "tasks.db"))).toThrow(
-      /cannot open the task store .*EEXIST|ENOTDIR/,
-    );
+    expect(() => openDatabase(join(file, "tasks.db"))).toThrow(/cannot open the task store .*EEXIST|ENOTDIR/);
   });
 
   test("refuses with unavailable and the original error as cause", () => {
@@ -85,9 +76,7 @@ describe("opening a file as task store", () => {
       expect.objectContaining({
         name: "ServiceError",
         code: "unavailable",
-        message: expect.stringContaining(
-          `${path} (STORE_URL, DATA_DIR): the file cannot be opened or created`,
-        ),
+        message: expect.stringContaining(`${path} (STORE_URL, DATA_DIR): the file cannot be opened or created`),
         cause: expect.objectContaining({ code: "ERR_SQLITE_ERROR" }),
       }),
     );
@@ -96,9 +85,7 @@ describe("opening a file as task store", () => {
   test("refuses a second use in the same process, until the first is closed", () => {
     const path = join(makeFolder(), "tasks.db");
     const first = open(path);
-    expect(() => openDatabase(path)).toThrow(
-      `${path} (STORE_URL, DATA_DIR): another process has it open`,
-    );
+    expect(() => openDatabase(path)).toThrow(`${path} (STORE_URL, DATA_DIR): another process has it open`);
     first.exec("BEGIN IMMEDIATE; COMMIT");
     first.close();
     open(path);
@@ -162,14 +149,11 @@ describe("migrations", () => {
 
   test.each([1, 4, 6])("find the files of schema version %d", async (version) => {
     const path = join(makeFolder(), "tasks.db");
-    const [old, young, damaged, queued] = times(4, () =>
-      newTask("https://video.example.com/", {}, new Date()),
-    );
+    const [old, young, damaged, queued] = times(4, () => newTask("https://video.example.com/", {}, new Date()));
     const row = (task: Task, state: string, document = JSON.stringify({ ...task, state })) =>
       `INSERT INTO tasks (id, state, host, claimable, document)
        VALUES ('${task.id}', '${state}', 'video.example.com', 0, '${document}');`;
-    const ended = (task: Task, finished_at: string) =>
-      row({ ...task, file: fileOf(10), finished_at }, "succeeded");
+    const ended = (task: Task, finished_at: string) => row({ ...task, file: fileOf(10), finished_at }, "succeeded");
     makeDatabase(
       path,
       `${migrations.slice(0, version).join(";")}; PRAGMA user_version = ${version};

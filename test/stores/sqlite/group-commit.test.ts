@@ -36,13 +36,7 @@ test("a write that throws is rolled back alone and completely", async () => {
     commits.run(() => insert(5)),
   ]);
   expect(rows()).toEqual([1, 3, 5]);
-  expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([
-    true,
-    false,
-    true,
-    false,
-    true,
-  ]);
+  expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([true, false, true, false, true]);
   expect(outcomes[1]).toMatchObject({ reason: { name: "RangeError" } });
   expect(outcomes[3]).toMatchObject({
     reason: { ...unavailable, cause: { errstr: "constraint failed" } },
@@ -116,10 +110,7 @@ test("a failed check rejects all writes of the transaction before they run; the 
     if (failures > 0) throw new RangeError("no file");
   };
   const commits = createGroupCommit(db, async () => {}, { check });
-  const outcomes = await Promise.allSettled([
-    commits.run(() => insert(1)),
-    commits.run(() => insert(2)),
-  ]);
+  const outcomes = await Promise.allSettled([commits.run(() => insert(1)), commits.run(() => insert(2))]);
   const rejected = { status: "rejected", reason: { message: "no file" } };
   expect(outcomes).toMatchObject([rejected, rejected]);
   failures = 0;

@@ -11,14 +11,7 @@ const orderedWalk = "SCAN owners USING INDEX owners_by_turn";
  * The keys and their owners are few, and are read together; the last sequence number is the only row of its table; the last
  * claim is read once; the messages are counted for the metrics alone, every few seconds.
  */
-const whole = new Set([
-  "allKeys",
-  "storedBytes",
-  "lastSeq",
-  "keepLastSeq",
-  "lastClaim",
-  "countMessages",
-]);
+const whole = new Set(["allKeys", "storedBytes", "lastSeq", "keepLastSeq", "lastClaim", "countMessages"]);
 const others = Object.entries(statements).filter(([name]) => !whole.has(name));
 
 test.each(others)("%s finds its rows through an index", (_name, sql) => {
@@ -33,32 +26,17 @@ test.each(others)("%s finds its rows through an index", (_name, sql) => {
 test.each([
   [statements.page, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"],
   [statements.pageOfState, "SEARCH tasks USING INDEX tasks_by_state (state=? AND seq<?)"],
-  [
-    statements.pageOfOwner,
-    "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)",
-  ],
-  [
-    statements.pageOfOwner,
-    "SEARCH tasks USING INDEX tasks_by_owner_not_queued (owner=? AND seq<?)",
-  ],
-  [
-    statements.pageOfOwnerAndState,
-    "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)",
-  ],
+  [statements.pageOfOwner, "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)"],
+  [statements.pageOfOwner, "SEARCH tasks USING INDEX tasks_by_owner_not_queued (owner=? AND seq<?)"],
+  [statements.pageOfOwnerAndState, "SEARCH tasks USING INDEX tasks_by_owner_and_state (owner=? AND state=? AND seq<?)"],
   [statements.promoteDue, "SEARCH tasks USING COVERING INDEX tasks_waiting (due_at<?)"],
   [statements.countState, "SEARCH tasks USING COVERING INDEX tasks_by_state (state=?)"],
   [statements.queuedTasks, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
   [statements.oldestFiles, "SEARCH tasks USING INDEX tasks_with_files (finished_at>?)"],
   [endLeases, "SEARCH tasks USING INDEX tasks_by_state (state=?)"],
-  [
-    statements.nextHead,
-    "SEARCH tasks USING INDEX tasks_claimable (<expr>=? AND host=? AND state=?)",
-  ],
+  [statements.nextHead, "SEARCH tasks USING INDEX tasks_claimable (<expr>=? AND host=? AND state=?)"],
   [statements.nextInTurn, "SEARCH queue_heads USING COVERING INDEX queue_heads_by_seq (owner=?)"],
-  [
-    statements.forgetKeys,
-    "SEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_end (ends_at<?)",
-  ],
+  [statements.forgetKeys, "SEARCH idempotency_keys USING COVERING INDEX idempotency_keys_by_end (ends_at<?)"],
 ])("%s uses the index made for it", (sql, detail) => {
   expect(explain(sql)).toContain(detail);
 });

@@ -55,9 +55,7 @@ export function sayingWhatFailed(openTab: OpenTab): void {
     await addEnded(app, { title: "A film" }, { state: "failed", error });
     const { page } = await openTab(app.url);
     const state = page.getByRole("article").locator(".task-state");
-    await expect
-      .poll(() => state.textContent())
-      .toBe("The site responded with an error. Trying again will not help.");
+    await expect.poll(() => state.textContent()).toBe("The site responded with an error. Trying again will not help.");
   });
 
   it("says that a live stream has not begun, or is of a kind that is not recorded", async () => {

@@ -33,10 +33,7 @@ export async function openFilmSite(fields: Record<string, unknown> = {}): Promis
     ],
     ["high.m3u8", hls(mediaPlaylist(high.lines))],
     ["low.m3u8", hls(mediaPlaylist(low.lines))],
-    [
-      "picture.png",
-      resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119])),
-    ],
+    ["picture.png", resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119]))],
   ]);
   const site = await startSite(merge(low.resources, high.resources, listed));
   onTestFinished(() => site.close());

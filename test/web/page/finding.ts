@@ -15,25 +15,19 @@ async function storedUrls({ store }: PageApp): Promise<string[]> {
 export function findingPages(openTab: OpenTab): void {
   it.each([
     ["/?url=", `?url=${encodeURIComponent(address)}`],
-    [
-      "a share with the address in its text",
-      `?title=A+film&text=${encodeURIComponent(`See ${address}`)}&url=`,
-    ],
-  ])(
-    "only looks at the page of %s: nothing is downloaded before somebody asks for it",
-    async (_, path) => {
-      const app = await openApp();
-      app.pages.set(address, filmPage(address));
-      const { page } = await openTab(app.url, { path });
-      const dialog = page.getByRole("dialog", { name: "An evening walk by the sea" });
-      await dialog.getByRole("button", { name: "Download 360p, 5.1 MB" }).waitFor();
-      expect(await storedUrls(app)).toEqual([]);
-      await dialog.getByRole("button", { name: "Close" }).click();
-      await dialog.waitFor({ state: "detached" });
-      expect(new URL(page.url()).search).toBe("");
-      expect(await storedUrls(app)).toEqual([]);
-    },
-  );
+    ["a share with the address in its text", `?title=A+film&text=${encodeURIComponent(`See ${address}`)}&url=`],
+  ])("only looks at the page of %s: nothing is downloaded before somebody asks for it", async (_, path) => {
+    const app = await openApp();
+    app.pages.set(address, filmPage(address));
+    const { page } = await openTab(app.url, { path });
+    const dialog = page.getByRole("dialog", { name: "An evening walk by the sea" });
+    await dialog.getByRole("button", { name: "Download 360p, 5.1 MB" }).waitFor();
+    expect(await storedUrls(app)).toEqual([]);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("");
+    expect(await storedUrls(app)).toEqual([]);
+  });
 
   it("shows what is asked for in the moment in which the last dialog is closed, until Escape closes it", async () => {
     const app = await openApp();
@@ -83,15 +77,7 @@ export function findingPages(openTab: OpenTab): void {
     const names = tab.page.getByRole("rowheader");
     await expect
       .poll(() => names.allTextContents())
-      .toEqual([
-        "720p",
-        "360p HLS",
-        "360p MP4",
-        "240p 400 kbit/s",
-        "240p 399 kbit/s",
-        "144p one",
-        "144p other",
-      ]);
+      .toEqual(["720p", "360p HLS", "360p MP4", "240p 400 kbit/s", "240p 399 kbit/s", "144p one", "144p other"]);
     await tab.page.getByRole("button", { name: "Download 720p, unknown" }).waitFor();
     await tab.page.getByRole("button", { name: "Download 360p, MP4, 5.1 MB" }).click();
     await tab.page.getByRole("article").waitFor();
@@ -105,9 +91,7 @@ export function findingPages(openTab: OpenTab): void {
     const addresses = [1, 2, 3].map((n) => `https://video.example.com/watch/part-${n}`);
     await tab.paste(addresses.join(" "));
     const dialog = tab.page.getByRole("dialog", { name: "3 pages" });
-    await dialog
-      .getByRole("checkbox", { name: "https://video.example.com/watch/part-2" })
-      .uncheck();
+    await dialog.getByRole("checkbox", { name: "https://video.example.com/watch/part-2" }).uncheck();
     expect(await storedUrls(app)).toEqual([]);
     await dialog.getByRole("combobox", { name: "Quality" }).selectOption("At most 720p");
     await dialog.getByRole("button", { name: "Download 2" }).click();

@@ -32,9 +32,7 @@ export function hostileTextsAreText(openTab: OpenTab): void {
           uploader: text,
           site_name: text,
           webpage_url: `javascript:${text}`,
-          formats: [
-            format(text.slice(0, 250), { vcodec: text, acodec: text, language: text, ext: text }),
-          ],
+          formats: [format(text.slice(0, 250), { vcodec: text, acodec: text, language: text, ext: text })],
           subtitles: { [text]: [{ url: "javascript:alert(1)", ext: text, name: text }] },
           entries: [{ url: address, title: text, duration: 1 }],
         }),
@@ -56,9 +54,7 @@ export function hostileTextsAreText(openTab: OpenTab): void {
       expect(await dialog.getByRole("heading").first().textContent()).toBe(text);
       await inspect(page, `found with ${name}`, ["light"]);
       expect(await page.title()).toBe("Unreel");
-      expect(
-        await page.locator("script:not([src]), img[src=x], a[href^='javascript:']").count(),
-      ).toBe(1);
+      expect(await page.locator("script:not([src]), img[src=x], a[href^='javascript:']").count()).toBe(1);
     },
     // Chromium takes its time for some of them.
     120_000,

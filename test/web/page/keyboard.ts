@@ -66,9 +66,7 @@ export function keyboardAlone(openTab: OpenTab): void {
     await page.keyboard.type(address);
     await page.keyboard.press("Control+Enter");
     await page.getByRole("article").waitFor();
-    expect((await app.store.list({ limit: 2 })).tasks).toMatchObject([
-      { url: address, options: {} },
-    ]);
+    expect((await app.store.list({ limit: 2 })).tasks).toMatchObject([{ url: address, options: {} }]);
   });
 }
 
@@ -78,9 +76,7 @@ async function tabTo(page: Page, role: "button" | "link" | "textbox", name: stri
   await target.waitFor();
   for (let presses = 0; presses < 60; presses++) {
     await page.keyboard.press("Tab");
-    const isThere = await target.evaluate(
-      (element: Focusable) => element === element.ownerDocument.activeElement,
-    );
+    const isThere = await target.evaluate((element: Focusable) => element === element.ownerDocument.activeElement);
     if (isThere) return;
   }
   throw new Error(`Tab does not lead to the ${role} "${name}"`);

@@ -7,50 +7,47 @@ import { addAll } from "./states.ts";
 import { addQueued, addRunning, halfway } from "./stored-tasks.ts";
 
 export function theListIsLive(openTab: OpenTab): void {
-  it.each(widths)(
-    "shows progress and its end without moving anything, %i px wide",
-    async (width) => {
-      const app = await openApp();
-      const one = await addRunning(app, { title: "One film" });
-      const other = await addRunning(app, { title: "Another film" });
-      const { page } = await openTab(app.url, { viewport: { width, height: 1_600 } });
-      // Which is first is not known: they may be of the same millisecond.
-      const rows = page.getByRole("article");
-      const title = (await rows.first().getByRole("link").textContent()) ?? "";
-      const { id } = title === "One film" ? one : other;
-      const row = page.getByRole("article", { name: title });
-      const place = await rows.last().boundingBox();
-      for (let n = 1; n <= 8; n++) {
-        const bytes = 2_000_000 * n - 999_000;
-        const progress = {
-          ...halfway,
-          downloaded_bytes: bytes,
-          speed: 37 ** n / 7,
-          eta: 90 * (8 - n),
-        };
-        await app.store.update(id, { progress });
-        const bar = row.getByRole("progressbar", { name: title });
-        await expect.poll(() => bar.getAttribute("value")).toBe(`${Math.min(bytes, 15_300_000)}`);
-      }
-      await app.store.update(id, { progress: { ...halfway, stage: "processing" } });
-      await row.getByText("Writing the file").waitFor();
-      const file = {
-        name: "film.mp4",
-        mime_type: "video/mp4",
-        size: 15_300_000,
-        sha256: "0".repeat(64),
-        duration: 61,
-        width: 1280,
-        height: 720,
-        url: `/tasks/${id}/file`,
-        warnings: [],
+  it.each(widths)("shows progress and its end without moving anything, %i px wide", async (width) => {
+    const app = await openApp();
+    const one = await addRunning(app, { title: "One film" });
+    const other = await addRunning(app, { title: "Another film" });
+    const { page } = await openTab(app.url, { viewport: { width, height: 1_600 } });
+    // Which is first is not known: they may be of the same millisecond.
+    const rows = page.getByRole("article");
+    const title = (await rows.first().getByRole("link").textContent()) ?? "";
+    const { id } = title === "One film" ? one : other;
+    const row = page.getByRole("article", { name: title });
+    const place = await rows.last().boundingBox();
+    for (let n = 1; n <= 8; n++) {
+      const bytes = 2_000_000 * n - 999_000;
+      const progress = {
+        ...halfway,
+        downloaded_bytes: bytes,
+        speed: 37 ** n / 7,
+        eta: 90 * (8 - n),
       };
-      await app.store.update(id, { state: "succeeded", file });
-      await row.getByText("15.3 MB · 1280 × 720 · 1:01").waitFor();
-      await page.getByRole("status").getByText(`${title}: Done.`).waitFor();
-      expect(await rows.last().boundingBox()).toEqual(place);
-    },
-  );
+      await app.store.update(id, { progress });
+      const bar = row.getByRole("progressbar", { name: title });
+      await expect.poll(() => bar.getAttribute("value")).toBe(`${Math.min(bytes, 15_300_000)}`);
+    }
+    await app.store.update(id, { progress: { ...halfway, stage: "processing" } });
+    await row.getByText("Writing the file").waitFor();
+    const file = {
+      name: "film.mp4",
+      mime_type: "video/mp4",
+      size: 15_300_000,
+      sha256: "0".repeat(64),
+      duration: 61,
+      width: 1280,
+      height: 720,
+      url: `/tasks/${id}/file`,
+      warnings: [],
+    };
+    await app.store.update(id, { state: "succeeded", file });
+    await row.getByText("15.3 MB · 1280 × 720 · 1:01").waitFor();
+    await page.getByRole("status").getByText(`${title}: Done.`).waitFor();
+    expect(await rows.last().boundingBox()).toEqual(place);
+  });
 
   it("is live in six tabs, of which only the visible one holds a stream", async () => {
     const app = await openApp({ maxEventStreams: 2 });

@@ -26,9 +26,7 @@ export function manyTasks(openTab: OpenTab): void {
     // Half a second after the click on a busy machine.
     tab.expectShifts();
     await question.getByRole("button", { name: "Cancel downloads" }).click();
-    await expect
-      .poll(async () => (await app.store.list({ limit: 200, state: "queued" })).tasks.length)
-      .toBe(0);
+    await expect.poll(async () => (await app.store.list({ limit: 200, state: "queued" })).tasks.length).toBe(0);
     await expect.poll(() => page.getByText("Canceled.").count()).toBeGreaterThanOrEqual(50);
   });
 

@@ -65,9 +65,7 @@ async function openPictures(): Promise<(name: string) => string> {
     wood: landscape([120, 190, 200], [235, 240, 200], [38, 92, 60]),
     snow: landscape([70, 130, 200], [200, 225, 245], [150, 160, 185]),
   };
-  const images = Object.entries(painted).map(
-    ([name, bytes]) => [name, resource("image/png", bytes)] as const,
-  );
+  const images = Object.entries(painted).map(([name, bytes]) => [name, resource("image/png", bytes)] as const);
   const site = await startSite(new Map(images));
   onTestFinished(() => site.close());
   return (name) => site.url(name);

@@ -155,11 +155,7 @@ export function signingIn(openTab: OpenTab): void {
     page.on("request", (request) => void paths.push(new URL(request.url()).pathname));
     await page.reload({ waitUntil: "load" });
     await nothing.waitFor();
-    expect(paths.filter((path) => !path.startsWith("/assets/"))).toEqual([
-      "/",
-      "/tasks/events",
-      "/tasks/",
-    ]);
+    expect(paths.filter((path) => !path.startsWith("/assets/"))).toEqual(["/", "/tasks/events", "/tasks/"]);
     expect(await page.locator(".session").count()).toBe(0);
   });
 }

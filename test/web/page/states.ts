@@ -7,14 +7,7 @@ import type { Tab } from "../browser.ts";
 import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";
 import { landscape } from "./landscape.ts";
 import type { PageApp } from "./open-app.ts";
-import {
-  addDone,
-  addEnded,
-  addQueued,
-  addRunning,
-  protectedByDrm,
-  unreachable,
-} from "./stored-tasks.ts";
+import { addDone, addEnded, addQueued, addRunning, protectedByDrm, unreachable } from "./stored-tasks.ts";
 
 /** A state of the page: what the service has before the tab is opened, and what somebody then does. */
 export interface PageState {
@@ -32,8 +25,7 @@ const film = "An evening walk by the sea";
 export const pageStates: readonly PageState[] = [
   {
     name: "empty",
-    reach: ({ page }) =>
-      page.getByText("Nothing here yet. Paste the address of a page with a video.").waitFor(),
+    reach: ({ page }) => page.getByText("Nothing here yet. Paste the address of a page with a video.").waitFor(),
   },
   {
     name: "ways here",
@@ -72,25 +64,17 @@ export const pageStates: readonly PageState[] = [
     name: "found, live",
     prepare: async ({ pages }) => {
       const live = format("live", { protocol: "m3u8", height: 1080, width: 1920, tbr: 4000 });
-      pages.set(
-        address,
-        filmPage(address, { live_status: "is_live", duration: null, formats: [live] }),
-      );
+      pages.set(address, filmPage(address, { live_status: "is_live", duration: null, formats: [live] }));
     },
     reach: async (tab) => {
       await tab.paste(address);
-      await tab.page
-        .getByText("It is recorded from the start of the download until it ends or you stop it.")
-        .waitFor();
+      await tab.page.getByText("It is recorded from the start of the download until it ends or you stop it.").waitFor();
     },
   },
   {
     name: "no media",
     prepare: async ({ pages }) => {
-      pages.set(
-        address,
-        filmPage(address, { title: "Opening hours", media_type: "none", formats: [] }),
-      );
+      pages.set(address, filmPage(address, { title: "Opening hours", media_type: "none", formats: [] }));
     },
     reach: async (tab) => {
       await tab.paste(address);
@@ -106,9 +90,7 @@ export const pageStates: readonly PageState[] = [
     reach: async (tab) => {
       tab.expectFailures(/status of 502 .*info\?url=/);
       await tab.paste(address);
-      await tab.page
-        .locator("p.failure", { hasText: "The site cannot be reached. Trying again may help." })
-        .waitFor();
+      await tab.page.locator("p.failure", { hasText: "The site cannot be reached. Trying again may help." }).waitFor();
       await tab.page.getByText("Details").click();
       await tab.page.getByText("upstream_unreachable: https://").waitFor();
     },
@@ -257,7 +239,5 @@ function imageOf({ page }: Tab) {
 
 /** Returns how many images the page shows. */
 export function loadedImages(page: Page): Promise<number> {
-  return page.evaluate(
-    "[...document.images].filter(({ naturalWidth }) => naturalWidth > 0).length",
-  );
+  return page.evaluate("[...document.images].filter(({ naturalWidth }) => naturalWidth > 0).length");
 }

@@ -2,13 +2,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PageInfo } from "../../../src/model/page-info.ts";
-import type {
-  Progress,
-  Task,
-  TaskFailure,
-  TaskFile,
-  TaskOptions,
-} from "../../../src/model/task.ts";
+import type { Progress, Task, TaskFailure, TaskFile, TaskOptions } from "../../../src/model/task.ts";
 import { newTask, type TaskChange } from "../../../src/feed/task-changes.ts";
 import { readMedium } from "../../media/rendition.ts";
 import { pageInfo } from "../../page-info.ts";
@@ -32,11 +26,7 @@ export function addQueued({ store }: Place, { title, options = {}, owner }: Give
 }
 
 /** Stores a task that runs, with the information about its page. Must be called while no other task waits. */
-export async function addRunning(
-  place: Place,
-  given: Given,
-  progress: Partial<Progress> = {},
-): Promise<Task> {
+export async function addRunning(place: Place, given: Given, progress: Partial<Progress> = {}): Promise<Task> {
   const { id, url } = await addQueued(place, given);
   while ((await place.store.claim({ leaseMs: 3_600_000 }))?.task.id !== id);
   const { title, info = {}, thumbnail } = given;
@@ -54,11 +44,7 @@ export async function addEnded(place: Place, given: Given, change: TaskChange): 
 }
 
 /** Stores a task that has succeeded, with a film of six seconds. */
-export async function addDone(
-  place: Place,
-  given: Given,
-  fields: Partial<TaskFile> = {},
-): Promise<Task> {
+export async function addDone(place: Place, given: Given, fields: Partial<TaskFile> = {}): Promise<Task> {
   const { id } = await addRunning(place, given);
   const content = readMedium("index-first.mp4");
   const path = join(await place.files.openWorkFolder(id), "result");

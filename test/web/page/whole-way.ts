@@ -38,9 +38,7 @@ export function wholeWay(openTab: OpenTab): void {
     expect(await untilProgress(page, atLeast)).toBeGreaterThanOrEqual(atLeast);
     film.release();
 
-    const part = page.waitForResponse(
-      (response) => response.url().endsWith("/file") && response.status() === 206,
-    );
+    const part = page.waitForResponse((response) => response.url().endsWith("/file") && response.status() === 206);
     await row.getByRole("button", { name: "Play" }).click();
     await playFromTheMiddle(page);
     expect((await part).headers()["content-range"]).toMatch(/^bytes \d+-\d+\/\d+$/);
@@ -64,10 +62,7 @@ export function wholeWay(openTab: OpenTab): void {
     const question = page.getByRole("dialog", { name: `Delete “${filmTitle}” and its file?` });
     await question.getByRole("button", { name: "Delete" }).click();
     await row.waitFor({ state: "detached" });
-    await page
-      .getByText("Nothing here yet.")
-      .or(page.getByText("No downloads in this state."))
-      .waitFor();
+    await page.getByText("Nothing here yet.").or(page.getByText("No downloads in this state.")).waitFor();
     expect((await fetch(`${service.url()}/tasks/${task?.id}/file`)).status).toBe(404);
   });
 }

@@ -96,9 +96,7 @@ async function mp4Info(path: string): Promise<MediaInfo> {
     throw new ServiceError("upstream_invalid", "the downloaded file has no track");
   }
   if (summary.isQuickTime) return toInfo({ ext: "mov", mime_type: "video/quicktime" }, summary);
-  const kind = summary.hasVideo
-    ? { ext: "mp4", mime_type: "video/mp4" }
-    : { ext: "m4a", mime_type: "audio/mp4" };
+  const kind = summary.hasVideo ? { ext: "mp4", mime_type: "video/mp4" } : { ext: "m4a", mime_type: "audio/mp4" };
   return toInfo(kind, summary);
 }
 
@@ -126,10 +124,7 @@ const frameKinds = {
   "ec-3": { ext: "eac3", mime_type: "audio/eac3" },
 } as const;
 
-function framesInfo(
-  { codec, durationS, isComplete }: FramesSummary,
-  isLengthKnown: boolean,
-): MediaInfo {
+function framesInfo({ codec, durationS, isComplete }: FramesSummary, isLengthKnown: boolean): MediaInfo {
   if (!isComplete && !isLengthKnown) throw truncatedError();
   return { ...frameKinds[codec], duration: durationS, width: null, height: null };
 }

@@ -100,9 +100,7 @@ async function sizeOf(video: InputVideoTrack) {
 }
 
 /** Types by mediabunny's name of the container. */
-const kinds: Readonly<
-  Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>
-> = {
+const kinds: Readonly<Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>> = {
   Matroska: {
     ext: "mkv",
     video: "video/x-matroska",

@@ -98,9 +98,7 @@ function readBox(source: NumberSource, { start, end }: Range): Element | undefin
   const long = isLong ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12) : 0;
   const size = listed === 0 ? end - start : isLong ? long : listed;
   const body = start + (isLong ? 16 : 8);
-  return start + size < body || start + size > end
-    ? undefined
-    : { id, start: body, end: start + size };
+  return start + size < body || start + size > end ? undefined : { id, start: body, end: start + size };
 }
 
 const ebmlId = 0x1a45dfa3;

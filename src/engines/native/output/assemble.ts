@@ -43,8 +43,7 @@ export interface Assembled {
  * @throws ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
-  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, signal } =
-    options;
+  const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, signal } = options;
   // An earlier run may have made them of other sources.
   for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
     await rm(join(folder, name), { force: true });
@@ -52,8 +51,7 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);
-    if (!audioOnly || isAudioFile(await inspect(path)))
-      return { path, written: null, warnings: [] };
+    if (!audioOnly || isAudioFile(await inspect(path))) return { path, written: null, warnings: [] };
   }
   const target = join(folder, "result");
   const openAudio = audioSource && (() => fetcher.openStream(audioSource));

@@ -47,9 +47,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
 }
 
 function toWarnings(findings: readonly [FileWarningCode, string[]][]): FileWarning[] {
-  return findings
-    .filter(([, found]) => found.length > 0)
-    .map(([code, found]) => ({ code, message: found.join("; ") }));
+  return findings.filter(([, found]) => found.length > 0).map(([code, found]) => ({ code, message: found.join("; ") }));
 }
 
 function assertSampleCounts(path: string, tracks: readonly WrittenTrack[]): void {
@@ -65,9 +63,7 @@ function ofSources(
   fetched: FetchStatsBySource,
   find: (stats: FetchStats, what: string, name: SourceName) => string[],
 ): string[] {
-  return [...fetched].flatMap(([name, stats]) =>
-    find(stats, name === "main" ? "" : " of the separate audio", name),
-  );
+  return [...fetched].flatMap(([name, stats]) => find(stats, name === "main" ? "" : " of the separate audio", name));
 }
 
 function missingSegments(fetched: FetchStatsBySource): string[] {
@@ -96,11 +92,7 @@ function unlistedSegments(fetched: FetchStatsBySource): string[] {
 
 function lostStreams(fetched: FetchStatsBySource): string[] {
   return ofSources(fetched, ({ lost: reason }, what) =>
-    reason === null
-      ? []
-      : [
-          `the recording ended before the playlist${what} said that the stream had ended: ${reason}`,
-        ],
+    reason === null ? [] : [`the recording ended before the playlist${what} said that the stream had ended: ${reason}`],
   );
 }
 
@@ -118,16 +110,13 @@ function trackGaps(tracks: readonly WrittenTrack[], fetched: FetchStatsBySource)
     // The last segments of two sources of a live stream are not listed at the same time.
     const tolerance = Math.max(shortestGapS, fetched.get(track.source)?.longestS ?? 0);
     if (late > shortestGapS) within.unshift(`no ${kind} from ${span(0, late)}`);
-    if (early > tolerance)
-      within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
+    if (early > tolerance) within.push(`no ${kind} from ${span(track.endS - startS, endS - startS)}`);
     return within;
   });
 }
 
 function differentDurations(fetched: FetchStatsBySource, durationS: number): string[] {
-  return ofSources(fetched, (stats, what) =>
-    differentSource(stats, { playedS: durationS, endS: durationS }, what),
-  );
+  return ofSources(fetched, (stats, what) => differentSource(stats, { playedS: durationS, endS: durationS }, what));
 }
 
 function differentTrackDurations(
@@ -166,24 +155,18 @@ function differentSource(
   const isShort = absent > 0 && listedS - Math.max(playedS, endS) > roundingS;
   if (!isShort && Math.abs(playedS - listedS) <= tolerance) return [];
   const why = isShort ? `, and the last segment does not exist` : "";
-  return [
-    `the media${what} last ${seconds(playedS)}, their manifest says ${seconds(listedS)}${why}`,
-  ];
+  return [`the media${what} last ${seconds(playedS)}, their manifest says ${seconds(listedS)}${why}`];
 }
 
 function changedTimes({ kind, samples, outOfOrder, sameTime }: WrittenTrack): string[] {
   const counts = [
-    outOfOrder > 0 &&
-      `${outOfOrder} of ${samples} ${kind} samples do not come after the one before`,
+    outOfOrder > 0 && `${outOfOrder} of ${samples} ${kind} samples do not come after the one before`,
     sameTime > 0 && `${sameTime} of ${samples} ${kind} samples have the time of another one`,
   ];
   return counts.filter((text) => text !== false);
 }
 
-function missingTracks(
-  tracks: readonly WrittenTrack[],
-  listedKinds: readonly TrackKind[],
-): string[] {
+function missingTracks(tracks: readonly WrittenTrack[], listedKinds: readonly TrackKind[]): string[] {
   return listedKinds
     .filter((kind) => !tracks.some((track) => track.kind === kind))
     .map((kind) => `the format has ${kind}, the file has none`);
@@ -192,9 +175,7 @@ function missingTracks(
 /** Time 0 of the file; the writer takes audio up to a second before time 0 for priming. */
 function originOf(tracks: readonly WrittenTrack[]): number {
   return Math.min(
-    ...tracks.map(({ kind, startS }) =>
-      kind === "audio" && startS >= -1 ? Math.max(0, startS) : startS,
-    ),
+    ...tracks.map(({ kind, startS }) => (kind === "audio" && startS >= -1 ? Math.max(0, startS) : startS)),
   );
 }
 

@@ -50,9 +50,7 @@ export async function mergeFiles(options: MergeOptions): Promise<Merged> {
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    const format = isWebm
-      ? new WebMOutputFormat()
-      : new Mp4OutputFormat({ fastStart: "fragmented" });
+    const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
     await using file = await open(options.target, "w");
     const output = new Output({ format, target: createFileTarget(file) });
     await write(files, chosen, output, options.signal);
@@ -143,10 +141,7 @@ async function write(
  * Returns the time stamp in each file that becomes 0: one for all, each would be moved to its own start
  * otherwise. The delay of a codec gets lost: what has none of it is moved by as much.
  */
-async function trimStarts(
-  files: readonly LocalInput[],
-  chosen: readonly InputTrack[],
-): Promise<number[]> {
+async function trimStarts(files: readonly LocalInput[], chosen: readonly InputTrack[]): Promise<number[]> {
   const starts = await Promise.all(chosen.map((track) => track.getFirstTimestamp()));
   const audio = chosen.find((track) => track.isAudioTrack())?.input;
   const delayS = files.find(({ input }) => input === audio)?.codecDelayS ?? 0;

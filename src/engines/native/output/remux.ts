@@ -59,16 +59,12 @@ export function isRemuxable({ container }: SourceStream): boolean {
  * wanted and there is none.
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
-  const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } =
-    options;
+  const { main, audio, openAudio, audioOnly, target, expectedS, maxBytes, onWritten, signal } = options;
   const writer = openMp4Writer({ path: target, expectedS, maxBytes });
   const timelines = createTimelines();
   const start = (stream: SourceStream, kinds: readonly TrackKind[]) =>
     new DemuxSession(stream, { sink: writer, timelines, kinds });
-  const first = start(
-    main,
-    audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"],
-  );
+  const first = start(main, audioOnly ? ["audio"] : audio === null ? ["video", "audio"] : ["video"]);
   const sessions = [first];
   if (audio !== null) sessions.push(start(audio, ["audio"]));
   try {
@@ -92,8 +88,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
     }
     await writer.settle();
     writer.finish();
-    const sum = (kind: TrackKind) =>
-      sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
+    const sum = (kind: TrackKind) => sessions.reduce((all, { counts }) => all + counts.drops[kind], 0);
     const tracks = sessions.flatMap((session) => session.tracks());
     return { tracks, drops: { video: sum("video"), audio: sum("audio") } };
   } catch (error) {
@@ -135,9 +130,7 @@ class DemuxSession {
 }
 
 function leastAdvanced(sessions: readonly DemuxSession[]): DemuxSession | undefined {
-  return sessions
-    .filter(({ hasEnded }) => !hasEnded)
-    .toSorted((a, b) => a.counts.reachedS - b.counts.reachedS)[0];
+  return sessions.filter(({ hasEnded }) => !hasEnded).toSorted((a, b) => a.counts.reachedS - b.counts.reachedS)[0];
 }
 
 /** Reads one chunk, of a file a bounded part, at each step. */

@@ -2,11 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { noFollow } from "../../../files/no-follow.ts";
 
 /** Writes all chunks at `position`; a single system call may write less. */
-export async function writeAll(
-  file: FileHandle,
-  chunks: readonly Uint8Array[],
-  position: number,
-): Promise<void> {
+export async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], position: number): Promise<void> {
   let rest = [...chunks];
   let at = position;
   while (rest.length > 0) {

@@ -32,10 +32,7 @@ export function extentOf(response: HttpResponse, part: Part): Extent {
   }
   const sent = parseContentRange(headers.get("content-range"));
   if (size === null || sent === undefined) {
-    throw partError(
-      part,
-      "the response to a range without an end does not state the length of the resource",
-    );
+    throw partError(part, "the response to a range without an end does not state the length of the resource");
   }
   return { size, skip: 0, length: sent.end - sent.start + 1 };
 }

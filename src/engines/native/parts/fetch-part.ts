@@ -90,8 +90,5 @@ function requestFor(
 
 /** Whether the server refuses to send the missing bytes: it has none, or only those of another content. */
 function isResumeRefusal(error: unknown): boolean {
-  return (
-    error instanceof ServiceError &&
-    (error.code === "upstream_invalid" || error.upstreamStatus === 416)
-  );
+  return error instanceof ServiceError && (error.code === "upstream_invalid" || error.upstreamStatus === 416);
 }

@@ -11,11 +11,7 @@ export interface PartWriterHooks {
 }
 
 /** Opens a file for writing from byte `start`; 0 empties it. @throws ServiceError `disk_full`, `unavailable` */
-export async function openPartWriter(
-  path: string,
-  start: number,
-  hooks: PartWriterHooks,
-): Promise<PartWriter> {
+export async function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
   try {
     const file = await open(path, start === 0 ? noFollow.overwrite : noFollow.update);
     return new PartWriter(path, file, start, hooks);

@@ -19,11 +19,7 @@ export interface PartTransfer {
  * Writes the part's bytes of a response to its file, and ends the part if it is then complete. `isResume`: only
  * the missing bytes were requested.
  */
-export async function receive(
-  response: HttpResponse,
-  isResume: boolean,
-  transfer: PartTransfer,
-): Promise<void> {
+export async function receive(response: HttpResponse, isResume: boolean, transfer: PartTransfer): Promise<void> {
   const { stored, part, options, quota } = transfer;
   try {
     const extent = extentOf(response, part);

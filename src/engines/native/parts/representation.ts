@@ -52,11 +52,7 @@ export function ifRangeOf({ etag, lastModified, isDateStrong }: Representation):
  * @param isMoved The rest was requested at another URL. The caller then compares bytes too: validators say
  * nothing about two resources.
  */
-export function isSameRepresentation(
-  before: Representation,
-  now: Representation,
-  isMoved: boolean,
-): boolean {
+export function isSameRepresentation(before: Representation, now: Representation, isMoved: boolean): boolean {
   const isTotalSame = before.total === now.total;
   if ((!isMoved && before.url !== now.url) || before.etag !== now.etag) return false;
   if (before.etag !== null && isStrong(before.etag)) {

@@ -51,11 +51,7 @@ export class RetryPolicy {
   }
 }
 
-const retryableCodes: ReadonlySet<string> = new Set([
-  "upstream_unreachable",
-  "upstream_timeout",
-  "upstream_status",
-]);
+const retryableCodes: ReadonlySet<string> = new Set(["upstream_unreachable", "upstream_timeout", "upstream_status"]);
 
 function isRetryable(error: unknown): error is ServiceError {
   return (

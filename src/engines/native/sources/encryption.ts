@@ -19,8 +19,7 @@ export function createKeyReader(
   options: { headers: HeadersFor; signal: AbortSignal },
 ): (key: SegmentKey | null) => Promise<AesKey | null> {
   const keys = new Map<string, Promise<Buffer>>();
-  const keyAt = async (url: string): Promise<Buffer> =>
-    readDataKey(url) ?? fetchKey(new URL(url), client, options);
+  const keyAt = async (url: string): Promise<Buffer> => readDataKey(url) ?? fetchKey(new URL(url), client, options);
   return async (segmentKey) => {
     if (segmentKey === null) return null;
     const { url, iv } = segmentKey;

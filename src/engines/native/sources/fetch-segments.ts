@@ -54,21 +54,17 @@ export async function* fetchSegments(
   }
   const readKey = createKeyReader(options.client, { headers, signal: options.signal });
   const beforeEnd = createEndLimit(finish, options.signal);
-  const fetchOne = async (
-    request: SegmentRequest,
-  ): Promise<FetchedSegment | AbsentSegment | null> => {
+  const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { part, durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
     try {
       const fetching = Promise.all([fetchPart(part), readKey(request.key)]);
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
-      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null)
-        return null;
+      if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
       return { path, size, key, timing };
     } catch (error) {
-      if (isOptional && error instanceof ServiceError && error.code === "upstream_status")
-        return null;
+      if (isOptional && error instanceof ServiceError && error.code === "upstream_status") return null;
       if (computed !== undefined && isGone(error)) {
         stats.absent += 1;
         return { computed, durationS, error };

@@ -78,8 +78,7 @@ export class LiveNumbering {
       this.#move(segments.slice(at), after.sequence, after.timeline);
       return segments.slice(at + 1);
     }
-    if (after.dateMs === undefined || segments.some(({ dateMs }) => dateMs === undefined))
-      return null;
+    if (after.dateMs === undefined || segments.some(({ dateMs }) => dateMs === undefined)) return null;
     const next = segments.filter((segment) => isLater(segment, after));
     const free = next.slice(0, 1).every((segment) => isNext(segment, after)) ? 0 : 1;
     this.#move(next, after.sequence + 1 + free, after.timeline + 1);

@@ -34,17 +34,11 @@ const maxIdleReloads = 10;
  *
  * @throws ServiceError `live_stream` if `maxLiveS` is 0.
  */
-export async function* followLive(
-  source: LiveSource,
-  options: LiveOptions,
-): AsyncGenerator<RecordedSegment> {
+export async function* followLive(source: LiveSource, options: LiveOptions): AsyncGenerator<RecordedSegment> {
   const { list: first, liveJournalPath: journalPath } = source;
   const { maxLiveS, finish, stats } = options;
   if (maxLiveS === 0) {
-    throw new ServiceError(
-      "live_stream",
-      "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded",
-    );
+    throw new ServiceError("live_stream", "the stream is live, and MAX_LIVE_S is 0: live streams are not recorded");
   }
   const numbering = new LiveNumbering();
   let last: RecordedSegment | null = null;
@@ -115,8 +109,7 @@ async function reloadOrNothing(
     signal.throwIfAborted();
     if (!isUpstreamError(error)) throw error;
     const { upstreamStatus: status } = error;
-    const failure =
-      status === undefined ? "it could not be read" : `its server responds with status ${status}`;
+    const failure = status === undefined ? "it could not be read" : `its server responds with status ${status}`;
     return { ...list, segments: [], hasEnded: false, failure };
   }
 }

@@ -35,10 +35,7 @@ export type MediaLocation =
  * @throws ServiceError of the client, `drm_protected`, `live_stream`, `format_unavailable`;
  * `upstream_invalid` for an invalid manifest.
  */
-export type FormatLocator = (
-  format: DownloadFormat,
-  headers?: HeadersFor,
-) => Promise<LocatedFormat>;
+export type FormatLocator = (format: DownloadFormat, headers?: HeadersFor) => Promise<LocatedFormat>;
 
 export function createFormatLocator(
   client: HttpClient,
@@ -97,10 +94,7 @@ function segmentsOf(fragments: readonly Fragment[], base: URL): SegmentList {
 }
 
 /** Chooses from the formats that the manifest of `parent` lists. */
-function chooseFrom(
-  formats: readonly Format[],
-  parent: Format,
-): { best: Format; audio: Format | null } {
+function chooseFrom(formats: readonly Format[], parent: Format): { best: Format; audio: Format | null } {
   const ranked = formats
     // A playlist that lists itself would be read forever.
     .filter(({ protocol, url }) => protocol !== "m3u8" || url !== parent.url)

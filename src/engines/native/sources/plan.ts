@@ -52,8 +52,7 @@ export async function planDownload(
 ): Promise<Plan> {
   const { audioOnly, folder } = job;
   const located = await locate(job.format);
-  const locateOwnAudio = async () =>
-    located.audio && (await locate(located.audio, located.headers));
+  const locateOwnAudio = async () => located.audio && (await locate(located.audio, located.headers));
   const chosen = (audioOnly ? await locateOwnAudio() : null) ?? located;
   const audioFormat = audioOnly ? null : await (job.audio ? locate(job.audio) : locateOwnAudio());
   const main = sourceOf("main", chosen, folder);
@@ -85,11 +84,7 @@ export function isLiveSource(source: Source): boolean {
   return source.kind === "segments" && source.liveJournalPath !== null;
 }
 
-function sourceOf(
-  name: SourceName,
-  { format, headers, media }: LocatedFormat,
-  folder: string,
-): Source {
+function sourceOf(name: SourceName, { format, headers, media }: LocatedFormat, folder: string): Source {
   const common = { name, format, headers };
   if (media.kind === "file") return { ...common, ...media };
   const hash = createHash("sha256").update(withoutQuery(new URL(format.url)));

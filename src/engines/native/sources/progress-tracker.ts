@@ -10,11 +10,7 @@ export class ProgressTracker {
   #stage: "downloading" | "processing" = "downloading";
 
   /** `stored.bytes`: all bytes on the disk now. */
-  constructor(
-    { main, audio }: Plan,
-    stored: { readonly bytes: number },
-    onProgress: DownloadContext["onProgress"],
-  ) {
+  constructor({ main, audio }: Plan, stored: { readonly bytes: number }, onProgress: DownloadContext["onProgress"]) {
     const sources = [main, audio].filter((source) => source !== null);
     this.#sizes = new Map(sources.map((source) => [source.name, createSourceSize(source)]));
     this.#live = sources.some(isLiveSource) ? { is_live: true } : {};
@@ -26,8 +22,7 @@ export class ProgressTracker {
   update(): void {
     const stage = this.#stage;
     const downloaded_bytes = this.#stored.bytes;
-    const expected =
-      stage === "processing" ? downloaded_bytes : this.#sizes.values().reduce(sum, 0);
+    const expected = stage === "processing" ? downloaded_bytes : this.#sizes.values().reduce(sum, 0);
     const total_bytes = expected === null ? null : Math.max(expected, downloaded_bytes);
     this.#onProgress({ stage, downloaded_bytes, total_bytes, ...this.#live });
   }

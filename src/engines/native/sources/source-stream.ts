@@ -82,9 +82,7 @@ async function* readSegmentChunks(
     }
     for await (const media of mediaOf(segment, read)) {
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
-      const isGap =
-        media instanceof Uint8Array &&
-        (media.length === 0 || (isLive && sniffContainer(media) === null));
+      const isGap = media instanceof Uint8Array && (media.length === 0 || (isLive && sniffContainer(media) === null));
       if (isGap) onSkip();
       else yield { media, timing: segment.timing };
     }

@@ -3,10 +3,7 @@ import type { Download, DownloadJob, DownloadProgress } from "../../engine.ts";
 import type { FileWork } from "../output/assemble.ts";
 
 /** Sent to the worker; one download at a time. */
-export type WorkerRequest =
-  | { type: "download"; job: DownloadJob }
-  | { type: "finish" }
-  | { type: "abort" };
+export type WorkerRequest = { type: "download"; job: DownloadJob } | { type: "finish" } | { type: "abort" };
 
 /**
  * Sent by the worker; `done` or `failed` ends a download. `alive`: its event loop turns. `work`: it begins

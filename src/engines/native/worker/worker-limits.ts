@@ -92,8 +92,7 @@ function checkMemory(
 ): ServiceError | undefined {
   const ownMiB = residentMiBOf(pid);
   usage.set(pid, ownMiB);
-  if (ownMiB > residentMiB)
-    return memoryError(`more than its limit of ${residentMiB} MiB of memory`);
+  if (ownMiB > residentMiB) return memoryError(`more than its limit of ${residentMiB} MiB of memory`);
   const all = [...usage.values()];
   const sumMiB = all.reduce((sum, each) => sum + each, 0);
   if (sumMiB <= totalMiB || ownMiB <= shareMiB || ownMiB < Math.max(...all)) return undefined;

@@ -1,13 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../../model/errors.ts";
-import type {
-  Download,
-  DownloadContext,
-  DownloadJob,
-  EngineDeps,
-  EngineObserver,
-} from "../../engine.ts";
+import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import { deserializeError, type WorkerRequest, type WorkerMessage } from "./messages.ts";
 import { memoryError, watchLimits, type WorkerLimits } from "./worker-limits.ts";
 

@@ -42,8 +42,7 @@ async function run(job: DownloadJob, signal: AbortSignal): Promise<WorkerMessage
     signal,
     finish: finish.signal,
     onProgress: throttle.push,
-    onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) =>
-      send({ type: "work", work }),
+    onWork: (work: Extract<WorkerMessage, { type: "work" }>["work"]) => send({ type: "work", work }),
   };
   try {
     return { type: "done", download: await download(job, context) };

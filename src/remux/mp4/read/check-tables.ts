@@ -94,14 +94,8 @@ function readBox(source: NumberSource, start: number, end: number): Box | undefi
   const body = start + (field === 1 ? 16 : 8);
   if (body > end) return undefined;
   const size =
-    field === 1
-      ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12)
-      : field === 0
-        ? end - start
-        : field;
-  return start + size < body || start + size > end
-    ? undefined
-    : { type, start, body, end: start + size };
+    field === 1 ? source.u32(start + 8) * 2 ** 32 + source.u32(start + 12) : field === 0 ? end - start : field;
+  return start + size < body || start + size > end ? undefined : { type, start, body, end: start + size };
 }
 
 function isMediaHandler(source: NumberSource, { body, end }: Box): boolean {

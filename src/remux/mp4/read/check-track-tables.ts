@@ -97,17 +97,12 @@ function countEntries(source: NumberSource, box: Box | undefined, entryBytes: nu
 }
 
 /** `stsc` with `stco` or `co64` (§8.7.4, §8.7.5): every sample is in a chunk, and within `source`. */
-function checkChunks(
-  source: NumberSource,
-  { runs, chunks: offsets }: TrackTables,
-  sizes: Sizes,
-): void {
+function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTables, sizes: Sizes): void {
   const entryBytes = offsets?.type === "co64" ? 8 : 4;
   const chunks = countEntries(source, offsets, entryBytes);
   const entries = countEntries(source, runs, 12);
   const [offsetReader, runReader] = [source.openTable(), source.openTable()];
-  const firstChunk = (entry: number) =>
-    entry < entries ? runReader.u32(runs!.body + 8 + 12 * entry) : chunks + 1;
+  const firstChunk = (entry: number) => (entry < entries ? runReader.u32(runs!.body + 8 + 12 * entry) : chunks + 1);
   let left = sizes.count;
   for (let entry = 0; entry < entries; entry++) {
     const first = firstChunk(entry);

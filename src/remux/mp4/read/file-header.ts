@@ -3,13 +3,7 @@ import { codecOf } from "../../codec-name.ts";
 import { type FileHeader, roundNumber } from "../../media-summary.ts";
 import { type Box, typeAt, viewOf } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
-import {
-  displayMatrix,
-  type MovieHeader,
-  readMediaHeader,
-  readMovieHeader,
-  readTrackHeader,
-} from "./headers.ts";
+import { displayMatrix, type MovieHeader, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
 import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
 
 /**
@@ -98,13 +92,10 @@ function readSize(bytes: Uint8Array, trak: Box, movie: MovieHeader): PixelSize |
   const tkhd = findPath(viewOf(bytes), trak, "tkhd");
   if (tkhd === undefined) return undefined;
   const track = readTrackHeader(bytes, tkhd);
-  const { width, height } =
-    readDisplaySize(firstSampleEntry(bytes, trak) ?? bytes.subarray(0, 0)) ?? track;
+  const { width, height } = readDisplaySize(firstSampleEntry(bytes, trak) ?? bytes.subarray(0, 0)) ?? track;
   const isValid = [width, height].every((side) => side > 0 && side <= maxPixels);
   if (!isValid) return undefined;
-  return isQuarterTurn(displayMatrix(track, movie))
-    ? { width: height, height: width }
-    : { width, height };
+  return isQuarterTurn(displayMatrix(track, movie)) ? { width: height, height: width } : { width, height };
 }
 
 const maxFrameRate = 1_000;

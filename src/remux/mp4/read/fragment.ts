@@ -16,11 +16,7 @@ export interface FragmentContext {
  * the start of `bytes`.
  * @throws ServiceError `upstream_invalid`.
  */
-export function readFragment(
-  bytes: Uint8Array,
-  moof: Box,
-  context: FragmentContext,
-): IndexedSample[] {
+export function readFragment(bytes: Uint8Array, moof: Box, context: FragmentContext): IndexedSample[] {
   const { runs, isAbsolute } = readFragmentRuns(bytes, moof, context);
   const samples = runs.flatMap((run) => run.samples);
   const shift = isAbsolute ? distanceToData(viewOf(bytes), moof, runs) : 0;

@@ -57,10 +57,7 @@ export function displayMatrix(track: TrackHeader, movie: MovieHeader): Matrix {
 }
 
 /** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
-export function readMediaHeader(
-  bytes: Uint8Array,
-  header: Box,
-): { timescale: number; language: string | null } {
+export function readMediaHeader(bytes: Uint8Array, header: Box): { timescale: number; language: string | null } {
   const reader = createBoxReader(bytes, header);
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);

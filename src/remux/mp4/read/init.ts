@@ -91,11 +91,7 @@ interface TrackContext {
   defaults: ReadonlyMap<number, SampleDefaults>;
 }
 
-function readTrack(
-  bytes: Uint8Array,
-  trak: Box,
-  { kind, movie, isFragmented, defaults }: TrackContext,
-): InitTrack {
+function readTrack(bytes: Uint8Array, trak: Box, { kind, movie, isFragmented, defaults }: TrackContext): InitTrack {
   const view = viewOf(bytes);
   const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
   const { id, width, height } = header;

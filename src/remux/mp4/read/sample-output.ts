@@ -28,12 +28,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines) {
     return moved;
   }
 
-  function writeSample(
-    bytes: Uint8Array,
-    sample: IndexedSample,
-    offsetS: number,
-    timing: SegmentTiming,
-  ): void {
+  function writeSample(bytes: Uint8Array, sample: IndexedSample, offsetS: number, timing: SegmentTiming): void {
     const { track, dts, pts, duration } = sample;
     const format = formatOf(track, sample.entry);
     const { kind } = format;
@@ -85,11 +80,7 @@ function startOf(timeline: number | null): TimelinePosition {
 const limits = discontinuityLimits(1);
 
 /** Returns whether the first sample of each track continues those before. */
-function doesContinue(
-  samples: readonly IndexedSample[],
-  offsetS: number,
-  { ends }: TimelinePosition,
-): boolean {
+function doesContinue(samples: readonly IndexedSample[], offsetS: number, { ends }: TimelinePosition): boolean {
   const latest = Math.max(ends.video, ends.audio);
   if (latest === -Infinity) return true;
   const tracks = new Set(samples.map(({ track }) => track));

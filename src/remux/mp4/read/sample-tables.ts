@@ -20,9 +20,7 @@ export function* readSampleTables(
     return { samples, next: samples.next().value };
   });
   for (;;) {
-    let first:
-      | { queue: (typeof queues)[number]; sample: IndexedSample; decodeS: number }
-      | undefined;
+    let first: { queue: (typeof queues)[number]; sample: IndexedSample; decodeS: number } | undefined;
     for (const queue of queues) {
       const { next: sample } = queue;
       if (sample === undefined) continue;
@@ -35,11 +33,7 @@ export function* readSampleTables(
   }
 }
 
-function* readTrackTables(
-  bytes: Uint8Array,
-  track: InitTrack,
-  budget: Budget,
-): Generator<IndexedSample, undefined> {
+function* readTrackTables(bytes: Uint8Array, track: InitTrack, budget: Budget): Generator<IndexedSample, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
   const { count, nextSize } = openSizes(table("stsz", "stz2"));
   if (count === 0) return;

@@ -44,9 +44,7 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
   const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
   const fragments = boxes.filter(({ type }) => type === "moof");
   const isInHeader = fragments.length === 0 && duration !== null;
-  const durationS = isInHeader
-    ? duration / timescale
-    : yield* measureSpan(fd, { bytes, tracks, fragments, size });
+  const durationS = isInHeader ? duration / timescale : yield* measureSpan(fd, { bytes, tracks, fragments, size });
   const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
   return {
     isQuickTime: isQuickTime(fd, boxes[0]),

@@ -111,9 +111,7 @@ function editList({ track, parts }: MovieTrack): Uint8Array[] {
     const shown = { duration: end - start, mediaTime: u64(mediaTicks) };
     return gap > 0 ? [empty, shown] : [shown];
   });
-  const entries = edits.map(({ duration, mediaTime }) =>
-    Buffer.concat([u64(duration), mediaTime, u32(0x10000)]),
-  );
+  const entries = edits.map(({ duration, mediaTime }) => Buffer.concat([u64(duration), mediaTime, u32(0x10000)]));
   return [box("edts", fullBox("elst", 1, 0, u32(edits.length), Buffer.concat(entries)))];
 }
 
@@ -152,10 +150,7 @@ function headerBox(
 
 function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {
   const { sampleEntries, sizes, syncs, compositions, durations, chunkRuns } = track;
-  const parts = [
-    fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries),
-    table("stts", durations, 2),
-  ];
+  const parts = [fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries), table("stts", durations, 2)];
   if (compositions.some((value, i) => i % 2 === 1 && value !== 0)) {
     parts.push(table("ctts", compositions, 2));
   }

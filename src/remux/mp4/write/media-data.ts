@@ -127,11 +127,7 @@ function layOut(
 }
 
 /** Moves the media data up by `to - from` bytes, the last block first. */
-function moveUp(
-  fd: number,
-  buffer: Buffer,
-  { from, to, size }: { from: number; to: number; size: number },
-): void {
+function moveUp(fd: number, buffer: Buffer, { from, to, size }: { from: number; to: number; size: number }): void {
   for (let left = size; left > 0;) {
     const block = buffer.subarray(0, Math.min(left, buffer.length));
     left -= block.length;

@@ -93,10 +93,7 @@ export class TrackTimes {
   index(): TimesIndex {
     const first = this.#first ?? 0;
     const lastStep = this.#lastStep();
-    const ended = [
-      ...this.#spans.slice(0, -1),
-      { ...this.#span, endTicks: this.#endAfter(lastStep) },
-    ];
+    const ended = [...this.#spans.slice(0, -1), { ...this.#span, endTicks: this.#endAfter(lastStep) }];
     const shown = ended.filter(({ startTicks }) => startTicks < Infinity);
     const base = this.#keepsOffsets ? Math.min(0, this.#leastComposition) : this.#leastComposition;
     return {

@@ -52,11 +52,7 @@ export interface Mp4File {
 }
 
 /** Creates or overwrites the file. @throws the file system's own errors. */
-export function openMp4Writer({
-  path,
-  expectedS,
-  maxBytes = Number.MAX_SAFE_INTEGER,
-}: Mp4WriterOptions): Mp4Writer {
+export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER }: Mp4WriterOptions): Mp4Writer {
   const tracks: TrackWriter[] = [];
   const media = new MediaData({
     path,

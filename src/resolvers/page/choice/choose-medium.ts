@@ -89,10 +89,7 @@ interface Ranked<C> {
  * is certain. If a page that calls itself a medium names nothing else, a preview with a title and a duration is chosen: some
  * sites call the whole video so.
  */
-export function* chooseMedium<C extends Candidate>(
-  candidates: readonly C[],
-  page: PageIdentity,
-): Steps<C | null> {
+export function* chooseMedium<C extends Candidate>(candidates: readonly C[], page: PageIdentity): Steps<C | null> {
   const [only] = candidates;
   if (only === undefined) return null;
   if (candidates.length === 1 && isUndisputed(only, page)) return only;
@@ -132,8 +129,7 @@ function createRanking<C extends Candidate>(page: PageIdentity): (candidate: C) 
     const { titles, duration, urls, isMain = false } = candidate;
     const { isListed = false, isElement = false } = candidate;
     const { title, isId } = similarity(candidate);
-    const difference =
-      duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
+    const difference = duration === null || page.duration === null ? null : Math.abs(duration - page.duration);
     const isElsewhere = isListed || (isElement && urls.some((url) => isOtherPage(url, own)));
     const holds: Record<Signal, boolean> = {
       isMain,
@@ -173,10 +169,7 @@ function isCertain({ candidate, points, holds }: Ranked<Candidate>): boolean {
   return points >= minPoints && (isInOther || holds.hasDuration || isDescribed === true);
 }
 
-function chooseByPosition<C extends Candidate>(
-  ranked: readonly Ranked<C>[],
-  page: PageIdentity,
-): C | null {
+function chooseByPosition<C extends Candidate>(ranked: readonly Ranked<C>[], page: PageIdentity): C | null {
   if (page.isFrontPage && !page.isMedium) return null;
   const possible = ranked.filter((each) => isDirect(each) && !each.isOther);
   if (possible.length === 0 && page.isMedium) return choosePreview(ranked);
@@ -190,8 +183,7 @@ function chooseByPosition<C extends Candidate>(
 
 function choosePreview<C extends Candidate>(ranked: readonly Ranked<C>[]): C | null {
   const previews = ranked.filter(
-    ({ candidate, isOther }) =>
-      candidate.exclusion === "preview" && candidate.isDescribed && !isOther,
+    ({ candidate, isOther }) => candidate.exclusion === "preview" && candidate.isDescribed && !isOther,
   );
   return previews.length <= maxCandidates ? (previews[0]?.candidate ?? null) : null;
 }

@@ -37,14 +37,11 @@ export function createSimilarity(page: PageNames): (medium: MediumNames) => Simi
   // Without the name of the site at its end.
   const parts = page.titles.flatMap((title) => title.slice(0, 1_000).split(separator).slice(0, -1));
   const whole = new Set([...pageTitles, ...parts.map(comparable)]);
-  const written = new Set(
-    [...page.titles, ...parts].filter(({ length }) => length >= minTitleLength),
-  );
+  const written = new Set([...page.titles, ...parts].filter(({ length }) => length >= minTitleLength));
   return ({ titles, texts, ids }) => {
     const own = titles.map(comparable);
     const isWhole =
-      own.some((title) => title.length > 1 && whole.has(title)) ||
-      texts.some((text) => written.has(text));
+      own.some((title) => title.length > 1 && whole.has(title)) || texts.some((text) => written.has(text));
     const isPart = () => own.some((title) => pageTitles.some((each) => isPartOf(title, each)));
     return {
       title: isWhole ? "whole" : isPart() ? "part" : "none",

@@ -24,9 +24,7 @@ export interface Lexicon<Role extends string> {
 const maxLength = 1_000;
 
 /** Creates a lexicon of at most 31 roles, each with its words. A `-` in a word: there may be a boundary of words. */
-export function createLexicon<Role extends string>(
-  words: Readonly<Record<Role, Places>>,
-): Lexicon<Role> {
+export function createLexicon<Role extends string>(words: Readonly<Record<Role, Places>>): Lexicon<Role> {
   const bits = new Map<string, number>();
   const patterns: Pattern[] = [];
   for (const [role, places] of Object.entries<Places>(words)) {

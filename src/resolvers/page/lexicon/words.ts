@@ -9,10 +9,9 @@ export const aboutWords = "track caption subtitle poster image thumb picture tit
 
 /** Folders whose files are rarely a page's medium. */
 export const doubtfulFolders: ReadonlySet<string> = new Set(
-  (
-    "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds " +
-    "thumb thumbs"
-  ).split(" "),
+  "sound sounds sfx ad ads advert adverts sponsor sponsors promo promos bg background backgrounds thumb thumbs".split(
+    " ",
+  ),
 );
 
 /** What the words in a name say: of the value of a field, of an object, a tag, a file or a frame. */

@@ -14,10 +14,7 @@ const attribute = /([^\s"'<>/=][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"
  * Returns the attributes in a tag's source: names in lower case, entities decoded once, of duplicates
  * the first, at most 100. Values are cut to `maxValueLength` (32 Ki) characters as written.
  */
-export function parseAttributes(
-  source: string,
-  maxValueLength = defaultMaxValueLength,
-): Attributes {
+export function parseAttributes(source: string, maxValueLength = defaultMaxValueLength): Attributes {
   const attributes = new Map<string, string>();
   attribute.lastIndex = 0;
   for (let match = attribute.exec(source); match !== null; match = attribute.exec(source)) {
@@ -49,7 +46,5 @@ export function isDecoration(name: string, attributes: Attributes): boolean {
   }
   const startsSilently = ["mute", "muted", "autoplay"].some((state) => states.has(state));
   if (states.has("loop") && startsSilently) return true;
-  return [name, attributes.get("id"), attributes.get("class")].some((about) =>
-    names.has(about ?? "", "background"),
-  );
+  return [name, attributes.get("id"), attributes.get("class")].some((about) => names.has(about ?? "", "background"));
 }

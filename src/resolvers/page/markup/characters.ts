@@ -1,7 +1,6 @@
 /** Whether `itemprop` or `itemscope` stands at `i`, where the caller has seen an i. */
 export function isMicrodataName(source: string, i: number): boolean {
-  if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101)
-    return false;
+  if ((source.charCodeAt(i + 1) | 32) !== 116 || (source.charCodeAt(i + 2) | 32) !== 101) return false;
   const name = source.slice(i, i + 9).toLowerCase();
   return name === "itemscope" || name.startsWith("itemprop");
 }
@@ -9,8 +8,7 @@ export function isMicrodataName(source: string, i: number): boolean {
 /** Whether `data` stands before the hyphen at `i`, or the hyphen is that of `x-data`. */
 export function isDataPrefix(source: string, i: number): boolean {
   if ((source.charCodeAt(i - 1) | 32) === 120) return source.startsWith("data", i + 1);
-  if ((source.charCodeAt(i - 1) | 32) !== 97 || (source.charCodeAt(i - 2) | 32) !== 116)
-    return false;
+  if ((source.charCodeAt(i - 1) | 32) !== 97 || (source.charCodeAt(i - 2) | 32) !== 116) return false;
   return (source.charCodeAt(i - 3) | 32) === 97 && (source.charCodeAt(i - 4) | 32) === 100;
 }
 

@@ -114,8 +114,7 @@ const decodable: ReadonlyMap<string, string> = new Map([
 ]);
 
 function charsetParameter(contentType: string | null): string | null {
-  const [, label] =
-    /;\s*charset\s*=\s*["']?([^"';,\s]+)/i.exec(contentType?.slice(0, 500) ?? "") ?? [];
+  const [, label] = /;\s*charset\s*=\s*["']?([^"';,\s]+)/i.exec(contentType?.slice(0, 500) ?? "") ?? [];
   return label ?? null;
 }
 

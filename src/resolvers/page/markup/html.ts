@@ -1,14 +1,6 @@
 import { mediaExtension } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
-import {
-  isDataPrefix,
-  isLetter,
-  isLink,
-  isMicrodataName,
-  isNameEnd,
-  isSpace,
-  NameShapes,
-} from "./characters.ts";
+import { isDataPrefix, isLetter, isLink, isMicrodataName, isNameEnd, isSpace, NameShapes } from "./characters.ts";
 import type { HtmlSink } from "./html-sink.ts";
 
 /** Longer tags are ignored; UTF-16 code units. */
@@ -102,8 +94,7 @@ export class HtmlScanner {
 
   #skipPast(end: string): boolean {
     const found = this.#buffer.indexOf(end, this.#at);
-    this.#at =
-      found < 0 ? Math.max(this.#at, this.#buffer.length - end.length + 1) : found + end.length;
+    this.#at = found < 0 ? Math.max(this.#at, this.#buffer.length - end.length + 1) : found + end.length;
     if (found >= 0) this.#mode = "content";
     return found >= 0;
   }
@@ -111,15 +102,13 @@ export class HtmlScanner {
   #stepContent(isLast: boolean): boolean {
     const less = this.#buffer.indexOf("<", this.#at);
     const textEnd = less < 0 ? this.#buffer.length : less;
-    if (textEnd > this.#at && this.#sink.wantsText)
-      this.#sink.text(this.#buffer.slice(this.#at, textEnd));
+    if (textEnd > this.#at && this.#sink.wantsText) this.#sink.text(this.#buffer.slice(this.#at, textEnd));
     this.#at = textEnd;
     if (less < 0) return false;
     if (!isLast && this.#buffer.length - less < 4) return false;
     const next = this.#buffer.charCodeAt(less + 1);
     if (isLetter(next)) return this.#stepStartTag(less);
-    if (next === SLASH && isLetter(this.#buffer.charCodeAt(less + 2)))
-      return this.#stepEndTag(less);
+    if (next === SLASH && isLetter(this.#buffer.charCodeAt(less + 2))) return this.#stepEndTag(less);
     if (this.#buffer.startsWith("<!--", less)) this.#mode = "comment";
     else if (next === 33 || next === 63 || next === SLASH) this.#mode = "bogus-comment";
     else if (this.#sink.wantsText) this.#sink.text("<");
@@ -155,8 +144,7 @@ export class HtmlScanner {
     const isForeign = this.#foreignDepth > 0;
     const hasMicrodata = this.#tagHasMicrodata;
     const mayHoldData = this.#tagMayHoldData;
-    const isReported =
-      hasMicrodata || mayHoldData || this.#sink.wantsAllTags || this.#sink.elements.has(name);
+    const isReported = hasMicrodata || mayHoldData || this.#sink.wantsAllTags || this.#sink.elements.has(name);
     const source = isReported ? this.#buffer.slice(nameEnd, end) : "";
     const tag = { name, source, hasMicrodata, mayHoldData, isForeign };
     const wantsRaw = isReported && this.#sink.open(tag);
@@ -202,8 +190,7 @@ export class HtmlScanner {
     const isUndecided = found >= 0 && !isEnd && !isLast;
     const mayStart = !isLast && this.#buffer.endsWith("<");
     const textEnd = isEnd || isUndecided ? found : this.#buffer.length - (mayStart ? 1 : 0);
-    if (this.#rawIsWanted && textEnd > this.#at)
-      this.#sink.text(this.#buffer.slice(this.#at, textEnd));
+    if (this.#rawIsWanted && textEnd > this.#at) this.#sink.text(this.#buffer.slice(this.#at, textEnd));
     this.#at = Math.max(this.#at, textEnd);
     if (isEnd) this.#mode = "content";
     return isEnd;

@@ -29,9 +29,7 @@ const maxTargets = 16;
 const maxValues = 200;
 const maxTextLength = 20_000;
 
-const voidElements = new Set(
-  "area base br col embed hr img input link meta param source track wbr".split(" "),
-);
+const voidElements = new Set("area base br col embed hr img input link meta param source track wbr".split(" "));
 const urlAttributes: Readonly<Record<string, string>> = {
   a: "href",
   area: "href",
@@ -131,8 +129,7 @@ export class MicrodataReader {
     if (names.length === 0 || owner === null) return null;
     const value = attributeValue(name, attributes, names);
     if (value !== null) addValue(owner, names, value);
-    if (value !== null || voidElements.has(name) || this.#targets.length === maxTargets)
-      return null;
+    if (value !== null || voidElements.has(name) || this.#targets.length === maxTargets) return null;
     const remaining = maxTextLength * maxBytesPerUnit;
     return { name, item: null, target: { owner, names, chunks: [], remaining } };
   }

@@ -23,20 +23,14 @@ const maxPlayerSources = 10_000;
 
 /** What tells that a link is used: its relation, its media type or the extension of the file that it has fetched. */
 const usedLink = /canonical|image_src|oembed|mpegurl|dash|m3u8|mpd/i;
-const elements = new Set(
-  "html base title meta link script video audio source track iframe".split(" "),
-);
+const elements = new Set("html base title meta link script video audio source track iframe".split(" "));
 
 /** Those that may hold a player's data whatever the names of their attributes are. */
 const dataElements = new Set("embed iframe input object param".split(" "));
 const reported = new Set([...elements, ...dataElements]);
 
 /** Reads a page to its end. Rejects only with the errors of `pageText` and `signal.reason`. */
-export async function readMarkup(
-  pageText: PageText,
-  slices: TimeSlices,
-  signal: AbortSignal,
-): Promise<Markup> {
+export async function readMarkup(pageText: PageText, slices: TimeSlices, signal: AbortSignal): Promise<Markup> {
   const collector = new MarkupCollector(pageText);
   const scanner = new HtmlScanner(collector);
   for await (const chunk of pageText.chunks()) await slices.run(scanner.write(chunk), signal);
@@ -89,8 +83,7 @@ class MarkupCollector implements HtmlSink {
     const isJson = name === "script" && /json/i.test(source);
     const isIgnored = (name === "script" && !isJson) || (name === "link" && !usedLink.test(source));
     const isKnown = elements.has(name) && !isIgnored;
-    const attributes =
-      isKnown || hasMicrodata ? parseAttributes(this.#markup.pageText.decode(source)) : null;
+    const attributes = isKnown || hasMicrodata ? parseAttributes(this.#markup.pageText.decode(source)) : null;
     if (name === "script") this.#collectScript(isJson ? attributes : null);
     else if (isKnown && attributes !== null) this.#collect(name, attributes, isForeign);
     if (hasMicrodata || this.wantsAllTags) {
@@ -141,20 +134,17 @@ class MarkupCollector implements HtmlSink {
     else if (name === "link") {
       if (this.#linkCount++ < maxLinks) addLink(markup, attributes);
     } else if (name === "iframe") addBounded(markup.frames, attributes, maxFrames);
-    else if (name === "html")
-      markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
+    else if (name === "html") markup.language ??= attributes.get("lang") || attributes.get("xml:lang") || null;
     else if (name === "base") markup.base ??= attributes.get("href") ?? null;
     else if (name === "title") {
-      if (markup.title === null && !isForeign)
-        this.#capture = createCapture("title", maxTitleSource * maxBytesPerUnit);
+      if (markup.title === null && !isForeign) this.#capture = createCapture("title", maxTitleSource * maxBytesPerUnit);
     } else this.#collectMedia(name, attributes);
   }
 
   #collectScript(attributes: Attributes | null): void {
     const { jsonLd, playerSources } = this.#markup;
     if (attributes === null || !isJsonLd(attributes)) {
-      if (playerSources.length < maxPlayerSources)
-        this.#capture = createCapture("script", Infinity);
+      if (playerSources.length < maxPlayerSources) this.#capture = createCapture("script", Infinity);
     } else if (jsonLd.length < maxJsonLdBlocks) {
       this.#capture = createCapture("json-ld", maxJsonLdLength * maxBytesPerUnit);
     }
@@ -193,8 +183,7 @@ class MarkupCollector implements HtmlSink {
     } else if (kind === "json-ld" && remaining >= 0) {
       const source = pageText.decode(chunks.join(""));
       if (source.length <= maxJsonLdLength) jsonLd.push(source);
-    } else if (kind === "script" && chunks.length > 0)
-      addBounded(playerSources, { script: chunks }, maxPlayerSources);
+    } else if (kind === "script" && chunks.length > 0) addBounded(playerSources, { script: chunks }, maxPlayerSources);
   }
 }
 

@@ -12,9 +12,7 @@ export type Value = string | Thing;
 
 /** Returns `VideoObject` for `https://schema.org/VideoObject` and `schema:VideoObject`. */
 export function localName(name: string): string {
-  return name.slice(
-    Math.max(name.lastIndexOf("/"), name.lastIndexOf("#"), name.lastIndexOf(":")) + 1,
-  );
+  return name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("#"), name.lastIndexOf(":")) + 1);
 }
 
 /** Whether the thing has one of these types. */

@@ -77,13 +77,9 @@ class MediaCollection {
     const exclusion = stricterOf(dataExclusion, exclusionOfField(key, resource.url));
     const id = `${exclusion} ${resource.url.href}`;
     const known = this.#byUrl.get(id);
-    const isForDownload = [key, data.name, data.parent?.name ?? ""].some((name) =>
-      names.has(name, "download"),
-    );
+    const isForDownload = [key, data.name, data.parent?.name ?? ""].some((name) => names.has(name, "download"));
     const isLink = isForDownload && isTag(data);
-    const medium =
-      known ??
-      this.#mediumOf(isLink ? this.#linkItem(data, resource.url) : this.#itemOf(data), exclusion);
+    const medium = known ?? this.#mediumOf(isLink ? this.#linkItem(data, resource.url) : this.#itemOf(data), exclusion);
     this.#found.add(medium);
     this.#byUrl.set(id, medium);
     const list = isForDownload ? medium.downloads : medium.resources;
@@ -115,9 +111,7 @@ class MediaCollection {
       const { parent, kind, name } = item;
       if (parent === null || kind === "block") return item;
       const isElement = kind === "object" && parent.kind === "array";
-      const isVariant =
-        names.has(isElement ? parent.name : name, "variant") &&
-        !(isElement && this.#areMedia(parent));
+      const isVariant = names.has(isElement ? parent.name : name, "variant") && !(isElement && this.#areMedia(parent));
       if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
       // A variable's value or an argument: nothing around it describes it.
       if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
@@ -150,8 +144,7 @@ function urlsIn(text: string): { url: string; label: string | null }[] {
 
 /** Whether it is the absolute URL of a usual file. Its field may have any name if no other one is named as a medium's. */
 function isUnnamedFileUrl(text: string, data: Data): boolean {
-  if (!/^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text))
-    return false;
+  if (!/^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text)) return false;
   return !data.fields.some(
     ({ key, value }) => typeof value === "string" && isMediumName(key, data) && namesFile(value),
   );
@@ -175,9 +168,7 @@ function statesQuality(word: string): boolean {
 /** Completes a medium: if it has a manifest, drops URLs without an extension, which are of the manifest's parts. */
 function completed(medium: PlayerMedium): PlayerMedium {
   const all = medium.resources.length > 0 ? medium.resources : medium.downloads;
-  const resources = all.some(isManifest)
-    ? all.filter((each) => isManifest(each) || namesFile(each.url.pathname))
-    : all;
+  const resources = all.some(isManifest) ? all.filter((each) => isManifest(each) || namesFile(each.url.pathname)) : all;
   return { ...medium, resources };
 }
 
@@ -188,13 +179,10 @@ function isManifest({ type, url }: Resource): boolean {
 
 /** Whether elements of the list have titles or durations that differ: they are media, not variants of one. */
 function isListOfMedia({ fields }: Data): boolean {
-  const elements = fields
-    .slice(0, maxVariants)
-    .flatMap(({ value }) => (typeof value === "string" ? [] : value));
+  const elements = fields.slice(0, maxVariants).flatMap(({ value }) => (typeof value === "string" ? [] : value));
   const [first] = elements;
   // Few lists of variants need to be looked at further.
-  if (first === undefined || (titlesOf(first).length === 0 && ownDurationOf(first) === null))
-    return false;
+  if (first === undefined || (titlesOf(first).length === 0 && ownDurationOf(first) === null)) return false;
   const titles = elements.flatMap((each) => titlesOf(each).slice(0, 1));
   const durations = elements.flatMap((each) => ownDurationOf(each) ?? []);
   const range = Math.max(...durations) - Math.min(...durations);

@@ -25,10 +25,7 @@ const maxStreamLength = 1_000_000;
  * attributes are a list. A tag's data has its `data-*` attributes, the URL of a link to download or to play, of a hidden
  * input or of a custom element, and the variables in the URL of a player in a frame.
  */
-export function* findData({
-  playerSources,
-  pageText,
-}: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
+export function* findData({ playerSources, pageText }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
   const found = new Set<Data>();
   const tags = new Map<string, Data>();
   for (const each of yield* searchSources(playerSources)) {
@@ -140,8 +137,7 @@ function* readValue(key: string, value: string, root: Data, isProgram = false): 
 /** Reads the variables of a player, as Flash or the query of its URL has them: `file=…&image=…`. */
 function* readVariables(value: string, root: Data): Steps<void> {
   const variables = new URLSearchParams(value.slice(0, maxQueryLength));
-  for (const [key, text] of [...variables].slice(0, maxVariables))
-    yield* readValue(key, text, root);
+  for (const [key, text] of [...variables].slice(0, maxVariables)) yield* readValue(key, text, root);
 }
 
 /** Whether an attribute has the URL of a player in a frame, or of a plug-in. */
@@ -159,8 +155,7 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
   if (attribute === "x-data") return "data";
   if (attribute === "alt") return "title";
   if (attribute === "flashvars" || statedAttributes.has(attribute)) return attribute;
-  if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object"))
-    return "src";
+  if ((attribute === "src" && name === "embed") || (attribute === "data" && name === "object")) return "src";
   if (attribute === "href" && name === "a") return keyOfLink(attributes);
   if (attribute !== "value") return name.includes("-") ? attribute : null;
   const stated = attributes.get("name") ?? attributes.get("id") ?? "";
@@ -171,12 +166,8 @@ function keyOf(name: string, attribute: string, attributes: Attributes): string 
 
 /** Returns `download` for a link to download, `src` for one that a player or a lightbox plays; null for any other. */
 function keyOfLink(attributes: Attributes): string | null {
-  const about = [
-    ...attributes.keys(),
-    ...["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? ""),
-  ];
+  const about = [...attributes.keys(), ...["class", "id", "title", "rel"].map((name) => attributes.get(name) ?? "")];
   const href = attributes.get("href")?.slice(0, maxHrefLength) ?? "";
-  if (about.some((name) => names.has(name, "download")) || /[?&/]download\b/i.test(href))
-    return "download";
+  if (about.some((name) => names.has(name, "download")) || /[?&/]download\b/i.test(href)) return "download";
   return about.some((name) => names.has(name, "lightbox")) ? "src" : null;
 }

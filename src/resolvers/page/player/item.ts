@@ -89,17 +89,13 @@ export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
     ]);
     const url = tryParseUrl(trackUrl, base);
     const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
-    const isText =
-      trackKind === undefined ? ext !== undefined : trackKinds.has(trackKind.toLowerCase());
+    const isText = trackKind === undefined ? ext !== undefined : trackKinds.has(trackKind.toLowerCase());
     if (url === null || !isText) continue;
     const language = parseLanguage(trackLanguage) ?? "und";
     const name = parseLine(trackLabel);
     const listed = byLanguage.get(language) ?? [];
     if (listed.some((each) => each.url === url.href)) continue;
-    byLanguage.set(language, [
-      ...listed,
-      { url: url.href, ext: ext?.toLowerCase() ?? "vtt", name },
-    ]);
+    byLanguage.set(language, [...listed, { url: url.href, ext: ext?.toLowerCase() ?? "vtt", name }]);
   }
   return Object.fromEntries(byLanguage);
 }
@@ -139,11 +135,7 @@ function textsNamed({ fields }: Data, property: Property): string[] {
 const minMilliseconds = 20_000;
 
 function isDurationName(key: string): boolean {
-  return (
-    properties.has(key, "duration") &&
-    !names.has(key, "scriptTime") &&
-    exclusionOfName(key) === "none"
-  );
+  return properties.has(key, "duration") && !names.has(key, "scriptTime") && exclusionOfName(key) === "none";
 }
 
 /** Returns the duration that an object states itself, seconds. */

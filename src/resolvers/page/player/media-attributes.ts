@@ -49,12 +49,7 @@ export function readAttributes(data: Data): MediaAttributes {
 }
 
 /** Returns the medium that a field's value is the URL of; null if it is not a medium's URL. */
-export function resourceOf(
-  key: string,
-  value: string,
-  attributes: MediaAttributes,
-  base: URL,
-): Resource | null {
+export function resourceOf(key: string, value: string, attributes: MediaAttributes, base: URL): Resource | null {
   const { data, width, tbr, filesize, language } = attributes;
   const isNamed = namesFile(value) || attributes.type !== null || isManifestName(key, data);
   if (!isNamed) return null;

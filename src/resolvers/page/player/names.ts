@@ -36,8 +36,7 @@ export function isManifestName(key: string, data: Data): boolean {
 export function mayBeUrl(key: string, value: string): boolean {
   if (value.length < 5 || unusual.test(value)) return false;
   const isComplete = /^(?:https?(?::\/\/|%3A%2F%2F)|\.{0,2}\/)/i.test(value);
-  if (value.includes(" "))
-    return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
+  if (value.includes(" ")) return isComplete && /^[^?]{1,300}\.(?:m[34][uav]8?|mp[34]|webm)$/i.test(value);
   return isComplete || (properties.has(key, "path") && !/^[\w.+-]+:/.test(value));
 }
 
@@ -69,9 +68,7 @@ export function exclusionOfField(key: string, { pathname }: URL): Exclusion {
   const [file = "", ...folders] = pathname.slice(0, maxPathLength).split("/").toReversed();
   const roles = names.rolesIn(file);
   if ((roles & previewFile) !== 0) return stricterOf(exclusionOfName(key), "preview");
-  const isDoubtful =
-    (roles & neverFile) !== 0 ||
-    folders.some((folder) => doubtfulFolders.has(folder.toLowerCase()));
+  const isDoubtful = (roles & neverFile) !== 0 || folders.some((folder) => doubtfulFolders.has(folder.toLowerCase()));
   return stricterOf(exclusionOfName(key), isDoubtful ? "doubtful" : "none");
 }
 const maxPathLength = 1_000;

@@ -15,9 +15,7 @@ const jsonStart = new RegExp(`^${jsonInBase64}`);
 const urlStart = new RegExp(`^${urlInBase64}`);
 /** How far data is searched for in a text. */
 const maxSearchLength = 8_192;
-const controls = new Map(
-  "nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]),
-);
+const controls = new Map("nrtbfv0".split("").map((name, index) => [name, "\n\r\t\b\f\v\0"[index] ?? ""]));
 
 /** The references that Angular writes in the state of a page, in the order in which they can be replaced. */
 const angularReferences = [
@@ -58,8 +56,7 @@ const callStart = /^\s{0,20}[\w.$]{1,60}\s?=\s?\(function\(([\w$]+(?:,[\w$]+){0,
 /** A string, or a name that is a value. */
 const inlinedValue = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|([:,[(])([A-Za-z_$][\w$]{0,10})(?=[,}\])])/;
 /** An argument: a string, another literal, or a call. */
-const argument =
-  /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\{\}|\[\]|\w{1,30}\([^()"]{0,100}\)|[^,"()]{1,100}/g;
+const argument = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\{\}|\[\]|\w{1,30}\([^()"]{0,100}\)|[^,"()]{1,100}/g;
 
 /**
  * Returns a script that assigns the result of a function called at once, as Nuxt 2 writes the state of a page
@@ -104,14 +101,11 @@ export function decodeUrlInBase64(text: string): string {
 
 /** Returns the value of a string literal (ECMA-262 §12.9.4), given without its quotes. */
 export function unescapeString(source: string): string {
-  return source.replace(
-    escape,
-    (_, point?: string, unit?: string, byte?: string, other?: string) => {
-      const code = Number.parseInt(point ?? unit ?? byte ?? "", 16);
-      if (code <= 0x10ffff) return String.fromCodePoint(code);
-      return other === undefined ? "" : (controls.get(other) ?? other);
-    },
-  );
+  return source.replace(escape, (_, point?: string, unit?: string, byte?: string, other?: string) => {
+    const code = Number.parseInt(point ?? unit ?? byte ?? "", 16);
+    if (code <= 0x10ffff) return String.fromCodePoint(code);
+    return other === undefined ? "" : (controls.get(other) ?? other);
+  });
 }
 
 /** Like `unescapeString`, and decodes a text that is percent-encoded. */
@@ -157,7 +151,5 @@ function decodePercents(text: string): string {
 export function startOfData(source: string): number {
   if (dataStart.test(source.slice(0, 50))) return 0;
   if (!source.includes("\\") && !source.includes("<")) return -1;
-  return source
-    .slice(0, maxSearchLength)
-    .search(/\\["'][\w$-]{1,50}\\["']\s?:|<(?:video|audio|source)\s/i);
+  return source.slice(0, maxSearchLength).search(/\\["'][\w$-]{1,50}\\["']\s?:|<(?:video|audio|source)\s/i);
 }

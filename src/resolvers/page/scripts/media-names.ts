@@ -2,8 +2,7 @@ import { mediaExtension } from "../../../parsers/media-type.ts";
 import type { Steps } from "../../../parsers/steps.ts";
 
 /** The extension of a usual media file, with what may follow it. */
-const usualExtension =
-  /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
+const usualExtension = /\.(?:m(?:3u8|p(?:[d34]|ga)|4[av]|ov)|webm|flv|M(?:3U8|P4))(?:[?"'`&\\#%;>]|\/["'?])/y;
 
 const quote = String.raw`(?:\\{0,3}["']|&quot;)`;
 const assigned = String.raw`[:=]\s?${quote}`;

@@ -3,15 +3,7 @@ import { addText, addToParent, createData, type Data, isDescriptive, mark } from
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./tokens.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
-import {
-  endOfSlash,
-  endOfString,
-  isDigit,
-  isQuote,
-  isWordCode,
-  nextMark,
-  type SlashState,
-} from "./tokens.ts";
+import { endOfSlash, endOfString, isDigit, isQuote, isWordCode, nextMark, type SlashState } from "./tokens.ts";
 
 /** Characters that are read between two pauses. */
 const stepLength = 16 * 1024;
@@ -199,8 +191,7 @@ export class ScriptReader {
   /** Only a plain `=` assigns a value. */
   #readEquals(): void {
     const next = this.#text[this.#at];
-    const isPlain =
-      next !== "=" && next !== ">" && !["!", "=", "<", ">", "+"].includes(this.#before);
+    const isPlain = next !== "=" && next !== ">" && !["!", "=", "<", ">", "+"].includes(this.#before);
     if (isPlain) this.#key = this.#name;
     else if (next === ">") this.#key = null;
   }

@@ -38,12 +38,7 @@ export interface SlashState {
 }
 
 /** Returns the index of the last character of the comment, regular expression or operator at a slash. */
-export function endOfSlash(
-  text: string,
-  start: number,
-  isDivision: boolean,
-  state: SlashState,
-): number {
+export function endOfSlash(text: string, start: number, isDivision: boolean, state: SlashState): number {
   const next = text[start + 1];
   if (next === "/" || next === "*") {
     const end = text.indexOf(next === "/" ? "\n" : "*/", start + 2);

@@ -11,8 +11,7 @@ export const audioTypes: ReadonlySet<string> = new Set([
   "PodcastEpisode",
   "RadioEpisode",
 ]);
-const pageTypes =
-  /(?:Article|Posting|Page|Report|Review|Recipe|CreativeWork|Product|Event|Movie|Episode|Series)$/;
+const pageTypes = /(?:Article|Posting|Page|Report|Review|Recipe|CreativeWork|Product|Event|Movie|Episode|Series)$/;
 const articleTypes = /(?:Article|Posting|Report|Review|Recipe)$/;
 /** Properties whose media the page only mentions. */
 const sideProperties = new Set(
@@ -49,9 +48,7 @@ export function* chooseThing(
   base: URL,
 ): Steps<ThingChoice> {
   const found = yield* walk(roots);
-  const pages = found.filter(
-    ({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)),
-  );
+  const pages = found.filter(({ thing, isAside }) => !isAside && thing.types.some((type) => pageTypes.test(type)));
   const candidates: ThingCandidate[] = [];
   for (const each of found) {
     if (isMedium(each.thing)) candidates.push(toCandidate(each, base));
@@ -61,9 +58,7 @@ export function* chooseThing(
   const isOnArticle = page.isArticle || pages.some(({ thing }) => isArticle(thing));
   return {
     medium: chosen === null ? null : mostDetailed(chosen.thing, candidates),
-    isPart:
-      chosen !== null &&
-      (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
+    isPart: chosen !== null && (chosen.kind === "audio" || chosen.isInArticle || (isOnArticle && !chosen.isMain)),
     pages: yield* rankPages(pages, page, base),
   };
 }
@@ -160,8 +155,7 @@ function* walk(roots: readonly Thing[]): Steps<Found[]> {
     for (const [property, values] of thing.properties) {
       const isAside = isInList || sideProperties.has(property);
       for (const value of values) {
-        if (typeof value !== "string")
-          children.push({ thing: value, property, isInArticle, isAside });
+        if (typeof value !== "string") children.push({ thing: value, property, isInArticle, isAside });
       }
     }
     pending.push(...children.toReversed());

@@ -18,17 +18,13 @@ export function extractHtml(markup: Markup, metas: Metas, base: URL, isVideo: bo
   const canonicalUrl = tryParseUrl(canonical, base);
   const canHaveMedium = isVideo || !isFrontPage(canonicalUrl ?? base);
   const player = canHaveMedium ? findPlayer(markup, base, isVideo) : null;
-  const resources = [
-    ...manifestLinks(markup, base),
-    ...(player === null ? [] : sourcesOf(player, base)),
-  ];
+  const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
     webpage_url: canonicalUrl?.href ?? null,
     site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
     title: parseLine(metas.first("title")) ?? parseLine(markup.title),
     description: parseParagraphs(metas.first("description")),
-    language:
-      parseLanguage(markup.language) ?? parseLanguage(metas.first("content-language", "language")),
+    language: parseLanguage(markup.language) ?? parseLanguage(metas.first("content-language", "language")),
     uploaded_at: parseDate(metas.first("date", "pubdate", "publish-date")),
     uploader: author(metas),
     age_limit: isAdult(metas) ? 18 : null,
@@ -51,9 +47,7 @@ function author(metas: Metas): string | null {
 function isAdult(metas: Metas): boolean {
   return metas
     .all("rating")
-    .some((rating) =>
-      /^(?:adult|mature|restricted|RTA-5042-1996-1400-1577-RTA)$/i.test(rating.trim()),
-    );
+    .some((rating) => /^(?:adult|mature|restricted|RTA-5042-1996-1400-1577-RTA)$/i.test(rating.trim()));
 }
 
 function images(markup: Markup, metas: Metas, player: Player | null, base: URL): Thumbnail[] {
@@ -67,11 +61,7 @@ function images(markup: Markup, metas: Metas, player: Player | null, base: URL):
 
 /** Returns the first player with an http or https source; `blob:` and script sources do not count. */
 function findPlayer({ players }: Markup, base: URL, allowLoops: boolean): Player | null {
-  return (
-    players.find(
-      (player) => sourcesOf(player, base).length > 0 && (allowLoops || !isSilentLoop(player)),
-    ) ?? null
-  );
+  return players.find((player) => sourcesOf(player, base).length > 0 && (allowLoops || !isSilentLoop(player))) ?? null;
 }
 
 /** Whether a player is part of the page's design: a muted loop that starts by itself and has no controls. */
@@ -97,9 +87,7 @@ function sourcesOf({ kind, attributes, sources }: Player, base: URL): Resource[]
 function manifestLinks(markup: Markup, base: URL): Resource[] {
   return (markup.links.get("alternate") ?? []).flatMap((link) => {
     const type = link.get("type") ?? "";
-    const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(
-      type.trim(),
-    );
+    const isManifest = /^application\/(?:x-mpegurl|vnd\.apple\.mpegurl|dash\+xml)\b/i.test(type.trim());
     const url = isManifest ? tryParseUrl(link.get("href"), base) : null;
     return url === null ? [] : [createResource(url, "media", { type })];
   });

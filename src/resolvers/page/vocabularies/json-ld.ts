@@ -48,18 +48,14 @@ function* parseLeniently(source: string): Steps<unknown> {
 /** Removes what pages put around the JSON: comments, CDATA marks, a final semicolon. */
 function withoutWrapper(source: string): string {
   const bare = source.replaceAll("<![CDATA[", "").replaceAll("]]>", "");
-  return bare.slice(
-    Math.max(0, bare.search(/[[{]/)),
-    Math.max(bare.lastIndexOf("]"), bare.lastIndexOf("}")) + 1,
-  );
+  return bare.slice(Math.max(0, bare.search(/[[{]/)), Math.max(bare.lastIndexOf("]"), bare.lastIndexOf("}")) + 1);
 }
 
 /**
  * Matches strings, comments, and commas before a closing bracket. An unclosed one matches to the end,
  * so that no text is scanned twice.
  */
-const token =
-  /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\/\*[^*]*(?:\*(?!\/)[^*]*)*(?:\*\/|$)|\/\/[^\n]*|,(?=\s*[\]}])/g;
+const token = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\/\*[^*]*(?:\*(?!\/)[^*]*)*(?:\*\/|$)|\/\/[^\n]*|,(?=\s*[\]}])/g;
 
 function withoutSyntaxErrors(source: string): string {
   return source.replace(token, (found) => (found.startsWith('"') ? withoutControls(found) : ""));

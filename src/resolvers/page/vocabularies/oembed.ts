@@ -95,11 +95,7 @@ function parseXml(text: string): Fields | null {
   return isOembed ? fields : null;
 }
 
-function findPlayer(
-  html: string,
-  stated: (name: string) => string | null,
-  url: URL,
-): Resource | null {
+function findPlayer(html: string, stated: (name: string) => string | null, url: URL): Resource | null {
   let player: Resource | null = null;
   let elements = 0;
   const parser = new Parser({

@@ -19,9 +19,7 @@ export function extractOpenGraph(metas: Metas, base: URL): Metadata {
     description: parseParagraphs(metas.first("og:description")),
     language: parseLanguage(metas.first("og:locale")),
     duration: parseDuration(metas.first("og:video:duration", "video:duration", "music:duration")),
-    uploaded_at: parseDate(
-      metas.first("video:release_date", "og:video:release_date", "article:published_time"),
-    ),
+    uploaded_at: parseDate(metas.first("video:release_date", "og:video:release_date", "article:published_time")),
     uploader: authorUrl === null ? parseLine(author) : null,
     uploader_url: authorUrl?.href ?? null,
     age_limit: ageLimit(metas.first("og:restrictions:age")),
@@ -38,11 +36,8 @@ export function extractOpenGraph(metas: Metas, base: URL): Metadata {
  */
 function mediaType(types: string[]): PageInfo["media_type"] | null {
   const words = types.map((type) => type.trim().toLowerCase());
-  if (words.some((word) => /^(?:video|movie|tv_show)\b|:(?:video|movie|clip)$/.test(word)))
-    return "video";
-  if (
-    words.some((word) => /^(?:music|song|album|audio)\b|:(?:sound|song|track|audio)$/.test(word))
-  ) {
+  if (words.some((word) => /^(?:video|movie|tv_show)\b|:(?:video|movie|clip)$/.test(word))) return "video";
+  if (words.some((word) => /^(?:music|song|album|audio)\b|:(?:sound|song|track|audio)$/.test(word))) {
     return "audio";
   }
   return words.some((word) => word.includes(":")) ? "none" : null;

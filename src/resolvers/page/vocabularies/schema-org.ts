@@ -7,16 +7,7 @@ import { parseKeywords, parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import { audioTypes } from "./choose-thing.ts";
-import {
-  isA,
-  localName,
-  type Thing,
-  textOf,
-  textsOf,
-  textsWithin,
-  thingsOf,
-  valuesOf,
-} from "../markup/thing.ts";
+import { isA, localName, type Thing, textOf, textsOf, textsWithin, thingsOf, valuesOf } from "../markup/thing.ts";
 
 /** Extracts what a schema.org VideoObject, AudioObject or the like states. `now` decides on live status. */
 export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
@@ -108,8 +99,7 @@ function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[]
   const found: Resource[] = [];
   for (const part of [thing, ...thingsOf(thing, "encoding", "encodings", "associatedmedia")]) {
     const stated = {
-      type:
-        textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
+      type: textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
       width: pixels(part, "width"),
       height: pixels(part, "height"),
     };
@@ -135,12 +125,7 @@ function viewCount(thing: Thing): number | null {
  * text in the older form `UserPlays:6241`.
  */
 function interactions(thing: Thing, older: string, ...actions: string[]): number | null {
-  for (const value of valuesOf(
-    thing,
-    "interactionstatistic",
-    "interactioncount",
-    "userinteraction",
-  )) {
+  for (const value of valuesOf(thing, "interactionstatistic", "interactioncount", "userinteraction")) {
     if (typeof value === "string") {
       const [name = "", count] = value.slice(0, 100).split(":");
       const stated = localName(name.trim()) === older ? parseCount(count) : null;
@@ -160,9 +145,7 @@ function interactions(thing: Thing, older: string, ...actions: string[]): number
 
 /** Derives the live status from the BroadcastEvent in `publication` and its start and end. */
 function liveStatus(thing: Thing, now: Date): PageInfo["live_status"] {
-  const event = thingsOf(thing, "publication").find(
-    (each) => textOf(each, "islivebroadcast") !== null,
-  );
+  const event = thingsOf(thing, "publication").find((each) => textOf(each, "islivebroadcast") !== null);
   if (event === undefined || !isTrue(textOf(event, "islivebroadcast"))) return null;
   const start = Date.parse(firstDate(event, "startdate") ?? "");
   const end = Date.parse(firstDate(event, "enddate") ?? "");

@@ -6,10 +6,7 @@ import { createResource, type Metadata, type Resource, thumbnailsAt } from "../m
 
 /** Extracts Twitter Cards; its resources are the player card's stream and player. */
 export function extractTwitter(metas: Metas, base: URL): Metadata {
-  const image = tryParseUrl(
-    metas.first("twitter:image", "twitter:image:src", "twitter:image0"),
-    base,
-  );
+  const image = tryParseUrl(metas.first("twitter:image", "twitter:image:src", "twitter:image0"), base);
   return {
     webpage_url: tryParseUrl(metas.first("twitter:url"), base)?.href ?? null,
     title: parseLine(metas.first("twitter:title")),
@@ -33,7 +30,5 @@ function streams(metas: Metas, base: URL): Resource[] {
   const type = metas.first("twitter:player:stream:content_type");
   const fallback = type?.trim().startsWith("audio/") === true ? "audio" : "video";
   const url = tryParseUrl(metas.first("twitter:player:stream"), base);
-  return url === null
-    ? []
-    : [createResource(url, "media", { type, fallback: type === null ? null : fallback })];
+  return url === null ? [] : [createResource(url, "media", { type, fallback: type === null ? null : fallback })];
 }

@@ -81,18 +81,12 @@ describe("the HTML scanner", () => {
   it("finds the same for any chunks of any mixture", () => {
     const part = oneof(constantFrom(...constructs), constant("y".repeat(9_000)));
     assert(
-      property(
-        array(part, { minLength: 20, maxLength: 60 }),
-        array(nat(200_000), { maxLength: 12 }),
-        (parts, cuts) => {
-          const html = parts.join("");
-          const ends = [...cuts.filter((cut) => cut < html.length), html.length].toSorted(
-            (a, b) => a - b,
-          );
-          const chunks = ends.map((end, index) => html.slice(ends[index - 1] ?? 0, end));
-          expect(scan(chunks)).toEqual(scan([html]));
-        },
-      ),
+      property(array(part, { minLength: 20, maxLength: 60 }), array(nat(200_000), { maxLength: 12 }), (parts, cuts) => {
+        const html = parts.join("");
+        const ends = [...cuts.filter((cut) => cut < html.length), html.length].toSorted((a, b) => a - b);
+        const chunks = ends.map((end, index) => html.slice(ends[index - 1] ?? 0, end));
+        expect(scan(chunks)).toEqual(scan([html]));
+      }),
       { numRuns: 50 },
     );
   });

@@ -38,11 +38,8 @@ const expected = {
 };
 
 test("JSON and XML are parsed alike", () => {
-  const escaped = (value: string | number) =>
-    String(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  const children = Object.entries(stated).map(
-    ([name, value]) => `<${name}>${escaped(value)}</${name}>`,
-  );
+  const escaped = (value: string | number) => String(value).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const children = Object.entries(stated).map(([name, value]) => `<${name}>${escaped(value)}</${name}>`);
   const xml = `<?xml version="1.0" encoding="utf-8"?>\n<oembed>${children.join("\n")}</oembed>`;
   expect(json(stated)).toEqual(expected);
   expect(extractOembed(xml, "text/xml", url)).toEqual(expected);
