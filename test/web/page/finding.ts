@@ -196,6 +196,6 @@ export function findingPages(openTab: OpenTab): void {
       .waitFor();
     await tab.page.getByRole("button", { name: "Close" }).click();
     await tab.page.getByRole("button", { name: "Cancel", exact: true }).click();
-    await tab.page.getByText("Canceled.").waitFor();
+    await tab.page.getByText("Canceled.", { exact: true }).waitFor();
   });
 }

@@ -28,10 +28,10 @@ export function keyboardAlone(openTab: OpenTab): void {
     expect(task).toMatchObject({ options: { format_id: "360" }, state: "queued" });
     await tabTo(page, "button", "Cancel");
     await page.keyboard.press("Space");
-    await page.getByText("Canceled.").waitFor();
+    await page.getByText("Canceled.", { exact: true }).waitFor();
     await tabTo(page, "button", "Retry");
     await page.keyboard.press("Space");
-    await page.getByText("Waiting.").waitFor();
+    await page.getByText("Waiting.", { exact: true }).waitFor();
     await app.store.delete(task?.id ?? "");
     await page.getByRole("article").waitFor({ state: "detached" });
 
