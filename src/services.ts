@@ -61,11 +61,7 @@ export async function openServices(
       }));
   opened.defer(() => app.close());
   if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };
-  const metricsApp = await buildMetricsApp({
-    metrics,
-    ...server,
-    maxConnections: maxMetricsConnections,
-  });
+  const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
   opened.defer(() => metricsApp.close());
   return { app, metricsApp, runner, webhooks };
 }

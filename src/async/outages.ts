@@ -12,9 +12,7 @@ export function logOutages(
   return async (work) => {
     try {
       const result = await work();
-      if (sinceMs !== undefined) {
-        logger.info({ ms: Math.round(performance.now() - sinceMs) }, messages.restored);
-      }
+      if (sinceMs !== undefined) logger.info({ ms: Math.round(performance.now() - sinceMs) }, messages.restored);
       sinceMs = undefined;
       return result;
     } catch (err) {

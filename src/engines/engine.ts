@@ -68,8 +68,7 @@ export type DeathCause = "crash" | "limit";
 export interface DownloadJob {
   format: DownloadFormat;
   /**
-   * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to
-   * have no audio.
+   * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to have no audio.
    */
   audio: DownloadFormat | null;
   /** The page that plays the media: browsers send its URL as `Referer`. */

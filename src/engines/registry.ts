@@ -4,9 +4,7 @@ import { createNativeEngine } from "./native/native-engine.ts";
 type Options = EngineDeps & { observer?: EngineObserver | undefined };
 
 /** Register a new engine here. */
-const engines: Readonly<Record<string, (options: Options) => Engine>> = {
-  native: createNativeEngine,
-};
+const engines: Readonly<Record<string, (options: Options) => Engine>> = { native: createNativeEngine };
 
 /** @throws Error that names ENGINE, the known names and the value, for an unknown `name`. */
 export function openEngine(name: string, options: Options): Engine {

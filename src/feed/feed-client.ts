@@ -140,10 +140,7 @@ async function openStream(
   { headers, signal }: StreamRequest,
 ): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const accept = "text/event-stream";
-  const response = await fetch(new URL("tasks/events", base), {
-    headers: { ...headers, accept },
-    signal,
-  });
+  const response = await fetch(new URL("tasks/events", base), { headers: { ...headers, accept }, signal });
   expectOk(response, accept);
   // Read from now on: Node cancels a body that nobody reads once its response is garbage.
   return (response.body ?? new ReadableStream()).getReader();

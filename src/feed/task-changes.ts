@@ -30,10 +30,9 @@ export function newTask(url: string, options: TaskOptions, now: Date, owner?: st
 }
 
 /**
- * Returns a copy of `task` with `change` applied and `updated_at` set, and `removed_at` if the change takes the
- * file from a task that stays in its state. A transition also sets `started_at`
- * and `finished_at`, clears `progress` when the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that
- * `change` does not set.
+ * Returns a copy of `task` with `change` applied and `updated_at` set, and `removed_at` if the change takes the file
+ * from a task that stays in its state. A transition also sets `started_at` and `finished_at`, clears `progress` when
+ * the task leaves `running`, `finish_requested` when it ends, and a `retry_at` that `change` does not set.
  *
  * @throws ServiceError `conflict` if `transitions` does not allow `change.state`.
  */
@@ -44,9 +43,7 @@ export function changeTask(task: Task, change: TaskChange, now: Date): Task {
     if (task.file !== null && changed.file === null) changed.removed_at = at;
     return changed;
   }
-  if (!transitions[task.state].includes(change.state)) {
-    throw transitionError(task, change.state);
-  }
+  if (!transitions[task.state].includes(change.state)) throw transitionError(task, change.state);
   if (change.state === "running") changed.started_at = at;
   if (change.state !== "running") changed.progress = null;
   if (change.retry_at === undefined) delete changed.retry_at;

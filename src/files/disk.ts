@@ -164,9 +164,7 @@ async function createFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
   const last = dirname(first);
-  for (let created = path; created !== last; created = dirname(created)) {
-    await syncFolder(dirname(created));
-  }
+  for (let created = path; created !== last; created = dirname(created)) await syncFolder(dirname(created));
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -11,10 +11,7 @@ export interface BucketDefinition extends Definition {
 }
 
 export const counters = {
-  servedBytes: {
-    name: "unreel_file_served_bytes_total",
-    help: "Bytes of tasks' files that were sent",
-  },
+  servedBytes: { name: "unreel_file_served_bytes_total", help: "Bytes of tasks' files that were sent" },
   storeFailures: {
     name: "unreel_store_failures_total",
     help: "Calls of the task store that failed because it is unavailable or damaged",
@@ -59,10 +56,7 @@ export const requests: Definition = {
 
 export const gauges = {
   runsActive: { name: "unreel_runs_active", help: "Runs of tasks in this process now" },
-  engineProcesses: {
-    name: "unreel_engine_processes",
-    help: "Worker processes of the download engine now",
-  },
+  engineProcesses: { name: "unreel_engine_processes", help: "Worker processes of the download engine now" },
 } satisfies Record<string, Definition>;
 
 /** Set when the metrics are read. */

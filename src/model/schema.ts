@@ -1,9 +1,8 @@
 import { Kind, type Static, type TObject, type TSchema, type TUnsafe, Type, TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
-// TypeBox writes nullable types and enumerations as `anyOf`, which is hard to read in OpenAPI and which
-// Fastify's serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]`
-// and `enum`.
+// TypeBox writes nullable types and enumerations as `anyOf`, which is hard to read in OpenAPI and which Fastify's
+// serialiser must validate branch by branch. These two kinds are `type: ["string", "null"]` and `enum`.
 const inner = Symbol("nullable");
 
 interface NullableSchema extends TSchema {

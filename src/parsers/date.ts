@@ -8,11 +8,10 @@ const monthDayYear = new RegExp(String.raw`^(?:[a-z]{3,9},? )?${monthPattern} (\
 const clock = / (\d{1,2}):(\d{2})(?::(\d{2}))? ?(?:GMT|UTC|Z)?([+-]\d{2}:?\d{2})?(?: \([^()]{1,60}\))?$/i;
 
 /**
- * Returns a time as RFC 3339 in UTC, or a date if there is no time. Accepts RFC 3339 and ISO 8601 with
- * common errors (a space for `T`, no seconds, an offset without colon), `YYYYMMDD`, Unix seconds and
- * milliseconds, RFC 9110 and JavaScript dates, English months, `D.M.YYYY`, and slashes if one number
- * can only be the day. A time without offset is taken as UTC. Returns `null` for anything else and for
- * years outside 1900–2100.
+ * Returns a time as RFC 3339 in UTC, or a date if there is no time. Accepts RFC 3339 and ISO 8601 with common errors (a
+ * space for `T`, no seconds, an offset without colon), `YYYYMMDD`, Unix seconds and milliseconds, RFC 9110 and
+ * JavaScript dates, English months, `D.M.YYYY`, and slashes if one number can only be the day. A time without offset is
+ * taken as UTC. Returns `null` for anything else and for years outside 1900–2100.
  */
 export function parseDate(value: string | null | undefined): string | null {
   const text = value?.slice(0, 100).trim().replace(/\s+/g, " ") ?? "";

@@ -19,9 +19,7 @@ export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
   const known = byMediaType.get(sent);
   if (known !== undefined) return { ...known, mime_type: sent };
   const family = sent.slice(0, sent.indexOf("/"));
-  if (family !== "video" && family !== "audio" && family !== "image") {
-    return { ...unknown, mime_type: sent };
-  }
+  if (family !== "video" && family !== "audio" && family !== "image") return { ...unknown, mime_type: sent };
   return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: sent };
 }
 

@@ -4,9 +4,8 @@ const maxLength = 8_192;
 const placeholder = /^(?:undefined|null|none|false|nan|n\/a|#.*)$|[<>]/i;
 
 /**
- * Parses an http or https URL, resolved against `base`: without credentials, at most 8,192 characters
- * long, both as written and percent-encoded. A host that starts with `www.` needs no scheme. Returns
- * `null` for anything else.
+ * Parses an http or https URL, resolved against `base`: without credentials, at most 8,192 characters long, both as
+ * written and percent-encoded. A host that starts with `www.` needs no scheme. Returns `null` for anything else.
  */
 export function tryParseUrl(value: string | null | undefined, base: URL): URL | null {
   const text = value?.trim() ?? "";

@@ -82,9 +82,7 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions): Thum
   return {
     async get(page, listed, signal) {
       const urls = choose(listed);
-      if (urls.length === 0) {
-        throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
-      }
+      if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
       // With the page: what a site sends may depend on the `Referer`.
       const key = [page, ...urls].map(({ href }) => href).join(" ");
       const cached = cache.get(key);

@@ -69,9 +69,7 @@ export function createBarView(output: Output): View {
           running.set(task.id, task);
         } else {
           const wasRunning = running.delete(task.id);
-          if (type === "task" && (wasRunning || task.state !== "queued")) {
-            ended.push(taskLine(task));
-          }
+          if (type === "task" && (wasRunning || task.state !== "queued")) ended.push(taskLine(task));
         }
       }
       draw(ended);

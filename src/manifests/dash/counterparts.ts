@@ -78,12 +78,7 @@ interface Track {
 
 function trackOf(format: Format): Track {
   const { vcodec, acodec, has_drm } = format;
-  return {
-    isWebm: isWebm(format),
-    video: codecFamily(vcodec),
-    audio: codecFamily(acodec),
-    has_drm,
-  };
+  return { isWebm: isWebm(format), video: codecFamily(vcodec), audio: codecFamily(acodec), has_drm };
 }
 
 const keyOf = (track: Track): string => JSON.stringify(track);

@@ -15,10 +15,9 @@ export interface OpenMpd {
   /**
    * Returns the segments of a listed format through all Periods that continue it.
    *
-   * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists
-   * more than 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD;
-   * `drm_protected` for ContentProtection; `format_unavailable` if it lists no such format, or a
-   * Period has nothing that could continue it;
+   * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
+   * 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD; `drm_protected` for
+   * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
    * `address_blocked` for a URL that is not http(s).
    */
   segments(formatId: string): SegmentList;
@@ -27,10 +26,9 @@ export interface OpenMpd {
 /**
  * Parses a DASH MPD (ISO/IEC 23009-1) fetched from `url`, in time linear in its length.
  *
- * Each video or audio Representation of the Period that offers most is one format; in each other Period it
- * continues with the most similar one. A Representation that is one file has that file's URL and
- * protocol `https`, all others the MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and
- * URLs that are not http(s) are left out.
+ * Each video or audio Representation of the Period that offers most is one format; in each other Period it continues
+ * with the most similar one. A Representation that is one file has that file's URL and protocol `https`, all others the
+ * MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and URLs that are not http(s) are left out.
  *
  * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
  * levels, or `text` has more than 4 Mi characters.
@@ -57,9 +55,7 @@ function* openMpdInSteps(text: string, url: URL): Steps<OpenMpd> {
       checkPresentation(mpd, url);
       const wanted = findFormat(formats, formatId);
       const found = listed.find(({ format }) => format === wanted);
-      if (found === undefined) {
-        throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
-      }
+      if (found === undefined) throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       const { representations, missing } = found.join();
       if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {
         const reason = "its keys come from a licence server (ContentProtection)";
@@ -85,9 +81,7 @@ function checkPresentation({ root, isCut }: Mpd, url: URL): void {
     ({ attributes, children }) =>
       children.length === 0 && (attributes.get("xlink:href") ?? resolveToZero) !== resolveToZero,
   );
-  if (isRemote) {
-    throw invalidManifestError(url, "its Periods must be in it, not linked to (xlink:href)");
-  }
+  if (isRemote) throw invalidManifestError(url, "its Periods must be in it, not linked to (xlink:href)");
 }
 
 /** An xlink:href that stands for no element (ISO/IEC 23009-1 §5.5.3). */

@@ -21,9 +21,8 @@ import {
 } from "../segments.ts";
 
 /**
- * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one
- * Representation share one `init`. A Representation that is one file (SegmentBase) is one segment without
- * `init`.
+ * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one Representation
+ * share one `init`. A Representation that is one file (SegmentBase) is one segment without `init`.
  *
  * @throws ServiceError `upstream_invalid`, `address_blocked`
  */

@@ -30,9 +30,7 @@ export function timeSegments(addressing: SegmentAddressing, periodS: number | nu
 
 function* timeEvenly(addressing: SegmentAddressing, periodS: number | null, url: URL): Generator<TimedSegment> {
   const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
-  if (duration === null) {
-    throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
-  }
+  if (duration === null) throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
   const segmentS = duration / timescale;
   const fitting = periodS === null ? Infinity : countFitting(periodS, segmentS);
   const numbered = endNumber === null ? Infinity : endNumber - startNumber + 1;
@@ -89,9 +87,7 @@ interface EntryTimes {
 /** Counts the segments of an S element; a negative `r` repeats it to the next S or the Period's end. */
 function countOf({ r }: TimelineEntry, { time, duration, end }: EntryTimes, url: URL): number {
   if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
-  if (end === null) {
-    throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
-  }
+  if (end === null) throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
   return countFitting(Number(end - time), Number(duration));
 }
 

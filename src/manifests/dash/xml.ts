@@ -102,9 +102,7 @@ function createTree() {
     if (mpd.root === null) return (mpd.root = newElement("MPD"));
     const parent = stack.at(-1);
     if (parent === null || parent === undefined || parent.name === "leaf") return null;
-    if (parent.name === "SegmentTimeline") {
-      return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
-    }
+    if (parent.name === "SegmentTimeline") return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
     if ("urls" in parent) return openedIn(parent, name);
     const child = childOf[parent.name];
     if (child === null || child !== name) {
@@ -185,9 +183,7 @@ function recordChild(element: MpdElement, child: string): Addressing | null {
 }
 
 function openedIn(addressing: Addressing, name: string): Open | null {
-  if (name === "SegmentTimeline" && addressing.timeline === null) {
-    return { name, entries: (addressing.timeline = []) };
-  }
+  if (name === "SegmentTimeline" && addressing.timeline === null) return { name, entries: (addressing.timeline = []) };
   if (name === "SegmentURL") return leaf(addressing.urls, { media: "", mediaRange: "" });
   if (name !== "Initialization" || addressing.initialization !== null) return null;
   const fields = { sourceURL: "", range: "" };

@@ -123,9 +123,7 @@ function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist>
       seen += 1;
       const variantUrl = tryParseUrl(variables.substitute(value), url);
       const codecs = splitCodecs(pending.get("CODECS"));
-      if (variantUrl !== null) {
-        playlist.variants.push({ attributes: pending, codecs, url: variantUrl });
-      }
+      if (variantUrl !== null) playlist.variants.push({ attributes: pending, codecs, url: variantUrl });
       pending = null;
     }
   }

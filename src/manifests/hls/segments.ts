@@ -13,22 +13,18 @@ import {
 import { createByteRangeReader, parseByteRange } from "./range.ts";
 
 /**
- * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its
- * length.
+ * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its length.
  *
  * Leaves out segments marked EXT-X-GAP, whose sequence numbers stay free and whose durations are in `gapsS`, and partial
  * segments. `timeline` is the discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
- * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an
- * undefined variable, an ended list without segments, more than 4 Mi characters or 200,000 segments;
- * `drm_protected` for keys from a licence server and methods other than AES-128; `address_blocked` for a
- * URL that is not http(s).
+ * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an undefined
+ * variable, an ended list without segments, more than 4 Mi characters or 200,000 segments; `drm_protected` for keys
+ * from a licence server and methods other than AES-128; `address_blocked` for a URL that is not http(s).
  */
 export function readHlsSegments(text: string, url: URL): SegmentList {
   checkPlaylist(text, url);
-  if (isMultivariant(text)) {
-    throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
-  }
+  if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   const playlist = new MediaPlaylist(url);
   for (const line of readLines(text)) playlist.read(line);
   return playlist.list();

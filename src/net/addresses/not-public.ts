@@ -1,10 +1,9 @@
 /**
  * The networks that are not on the public internet: [network, class, source].
  *
- * Those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190) whose
- * "Globally Reachable" is not true, and multicast, reserved and deprecated networks. A narrower network
- * precedes the wider one. For IPv6 this table only names classes: `addresses.ts` blocks everything
- * outside of 2000::/3, listed or not.
+ * Those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190) whose "Globally Reachable" is
+ * not true, and multicast, reserved and deprecated networks. A narrower network precedes the wider one. For IPv6 this
+ * table only names classes: `addresses.ts` blocks everything outside of 2000::/3, listed or not.
  */
 export const specialNetworks: readonly (readonly [string, string, string])[] = [
   ["0.0.0.0/8", "this network", "RFC 791 §3.2"],
@@ -44,9 +43,8 @@ export const specialNetworks: readonly (readonly [string, string, string])[] = [
 ];
 
 /**
- * Whether a host name is reserved, or by custom used, for one machine or a local network. The check
- * only saves a lookup: the addresses of every name are checked too, also of names that are not listed
- * here, such as single labels.
+ * Whether a host name is reserved, or by custom used, for one machine or a local network. The check only saves a
+ * lookup: the addresses of every name are checked too, also of names that are not listed here, such as single labels.
  */
 export function isLocalName(hostname: string): boolean {
   return localName.test(hostname);

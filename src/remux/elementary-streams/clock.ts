@@ -21,8 +21,7 @@ export class StreamClock {
   }
 
   /**
-   * Returns whether a packet with this time begins another time base. What was read before it must be
-   * converted first.
+   * Returns whether a packet with this time begins another time base. What was read before it must be converted first.
    */
   beginsTimeBase({ dts, pts }: PesTime): boolean {
     const { base, latest } = this.#stream;
@@ -51,8 +50,7 @@ export class StreamClock {
   }
 
   /**
-   * Starts the stream's time base if the first times of all streams on it are known; returns whether it
-   * has started.
+   * Starts the stream's time base if the first times of all streams on it are known; returns whether it has started.
    */
   tryStart(): boolean {
     const { base } = this.#stream;

@@ -51,9 +51,7 @@ export class TimeBases {
   reset(timing: SegmentTiming): void {
     this.#timing = timing;
     this.#bases = [];
-    for (const stream of this.#streams) {
-      Object.assign(stream, { base: null, latest: 0, end: -Infinity });
-    }
+    for (const stream of this.#streams) Object.assign(stream, { base: null, latest: 0, end: -Infinity });
   }
 
   addStream(): StreamTimes {

@@ -13,9 +13,7 @@ export function createBoxReader(bytes: Uint8Array, box: Box) {
 
   function take(count: number): number {
     const at = next;
-    if (count > box.end - at) {
-      throw damagedError(`the box "${box.type}" ends in the middle of a field`);
-    }
+    if (count > box.end - at) throw damagedError(`the box "${box.type}" ends in the middle of a field`);
     next += count;
     return at;
   }
@@ -33,9 +31,7 @@ export function createBoxReader(bytes: Uint8Array, box: Box) {
     i64(): number {
       const at = take(8);
       const value = view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4);
-      if (!Number.isSafeInteger(value)) {
-        throw damagedError(`"${box.type}" has a number beyond 2^53`);
-      }
+      if (!Number.isSafeInteger(value)) throw damagedError(`"${box.type}" has a number beyond 2^53`);
       return value;
     },
     /** Reads version and flags of a full box. */

@@ -66,8 +66,7 @@ const byRegistration = new Map<string, StreamType>([
 
 /**
  * Returns the first readable stream of each kind in `kinds`; none of a kind that the program does not have.
- * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is
- * readable.
+ * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is readable.
  */
 export function chooseStreams(program: readonly ProgramStream[], kinds: readonly TrackKind[]): ChosenStream[] {
   return kinds.flatMap((kind) => {

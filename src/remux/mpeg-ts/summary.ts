@@ -90,9 +90,7 @@ function createTimeScan() {
     }
     const time = unwrap(stamp, found.latest);
     // The times have restarted: they continue after the latest.
-    if (isDiscontinuity(time, found.latest, found.latest, limits)) {
-      found.shift = found.most + lastStep(found) - time;
-    }
+    if (isDiscontinuity(time, found.latest, found.latest, limits)) found.shift = found.most + lastStep(found) - time;
     found.latest = time;
     found.least = Math.min(found.least, time + found.shift);
     found.most = Math.max(found.most, time + found.shift);

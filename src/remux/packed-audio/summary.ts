@@ -21,8 +21,7 @@ const stepBytes = 1 << 20;
 /**
  * Reads a file of AAC (ADTS), AC-3 or E-AC-3 frames, frame by frame to its end; tags may be before, between
  * and after them. Each step reads a bounded part. Returns undefined if its audio starts otherwise.
- * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own
- * errors.
+ * @throws ServiceError `upstream_invalid` if over 64 KiB are neither frame nor tag; the file system's own errors.
  */
 export function* readFramesSummary(path: string): Generator<undefined, FramesSummary | undefined> {
   using opened = openFile(path);

@@ -74,12 +74,7 @@ function SelectBox({ task, selected, onSelect }: TaskRowProps): ComponentChild {
   return h(
     "label",
     { class: "task-select" },
-    h("input", {
-      type: "checkbox",
-      checked: ids.has(id),
-      "aria-describedby": titleId(id),
-      onChange,
-    }),
+    h("input", { type: "checkbox", checked: ids.has(id), "aria-describedby": titleId(id), onChange }),
     "Select",
   );
 }

@@ -41,9 +41,7 @@ export function describeState(task: Task): string {
   if (state === "running") return describeRun(task);
   if (state === "succeeded" && file !== null) return describeFile(file);
   // An event of an earlier release has no `removed_at`.
-  if (state === "succeeded") {
-    return removed_at == null ? "Done." : `File removed · ${formatTime(removed_at)}`;
-  }
+  if (state === "succeeded") return removed_at == null ? "Done." : `File removed · ${formatTime(removed_at)}`;
   if (state === "canceled") return "Canceled.";
   if (state === "failed") return error === null ? "Failed." : describeFailure(error);
   if (error === null) return "Waiting.";

@@ -7,8 +7,7 @@ const unknownSize = 0xffffffff;
 const pcmTags: ReadonlySet<number> = new Set([1, 3, 0xfffe]);
 
 /**
- * Reads the `fmt `, `fact` and `data` chunks of a WAVE file (RIFF, or RF64 of EBU Tech 3306), whatever its
- * codec is.
+ * Reads the `fmt `, `fact` and `data` chunks of a WAVE file (RIFF, or RF64 of EBU Tech 3306), whatever its codec is.
  * @throws ServiceError `upstream_invalid` if it has no format or no data; the file system's own errors.
  */
 export function readWave(path: string): MediaInfo {
@@ -65,9 +64,7 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
 function sampleRate(packet: Buffer): number | undefined {
   const start = packet.toString("latin1", 0, 8);
   const streamInfo = start.startsWith("\x7fFLAC") ? 17 : start.startsWith("fLaC") ? 8 : undefined;
-  if (streamInfo !== undefined && packet.length >= streamInfo + 13) {
-    return packet.readUIntBE(streamInfo + 10, 3) >> 4;
-  }
+  if (streamInfo !== undefined && packet.length >= streamInfo + 13) return packet.readUIntBE(streamInfo + 10, 3) >> 4;
   return start === "Speex   " && packet.length >= 40 ? packet.readUInt32LE(36) : undefined;
 }
 

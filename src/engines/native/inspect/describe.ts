@@ -17,9 +17,7 @@ async function describeFile(path: string): Promise<string> {
   if (text.startsWith("FLV")) return nameMedia("FLV", flvCodecs(head));
   if (/^RIFF.{4}AVI /s.test(text)) return nameMedia("AVI", aviCodecs(head));
   if (text.startsWith("\x30\x26\xb2\x75")) return "WMV (ASF)";
-  if (/^\0\0\x01[\xba\xb3]/.test(text)) {
-    return nameMedia("an MPEG program stream", programCodecs(text));
-  }
+  if (/^\0\0\x01[\xba\xb3]/.test(text)) return nameMedia("an MPEG program stream", programCodecs(text));
   try {
     using file = openLocalInput(path);
     const tracks = (await file.input.getTracks()).slice(0, maxTracks);

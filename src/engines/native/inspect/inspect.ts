@@ -92,9 +92,7 @@ function readSignature(head: Buffer): MediaType | undefined {
 
 async function mp4Info(path: string): Promise<MediaInfo> {
   const summary = await readMp4(path);
-  if (summary === undefined) {
-    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
-  }
+  if (summary === undefined) throw new ServiceError("upstream_invalid", "the downloaded file has no track");
   if (summary.isQuickTime) return toInfo({ ext: "mov", mime_type: "video/quicktime" }, summary);
   const kind = summary.hasVideo ? { ext: "mp4", mime_type: "video/mp4" } : { ext: "m4a", mime_type: "audio/mp4" };
   return toInfo(kind, summary);

@@ -77,9 +77,7 @@ export async function readByLibrary(path: string): Promise<MediaInfo> {
   const { input } = file;
   const format = await input.getFormat();
   const tracks = await input.getTracks();
-  if (tracks.length === 0) {
-    throw new ServiceError("upstream_invalid", "the downloaded file has no track");
-  }
+  if (tracks.length === 0) throw new ServiceError("upstream_invalid", "the downloaded file has no track");
   const video = await input.getPrimaryVideoTrack();
   const duration = (await input.getDurationFromMetadata()) ?? (await measureDuration(input));
   return {

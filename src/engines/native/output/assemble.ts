@@ -45,9 +45,7 @@ export interface Assembled {
 export async function assemble(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { fetcher, folder, audioOnly, maxBytes, inspect, withTimeLimit, onWritten, signal } = options;
   // An earlier run may have made them of other sources.
-  for (const name of ["result", "merged", "main.whole", "audio.whole"]) {
-    await rm(join(folder, name), { force: true });
-  }
+  for (const name of ["result", "merged", "main.whole", "audio.whole"]) await rm(join(folder, name), { force: true });
   const { main: mainSource, audio: audioSource, isAudioOptional } = plan;
   if (plan.isPassthrough && mainSource.kind === "file") {
     const { path } = await fetcher.fetchFile(mainSource);

@@ -139,9 +139,7 @@ class TrackCounter {
     const lostS = lost / this.timescale;
     this.#gaps.count += 1;
     this.#gaps.totalS += lostS;
-    if (this.#gaps.first.length < maxGapsShown) {
-      this.#gaps.first.push({ fromS, toS: fromS + lostS });
-    }
+    if (this.#gaps.first.length < maxGapsShown) this.#gaps.first.push({ fromS, toS: fromS + lostS });
   }
 
   /** Returns undefined if no sample is shown. */

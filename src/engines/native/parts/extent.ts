@@ -27,9 +27,7 @@ export function extentOf(response: HttpResponse, part: Part): Extent {
   const { total } = representationOf(response);
   const size = sizeOf(part.range, total);
   if (size === undefined) throw partError(part, `the resource has only ${total} bytes`);
-  if (status !== 206) {
-    return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };
-  }
+  if (status !== 206) return { size, skip: part.range?.offset ?? 0, length: size ?? Number.POSITIVE_INFINITY };
   const sent = parseContentRange(headers.get("content-range"));
   if (size === null || sent === undefined) {
     throw partError(part, "the response to a range without an end does not state the length of the resource");

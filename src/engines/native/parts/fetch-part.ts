@@ -18,9 +18,7 @@ export async function fetchPart(
   const begun = stored.generation;
   await quota.reserve(0);
   if (!isSameRange(stored.range, part.range)) stored.invalidate();
-  if (stored.size > 0 && stored.from !== withoutQuery(part.url)) {
-    quota.add(-(await stored.reopen()));
-  }
+  if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
   while (!stored.isComplete) {
     signal.throwIfAborted();
     checkpoints.throwFailure();
@@ -80,10 +78,7 @@ function requestFor(
   const start = isResume ? size : 0;
   const wanted = Math.min(length - start, chunkBytes);
   if (!isResume && range === null && wanted === Number.POSITIVE_INFINITY) return options;
-  const rest = {
-    offset: offset + start,
-    ...(wanted !== Number.POSITIVE_INFINITY && { length: wanted }),
-  };
+  const rest = { offset: offset + start, ...(wanted !== Number.POSITIVE_INFINITY && { length: wanted }) };
   const ifRange = isResume && representation !== null ? ifRangeOf(representation) : null;
   return { ...options, range: rest, ...(ifRange !== null && { ifRange }) };
 }

@@ -117,7 +117,5 @@ async function readOrEmpty(path: string): Promise<Buffer> {
 }
 
 async function emptyFolder(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    await rm(join(folder, name), { recursive: true, force: true });
-  }
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
 }

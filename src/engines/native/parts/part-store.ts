@@ -13,12 +13,11 @@ export interface PartStore {
   /** On the disk, earlier runs included; decreases when a part restarts. */
   readonly bytes: number;
   /**
-   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes
-   * if a validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and
-   * restarts if not. Bytes of two representations never meet in a file. A part that an earlier run fetched
-   * at another URL (its query apart) is used once a response has the same validator and length and repeats
-   * its last 4 KiB. Parts may be fetched concurrently;
-   * calls for the same name run one after the other.
+   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
+   * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
+   * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
+   * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
+   * concurrently; calls for the same name run one after the other.
    *
    * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
    * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is

@@ -24,10 +24,7 @@ const maxPendingBytes = 1024 * 1024;
 /** Bounds the memory of many tiny chunks. */
 const maxPendingChunks = 1024;
 
-/**
- * Writes a stream to a file while it arrives: one write at a time, of all chunks that arrived during the last
- * one.
- */
+/** Writes a stream to a file while it arrives: one write at a time, of all chunks that arrived during the last one. */
 export class PartWriter {
   readonly #path: string;
   readonly #file: FileHandle;

@@ -58,9 +58,7 @@ async function openWriter(
   if (isResume && response.status === 206) {
     const isMoved = stored.from !== withoutQuery(part.url);
     const before = stored.representation;
-    if (before === null || !isSameRepresentation(before, representation, isMoved)) {
-      throw changedError(part);
-    }
+    if (before === null || !isSameRepresentation(before, representation, isMoved)) throw changedError(part);
     return openPartWriter(stored.path, stored.size, hooks);
   }
   const writer = await openPartWriter(stored.path, 0, hooks);
@@ -88,9 +86,7 @@ async function write(
     }
     skip -= Math.min(skip, chunk.length);
     left -= bytes.length;
-    if (stored.from !== from && isWholeTail(bytes, stored, part)) {
-      await stored.move(from, representationOf(response));
-    }
+    if (stored.from !== from && isWholeTail(bytes, stored, part)) await stored.move(from, representationOf(response));
     await quota.checkWrite(bytes.length, writer.pending);
     await writer.write(bytes);
     // The rest of the resource is not part of the range.
@@ -99,15 +95,10 @@ async function write(
   if (isPartial && left > 0) throw partTruncatedError(part, left);
 }
 
-/**
- * Compares the first bytes from another URL with those that the file has. Returns whether that was all of
- * them.
- */
+/** Compares the first bytes from another URL with those that the file has. Returns whether that was all of them. */
 function isWholeTail(bytes: Uint8Array, stored: StoredPart, part: Part): boolean {
   const length = Math.min(bytes.length, stored.tail.length);
-  if (Buffer.compare(bytes.subarray(0, length), stored.tail.subarray(0, length)) !== 0) {
-    throw changedError(part);
-  }
+  if (Buffer.compare(bytes.subarray(0, length), stored.tail.subarray(0, length)) !== 0) throw changedError(part);
   stored.tail = stored.tail.subarray(length);
   return stored.tail.length === 0;
 }

@@ -136,9 +136,7 @@ class KnownSegments {
     const oldest = this.#segments.get(sequence - maxKnown);
     if (oldest === undefined) return;
     this.#segments.delete(sequence - maxKnown);
-    if (this.#numbers.get(idOf(oldest)) === sequence - maxKnown) {
-      this.#numbers.delete(idOf(oldest));
-    }
+    if (this.#numbers.get(idOf(oldest)) === sequence - maxKnown) this.#numbers.delete(idOf(oldest));
   }
 
   has(segment: Segment): boolean {

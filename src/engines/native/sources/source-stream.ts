@@ -49,9 +49,7 @@ export async function openSegmentStream(
 ): Promise<SourceStream> {
   const chunks = readSegmentChunks(segments, isLive, onSkip);
   const first = await chunks.next();
-  if (first.done === true) {
-    throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
-  }
+  if (first.done === true) throw new ServiceError("upstream_invalid", "the manifest lists nothing that can be fetched");
   const head = first.value;
   if ("error" in head) throw head.error;
   async function* all(): AsyncGenerator<MediaChunk | AbsentSegment> {

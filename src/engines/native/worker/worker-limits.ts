@@ -57,9 +57,7 @@ export function watchLimits(
     workedMs += passedMs;
     const memory = checkMemory(pid, limits, usage);
     if (memory !== undefined) return memory;
-    if (work !== null && workedMs > limitMsOf(work, limits)) {
-      return workError(work, limitMsOf(work, limits));
-    }
+    if (work !== null && workedMs > limitMsOf(work, limits)) return workError(work, limitMsOf(work, limits));
     if (silentMs <= limits.silenceMs) return undefined;
     return timeError(`a single step took over ${limits.silenceMs / 1000} s, the limit`);
   }

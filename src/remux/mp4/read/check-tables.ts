@@ -55,12 +55,8 @@ export function checkSampleTables(source: NumberSource): void {
       const count = countRun(source, box);
       fragmentSamples += count;
       samples += count;
-      if (fragmentSamples > maxFragmentSamples) {
-        throw damagedError(`a fragment has over ${maxFragmentSamples} samples`);
-      }
-      if (samples > source.size) {
-        throw damagedError(`${source.size} bytes have over ${samples} samples`);
-      }
+      if (fragmentSamples > maxFragmentSamples) throw damagedError(`a fragment has over ${maxFragmentSamples} samples`);
+      if (samples > source.size) throw damagedError(`${source.size} bytes have over ${samples} samples`);
     }
   }
   checkTrack();
@@ -110,8 +106,6 @@ function countRun(source: NumberSource, { body, end }: Box): number {
   const flags = source.u32(body);
   const count = source.u32(body + 4);
   const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
-  if (count * fields * 4 > end - body - 8) {
-    throw damagedError(`"trun" is too short for ${count} samples`);
-  }
+  if (count * fields * 4 > end - body - 8) throw damagedError(`"trun" is too short for ${count} samples`);
   return count;
 }

@@ -48,16 +48,12 @@ function openSizes(source: NumberSource, box: Box | undefined): Sizes {
   const count = source.u32(body + 8);
   const size = type === "stsz" ? source.u32(body + 4) : 0;
   if (size > 0) {
-    if (count * size > source.size) {
-      throw damagedError(`${source.size} bytes have ${count} samples of ${size} bytes`);
-    }
+    if (count * size > source.size) throw damagedError(`${source.size} bytes have ${count} samples of ${size} bytes`);
     return { count, size, next: () => size };
   }
   const bits = type === "stsz" ? 32 : source.u8(body + 7);
   if (![4, 8, 16, 32].includes(bits)) throw damagedError(`"${type}" has sizes of ${bits} bits`);
-  if ((count * bits) / 8 > end - body - 12) {
-    throw damagedError(`"${type}" is too short for ${count} sizes`);
-  }
+  if ((count * bits) / 8 > end - body - 12) throw damagedError(`"${type}" is too short for ${count} sizes`);
   const reader = source.openTable();
   let number = 0;
   return {
@@ -79,9 +75,7 @@ function checkRunLengths(source: NumberSource, box: Box | undefined, samples: nu
   const reader = source.openTable();
   let sum = 0;
   for (let i = 0; i < entries; i++) sum += reader.u32(box!.body + 8 + 8 * i);
-  if (sum > samples + maxExcess) {
-    throw damagedError(`"${box?.type}" is for ${sum} samples, the track has ${samples}`);
-  }
+  if (sum > samples + maxExcess) throw damagedError(`"${box?.type}" is for ${sum} samples, the track has ${samples}`);
 }
 
 /** Returns the number of entries of a table, which must fit in it; 0 without a table. */
@@ -90,9 +84,7 @@ function countEntries(source: NumberSource, box: Box | undefined, entryBytes: nu
   const { type, body, end } = box;
   if (end - body < 8) throw damagedError(`"${type}" is too short`);
   const entries = source.u32(body + 4);
-  if (entries * entryBytes > end - body - 8) {
-    throw damagedError(`"${type}" is too short for ${entries} entries`);
-  }
+  if (entries * entryBytes > end - body - 8) throw damagedError(`"${type}" is too short for ${entries} entries`);
   return entries;
 }
 
@@ -119,9 +111,7 @@ function checkChunks(source: NumberSource, { runs, chunks: offsets }: TrackTable
       const count = Math.min(perChunk, left);
       const end = start + sumSizes(sizes, count);
       left -= count;
-      if (end > source.size) {
-        throw damagedError(`chunk ${chunk} ends at ${end} of ${source.size} bytes`);
-      }
+      if (end > source.size) throw damagedError(`chunk ${chunk} ends at ${end} of ${source.size} bytes`);
     }
   }
   if (left > 0) throw damagedError(`${left} of ${sizes.count} samples are in no chunk`);

@@ -77,9 +77,7 @@ const maxRangeBytes = 256 << 20;
 /** @throws ServiceError `upstream_invalid` if the range has over 256 MiB, or the file ends before. */
 export function readRange(fd: number, { start, end }: Pick<Box, "start" | "end">): Buffer {
   const size = end - start;
-  if (size > maxRangeBytes) {
-    throw damagedError(`an index or fragment has ${size} bytes, the limit is ${maxRangeBytes}`);
-  }
+  if (size > maxRangeBytes) throw damagedError(`an index or fragment has ${size} bytes, the limit is ${maxRangeBytes}`);
   return readFully(fd, Buffer.allocUnsafe(size), start);
 }
 
@@ -90,9 +88,7 @@ export function readRange(fd: number, { start, end }: Pick<Box, "start" | "end">
 export function readFully(fd: number, into: Buffer, position: number): Buffer {
   for (let done = 0; done < into.length;) {
     const count = readSync(fd, into, done, into.length - done, position + done);
-    if (count === 0) {
-      throw damagedError(`the file ends at ${position + done}, before ${position + into.length}`);
-    }
+    if (count === 0) throw damagedError(`the file ends at ${position + done}, before ${position + into.length}`);
     done += count;
   }
   return into;

@@ -116,9 +116,7 @@ function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext): T
   const dataStart = flags & 0x1 ? base + reader.i32() : context.dataEnd;
   const firstFlags = flags & 0x4 ? reader.u32() : defaults.flags;
   const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
-  if (count * fields * 4 > reader.left) {
-    throw damagedError(`"trun" is too short for ${count} samples`);
-  }
+  if (count * fields * 4 > reader.left) throw damagedError(`"trun" is too short for ${count} samples`);
   spend(budget, count, 0);
   const view = viewOf(bytes);
   const samples: IndexedSample[] = [];

@@ -40,11 +40,7 @@ export function readMovieHeader(bytes: Uint8Array, mvhd: Box): MovieHeader {
   const [high, low] = [version === 1 ? reader.u32() : 0, reader.u32()];
   const isKnown = (low !== 0 || high !== 0) && low !== 0xffffffff;
   reader.skip(16);
-  return {
-    timescale,
-    duration: isKnown ? high * 2 ** 32 + low : null,
-    matrix: readMatrix(reader),
-  };
+  return { timescale, duration: isKnown ? high * 2 ** 32 + low : null, matrix: readMatrix(reader) };
 }
 
 function readMatrix(reader: BoxReader): Matrix {

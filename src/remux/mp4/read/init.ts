@@ -111,13 +111,7 @@ function readTrack(bytes: Uint8Array, trak: Box, { kind, movie, isFragmented, de
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
-  return {
-    id,
-    formats,
-    shiftTicks,
-    defaults: defaults.get(id) ?? noDefaults,
-    tables,
-  };
+  return { id, formats, shiftTicks, defaults: defaults.get(id) ?? noDefaults, tables };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
@@ -125,9 +119,7 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
   if (stsd.end - stsd.body < 8) throw damagedError(`"stsd" is too short`);
   const entries = [...boxesIn(view, stsd.body + 8, stsd.end)];
   const encrypted = entries.find(({ type }) => type === "encv" || type === "enca");
-  if (encrypted !== undefined) {
-    throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
-  }
+  if (encrypted !== undefined) throw new ServiceError("drm_protected", `the media are encrypted ("${encrypted.type}")`);
   if (entries.length === 0) throw damagedError("a track has no sample entry");
   // Copied: the memory of a segment is used again for the next one.
   return entries.map(({ start, end }) => Uint8Array.from(bytes.subarray(start, end)));

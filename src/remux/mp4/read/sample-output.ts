@@ -115,8 +115,6 @@ function toPresentation(
 function formatOf({ formats }: InitTrack, entry: number): TrackFormat {
   // Some files have 0 where they mean the first.
   const format = formats[Math.max(entry, 1) - 1];
-  if (format === undefined) {
-    throw damagedError(`there is no sample entry ${entry}, but ${formats.length}`);
-  }
+  if (format === undefined) throw damagedError(`there is no sample entry ${entry}, but ${formats.length}`);
   return format;
 }

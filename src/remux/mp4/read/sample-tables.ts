@@ -87,12 +87,8 @@ function openSizes(table: Table | undefined): { count: number; nextSize: () => n
   const count = reader.u32();
   const isCompact = type === "stz2";
   const bits = isCompact ? first & 0xff : first === 0 ? 32 : 0;
-  if (isCompact && ![4, 8, 16].includes(bits)) {
-    throw damagedError(`"stz2" has sizes of ${bits} bits`);
-  }
-  if (Math.ceil((count * bits) / 8) > reader.left) {
-    throw damagedError(`"${type}" is too short for ${count} sizes`);
-  }
+  if (isCompact && ![4, 8, 16].includes(bits)) throw damagedError(`"stz2" has sizes of ${bits} bits`);
+  if (Math.ceil((count * bits) / 8) > reader.left) throw damagedError(`"${type}" is too short for ${count} sizes`);
   if (bits === 0) return { count, nextSize: () => first };
   if (bits === 4) return { count, nextSize: openHalfBytes(reader) };
   return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32 };
@@ -133,9 +129,7 @@ function readSyncs(table: Table | undefined, samples: number): Uint8Array | null
   if (table === undefined) return null;
   const syncs = new Uint8Array(samples);
   const count = table.reader.u32();
-  if (count * 4 > table.reader.left) {
-    throw damagedError(`"stss" is too short for ${count} numbers`);
-  }
+  if (count * 4 > table.reader.left) throw damagedError(`"stss" is too short for ${count} numbers`);
   for (let left = count; left > 0; left--) syncs[table.reader.u32() - 1] = 1;
   return syncs;
 }

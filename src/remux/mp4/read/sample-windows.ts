@@ -26,9 +26,7 @@ export function* readWindows(
 ): Generator<SampleWindow, void> {
   let buffer = Buffer.alloc(0);
   const load = (bytes: number, loaded: IndexedSample[]): SampleWindow => {
-    if (bytes > buffer.length) {
-      buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(windowBytes, fileBytes)));
-    }
+    if (bytes > buffer.length) buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(windowBytes, fileBytes)));
     return { bytes: readSamples(fd, loaded, buffer.subarray(0, bytes)), samples: loaded };
   };
   let window: IndexedSample[] = [];
@@ -51,9 +49,7 @@ function checkBounds({ offset, size }: IndexedSample, fileBytes: number): void {
   if (offset < 0 || offset + size > fileBytes) {
     throw damagedError(`a sample of ${size} bytes is at ${offset} of ${fileBytes} bytes`);
   }
-  if (size > maxSampleBytes) {
-    throw damagedError(`a sample has ${size} bytes, the limit is ${maxSampleBytes}`);
-  }
+  if (size > maxSampleBytes) throw damagedError(`a sample has ${size} bytes, the limit is ${maxSampleBytes}`);
 }
 
 /** Reads the samples' bytes, adjacent ones at once, and makes their offsets those in the result. */

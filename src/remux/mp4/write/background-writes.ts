@@ -77,7 +77,5 @@ export function createBackgroundWrites(fd: number): BackgroundWrites {
 
 /** Writes all of `bytes` at `position`. */
 export function writeAt(fd: number, bytes: Uint8Array, position: number): void {
-  for (let done = 0; done < bytes.length;) {
-    done += writeSync(fd, bytes, done, bytes.length - done, position + done);
-  }
+  for (let done = 0; done < bytes.length;) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
 }

@@ -151,9 +151,7 @@ function headerBox(
 function sampleTable(track: TrackIndex, data: MediaDataRange): Uint8Array {
   const { sampleEntries, sizes, syncs, compositions, durations, chunkRuns } = track;
   const parts = [fullBox("stsd", 0, 0, u32(sampleEntries.length), ...sampleEntries), table("stts", durations, 2)];
-  if (compositions.some((value, i) => i % 2 === 1 && value !== 0)) {
-    parts.push(table("ctts", compositions, 2));
-  }
+  if (compositions.some((value, i) => i % 2 === 1 && value !== 0)) parts.push(table("ctts", compositions, 2));
   if (syncs.length < sizes.length) parts.push(table("stss", syncs, 1));
   parts.push(
     table("stsc", chunkRuns, 3),

@@ -112,9 +112,7 @@ function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
 function finish(tracks: readonly TrackWriter[], media: MediaData): Mp4File {
   for (const track of tracks) track.flush();
   const index = indexesOf(tracks);
-  if (index.length === 0) {
-    throw new ServiceError("upstream_invalid", "the media have no samples");
-  }
+  if (index.length === 0) throw new ServiceError("upstream_invalid", "the media have no samples");
   const size = media.finish((start) => indexBoxes(index, { start, size: media.size }));
   const video = index.find(({ format }) => format.kind === "video")?.format;
   const { width = null, height = null } = video ?? {};
