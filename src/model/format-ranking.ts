@@ -46,10 +46,7 @@ export function createAudioFinder({
 function bestByContainer(audio: readonly Format[], language: string | null) {
   const any = bestAudio(audio, language);
   const best = (formats: readonly Format[]) => bestAudio(formats, language) ?? any;
-  return {
-    webm: best(audio.filter(isWebm)),
-    mp4: best(audio.filter((format) => !isWebm(format))),
-  };
+  return { webm: best(audio.filter(isWebm)), mp4: best(audio.filter((format) => !isWebm(format))) };
 }
 
 /** Whether both fit into one container without re-encoding: WebM with WebM, the rest as MP4. */

@@ -60,10 +60,7 @@ export const Format = Type.Object({
     }),
   ),
   http_chunk_size: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      description: "the site serves ranges of at most this many bytes at full speed",
-    }),
+    Type.Integer({ minimum: 1, description: "the site serves ranges of at most this many bytes at full speed" }),
   ),
 });
 export type Format = Static<typeof Format>;

@@ -20,11 +20,7 @@ export const transitions: Readonly<Record<State, readonly State[]>> = {
 export const TaskOptions = Type.Object(
   {
     format_id: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 255,
-        description: "a `format_id` that `/info` lists",
-      }),
+      Type.String({ minLength: 1, maxLength: 255, description: "a `format_id` that `/info` lists" }),
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
     audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
@@ -91,9 +87,7 @@ export const Task = Type.Object(
     removed_at: nullableText("when its file was removed, if that was done without the task"),
     error: nullable(TaskFailure, "why the latest run failed"),
     owner: Type.Optional(
-      Type.String({
-        description: "name of the key that created it; absent: it was made without one",
-      }),
+      Type.String({ description: "name of the key that created it; absent: it was made without one" }),
     ),
     retry_at: Type.Optional(time("when it runs again by itself, if it waits for that after a failure")),
     finish_requested: Type.Optional(Type.Boolean({ description: "its recording is to end with what there is" })),

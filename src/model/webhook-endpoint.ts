@@ -10,11 +10,7 @@ const webhookUrlPattern = "^https?://";
 
 /** Where messages about ended tasks are sent, and the secret that signs them. */
 export const WebhookEndpoint = Type.Object({
-  url: Type.String({
-    pattern: webhookUrlPattern,
-    maxLength: 8192,
-    description: "called as it stands",
-  }),
+  url: Type.String({ pattern: webhookUrlPattern, maxLength: 8192, description: "called as it stands" }),
   secret: Type.String({ pattern: webhookSecretPattern, description: "signs the messages" }),
 });
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;

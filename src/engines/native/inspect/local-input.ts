@@ -99,12 +99,7 @@ async function sizeOf(video: InputVideoTrack) {
 
 /** Types by mediabunny's name of the container. */
 const kinds: Readonly<Record<string, { ext: string; video: string; audioExt?: string; audio?: string }>> = {
-  Matroska: {
-    ext: "mkv",
-    video: "video/x-matroska",
-    audioExt: "mka",
-    audio: "audio/x-matroska",
-  },
+  Matroska: { ext: "mkv", video: "video/x-matroska", audioExt: "mka", audio: "audio/x-matroska" },
   WebM: { ext: "webm", video: "video/webm", audio: "audio/webm" },
   Ogg: { ext: "ogg", video: "video/ogg", audio: "audio/ogg" },
   MP3: { ext: "mp3", video: "audio/mpeg" },
