@@ -1,13 +1,8 @@
-/** How far the timestamps of a stream may be from those before, in its own unit of time. */
-export interface DiscontinuityLimits {
-  /** How much earlier than the last one of the stream. */
-  maxBack: number;
-  /** How much later than the latest one of all streams. */
-  maxAhead: number;
-}
-
-/** Returns limits in units of 1/`perSecond` s; the defaults are for media that are written. */
-export function discontinuityLimits(perSecond: number, maxBackS = 1, maxAheadS = 20): DiscontinuityLimits {
+/**
+ * Returns how far the timestamps of a stream may be from those before, in units of 1/`perSecond` s: how much earlier than
+ * its last one, and how much later than the latest of all streams. The defaults are for media that are written.
+ */
+export function discontinuityLimits(perSecond: number, maxBackS = 1, maxAheadS = 20) {
   return { maxBack: maxBackS * perSecond, maxAhead: maxAheadS * perSecond };
 }
 
@@ -20,7 +15,7 @@ export function isDiscontinuity(
   at: number,
   last: number,
   latest: number,
-  { maxBack, maxAhead }: DiscontinuityLimits,
+  { maxBack, maxAhead }: ReturnType<typeof discontinuityLimits>,
 ): boolean {
   return at < last - maxBack || at > latest + maxAhead;
 }

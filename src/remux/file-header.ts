@@ -1,4 +1,5 @@
 import type { FileHeader } from "./media-summary.ts";
+import { ebmlId } from "./ebml.ts";
 import { readMatroskaHeader } from "./matroska-header.ts";
 import { readMp4Header } from "./mp4/read/file-header.ts";
 
@@ -9,9 +10,8 @@ import { readMp4Header } from "./mp4/read/file-header.ts";
 export function readFileHeader(start: Uint8Array): FileHeader | undefined {
   const head = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, 8));
   if (mp4Boxes.has(head.toString("latin1", 4, 8))) return readMp4Header(start);
-  return head.length >= 4 && head.readUInt32BE(0) === ebml ? readMatroskaHeader(start) : undefined;
+  return head.length >= 4 && head.readUInt32BE(0) === ebmlId ? readMatroskaHeader(start) : undefined;
 }
 
 /** Boxes that a file begins with; QuickTime's need not have `ftyp`. */
 const mp4Boxes: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "free", "skip", "wide"]);
-const ebml = 0x1a45dfa3;

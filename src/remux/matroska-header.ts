@@ -1,9 +1,10 @@
 import { avcCodec } from "./codec-name.ts";
+import { type Element, ebmlId, readElement } from "./ebml.ts";
 import { type FileHeader, roundNumber } from "./media-summary.ts";
+import { numbersIn } from "./mp4/read/number-source.ts";
 
 /** Elements of Matroska (RFC 9559 §5.1). */
 const ids = {
-  ebml: 0x1a45dfa3,
   docType: 0x4282,
   segment: 0x18538067,
   info: 0x1549a966,
@@ -38,7 +39,7 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   const segment = childrenOf(bytes, top.get(ids.segment));
   const info = childrenOf(bytes, segment.get(ids.info));
   const tracks = segment.get(ids.tracks);
-  const entries = tracks === undefined ? [] : readElements(bytes, tracks.body, tracks.end);
+  const entries = tracks === undefined ? [] : readElements(bytes, tracks);
   const ofType = (type: number) =>
     entries
       .filter(({ id }) => id === ids.trackEntry)
@@ -48,26 +49,25 @@ export function readMatroskaHeader(start: Uint8Array): FileHeader {
   const video = ofType(videoType);
   const audio = ofType(audioType);
   const missing = (video ?? audio) !== undefined && tracks?.isCut === false ? "none" : null;
-  const videoFields = childrenOf(bytes, video?.get(ids.video));
   const nanoseconds = readUnsigned(bytes, video?.get(ids.defaultDuration)) ?? 0;
   const fps = roundNumber(1e9 / nanoseconds);
   const scale = readUnsigned(bytes, info.get(ids.timestampScale)) ?? 1_000_000;
-  const docType = readText(bytes, childrenOf(bytes, top.get(ids.ebml)).get(ids.docType));
+  const docType = readText(bytes, childrenOf(bytes, top.get(ebmlId)).get(ids.docType));
   return {
     container: docType === "webm" ? "webm" : "matroska",
     duration: roundNumber((readFloat(bytes, info.get(ids.duration)) * scale) / 1e9),
-    ...sizeOf(bytes, videoFields),
+    ...sizeOf(bytes, childrenOf(bytes, video?.get(ids.video))),
     fps: fps !== null && fps <= maxFrameRate ? fps : null,
     vcodec: video === undefined ? missing : codecOf(bytes, video),
     acodec: audio === undefined ? missing : codecOf(bytes, audio),
   };
 }
 
-type Children = ReadonlyMap<number, Element>;
+type Children = ReadonlyMap<number, HeaderElement>;
 
 /** Returns the first child of each kind. */
 function childrenOf(bytes: Buffer, parent: Pick<Element, "body" | "end"> | undefined): Children {
-  const found = parent === undefined ? [] : readElements(bytes, parent.body, parent.end);
+  const found = parent === undefined ? [] : readElements(bytes, parent);
   return new Map(found.toReversed().map((element) => [element.id, element]));
 }
 
@@ -82,13 +82,13 @@ function sizeOf(bytes: Buffer, video: Children): Pick<FileHeader, "width" | "hei
   };
 }
 
-function readUnsigned(bytes: Buffer, element: Element | undefined): number | null {
+function readUnsigned(bytes: Buffer, element: HeaderElement | undefined): number | null {
   if (element === undefined || element.isCut) return null;
   const length = element.end - element.body;
   return length < 1 || length > 6 ? null : bytes.readUIntBE(element.body, length) || null;
 }
 
-function readFloat(bytes: Buffer, element: Element | undefined): number {
+function readFloat(bytes: Buffer, element: HeaderElement | undefined): number {
   if (element === undefined || element.isCut) return 0;
   const length = element.end - element.body;
   if (length === 8) return bytes.readDoubleBE(element.body);
@@ -97,7 +97,7 @@ function readFloat(bytes: Buffer, element: Element | undefined): number {
 
 const maxTextLength = 100;
 
-function readText(bytes: Buffer, element: Element | undefined): string {
+function readText(bytes: Buffer, element: HeaderElement | undefined): string {
   if (element === undefined) return "";
   const end = Math.min(element.end, element.body + maxTextLength);
   return bytes.toString("latin1", element.body, end).replace(/\0.*$/s, "");
@@ -105,8 +105,7 @@ function readText(bytes: Buffer, element: Element | undefined): string {
 
 /** Returns the name of the codec that RFC 6381 lists use; `null` for one that has none. */
 function codecOf(bytes: Buffer, entry: Children): string | null {
-  const name = readText(bytes, entry.get(ids.codecId));
-  const codec = codecs.get(name) ?? null;
+  const codec = codecs.get(readText(bytes, entry.get(ids.codecId))) ?? null;
   const setup = entry.get(ids.codecPrivate);
   if (codec !== "avc1" || setup === undefined) return codec;
   return avcCodec(codec, bytes.subarray(setup.body, setup.end));
@@ -128,43 +127,23 @@ const codecs: ReadonlyMap<string, string> = new Map([
   ["A_FLAC", "flac"],
 ]);
 
-/** An EBML element (RFC 8794 §5); all numbers are byte offsets in the buffer that has it. */
-interface Element {
-  id: number;
-  body: number;
-  /** No later than the end of the buffer. */
-  end: number;
-  /** Its content is cut off, or its size unknown. */
+interface HeaderElement extends Element {
+  /** Its content is cut off, or its size unknown; it ends where the buffer does. */
   isCut: boolean;
 }
 
 /** Of one element; a header has dozens. */
 const maxElements = 1_000;
 
-/** Returns the first 1,000 elements from `start` to `end`; what comes after a damaged one is left out. */
-function readElements(bytes: Uint8Array, start: number, end: number): Element[] {
-  const found: Element[] = [];
-  for (let at = start; at < end && found.length < maxElements;) {
-    const id = readVariableInt(bytes, at, end, 4);
-    const size = id && readVariableInt(bytes, at + id.length, end, 8);
-    if (!id || !size) break;
-    const body = at + id.length + size.length;
-    // All ones: the size is unknown (§6.2).
-    const isUnknown = size.value === 2 ** (7 * size.length) - 1;
-    const next = isUnknown ? Infinity : body + size.value;
-    const marker = 2 ** (7 * id.length);
-    found.push({ id: marker + id.value, body, end: Math.min(next, end), isCut: next > end });
-    at = next;
+/** Returns the first 1,000 elements in `parent`; what comes after a damaged one is left out. */
+function readElements(bytes: Buffer, { body, end }: Pick<Element, "body" | "end">): HeaderElement[] {
+  const source = numbersIn(bytes);
+  const found: HeaderElement[] = [];
+  for (let at = body; at < end && found.length < maxElements;) {
+    const element = readElement(source, at, end);
+    if (element === undefined) break;
+    found.push({ ...element, end: Math.min(element.end, end), isCut: element.end > end });
+    at = element.end;
   }
   return found;
-}
-
-/** Reads a variable-size integer (§4), without its marker; undefined if it is longer than allowed or cut off. */
-function readVariableInt(bytes: Uint8Array, at: number, end: number, maxLength: number) {
-  const first = bytes[at] ?? 0;
-  const length = Math.clz32(first) - 23;
-  if (length > maxLength || at + length > end) return undefined;
-  let value = first & (0xff >> length);
-  for (let i = 1; i < length; i++) value = value * 256 + (bytes[at + i] ?? 0);
-  return { value, length };
 }

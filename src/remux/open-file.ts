@@ -18,6 +18,21 @@ export function openFile(path: string): OpenFile {
   }
 }
 
+/** Fills `buffer` from the start of a file; returns the filled part, shorter if the file is. */
+export function readFileStart(path: string, buffer: Buffer): Buffer {
+  using file = openFile(path);
+  return buffer.subarray(0, fill(file.fd, buffer, 0));
+}
+
+/** Fills `buffer` from `position` on; returns how many bytes the file had for it. */
+function fill(fd: number, buffer: Buffer, position: number): number {
+  let length = 0;
+  for (let count = -1; count !== 0 && length < buffer.length; length += count) {
+    count = readSync(fd, buffer, length, buffer.length - length, position + length);
+  }
+  return length;
+}
+
 const chunkBytes = 1 << 20;
 
 /** Yields the first `size` bytes of a file, 1 MiB at a time; each chunk is valid until the next. */
@@ -31,30 +46,24 @@ export function* readChunks({ fd }: OpenFile, size: number): Generator<Uint8Arra
   }
 }
 
-/** Reads a file through a window of 1 MiB; best from the start to the end. */
-export interface FileWindow {
-  /** Of the file, bytes. */
-  readonly size: number;
-  /** Returns the bytes from `position` on, at least 64 KiB or to the end; valid until the next call. */
-  at(position: number): Buffer;
-}
-
 const leastBytes = 64 << 10;
 
-export function createFileWindow({ fd, size }: OpenFile): FileWindow {
+export type FileWindow = ReturnType<typeof createFileWindow>;
+
+/** Reads a file through a window of 1 MiB; best from the start to the end. */
+export function createFileWindow({ fd, size }: OpenFile) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(chunkBytes, size));
   let start = 0;
   let length = 0;
   return {
+    /** Of the file, bytes. */
     size,
-    at(position) {
+    /** Returns the bytes from `position` on, at least 64 KiB or to the end; valid until the next call. */
+    at(position: number): Buffer {
       const end = Math.min(position + leastBytes, size);
       if (position < start || end > start + length) {
         start = position;
-        length = 0;
-        for (let count = -1; count !== 0 && length < buffer.length; length += count) {
-          count = readSync(fd, buffer, length, buffer.length - length, start + length);
-        }
+        length = fill(fd, buffer, position);
       }
       return buffer.subarray(Math.min(position - start, length), length);
     },

@@ -1,3 +1,4 @@
+import { ebmlId } from "./ebml.ts";
 import { findPackets } from "./mpeg-ts/packets.ts";
 import { isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
@@ -5,7 +6,6 @@ import { skipId3Tags } from "./packed-audio/tags.ts";
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
 
 const mp4Boxes = new Set("ftyp styp moov moof sidx ssix mdat free skip emsg prft wide pdin".split(" "));
-const ebml = 0x1a45dfa3;
 const cluster = 0x1f43b675;
 const maxGarbage = 4096;
 /** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
@@ -19,7 +19,7 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   const head = Buffer.from(segment.buffer, segment.byteOffset, Math.min(segment.length, maxGarbage));
   if (head.length >= 8 && mp4Boxes.has(head.toString("latin1", 4, 8))) return "mp4";
   const signature = head.length >= 4 ? head.readUInt32BE(0) : 0;
-  if (signature === ebml || signature === cluster) return "webm";
+  if (signature === ebmlId || signature === cluster) return "webm";
   if (/^(?:\u{FEFF})?WEBVTT(?:[ \t\r\n]|$)/u.test(head.toString("utf8", 0, 16))) return "webvtt";
   const { start } = skipId3Tags(segment);
   if (start > 0 && (start >= segment.length || isPackedAudio(segment, start))) return "packed-audio";

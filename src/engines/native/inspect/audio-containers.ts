@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { readSync } from "node:fs";
 import type { MediaInfo } from "../../engine.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { openFile } from "../../../remux/open-file.ts";
 
 const maxChunks = 10_000;
 const unknownSize = 0xffffffff;
@@ -11,32 +12,32 @@ const pcmTags: ReadonlySet<number> = new Set([1, 3, 0xfffe]);
  * @throws ServiceError `upstream_invalid` if it has no format or no data; the file system's own errors.
  */
 export function readWave(path: string): MediaInfo {
-  return withFile(path, (fd, size) => {
-    let format: { tag: number; rate: number; bytesPerS: number } | undefined;
-    let samples = 0;
-    let wideSize: number | undefined;
-    let at = 12;
-    for (let count = 0; count < maxChunks && at + 8 <= size; count++) {
-      const head = readAt(fd, at, 36);
-      const id = head.toString("latin1", 0, 4);
-      const listed = head.readUInt32LE(4);
-      if (id === "ds64") wideSize = Number(head.readBigUInt64LE(16));
-      if (id === "fact") samples = head.readUInt32LE(8);
-      if (id === "fmt ") {
-        const [tag, rate] = [head.readUInt16LE(8), head.readUInt32LE(12)];
-        format = { tag, rate, bytesPerS: head.readUInt32LE(16) };
-      }
-      if (id === "data" && format !== undefined) {
-        const length = listed === unknownSize ? (wideSize ?? unknownSize) : listed;
-        const bytes = Math.min(length === 0 ? Infinity : length, size - at - 8);
-        const { tag, rate, bytesPerS } = format;
-        const isCounted = !pcmTags.has(tag) && samples > 0 && rate > 0;
-        return audioInfo("wav", isCounted ? samples / rate : bytes / bytesPerS);
-      }
-      at += 8 + listed + (listed % 2);
+  using file = openFile(path);
+  const { fd, size } = file;
+  let format: { tag: number; rate: number; bytesPerS: number } | undefined;
+  let samples = 0;
+  let wideSize: number | undefined;
+  let at = 12;
+  for (let count = 0; count < maxChunks && at + 8 <= size; count++) {
+    const head = readAt(fd, at, 36);
+    const id = head.toString("latin1", 0, 4);
+    const listed = head.readUInt32LE(4);
+    if (id === "ds64") wideSize = Number(head.readBigUInt64LE(16));
+    if (id === "fact") samples = head.readUInt32LE(8);
+    if (id === "fmt ") {
+      const [tag, rate] = [head.readUInt16LE(8), head.readUInt32LE(12)];
+      format = { tag, rate, bytesPerS: head.readUInt32LE(16) };
     }
-    throw new ServiceError("upstream_invalid", "the WAVE file has no format or no data");
-  });
+    if (id === "data" && format !== undefined) {
+      const length = listed === unknownSize ? (wideSize ?? unknownSize) : listed;
+      const bytes = Math.min(length === 0 ? Infinity : length, size - at - 8);
+      const { tag, rate, bytesPerS } = format;
+      const isCounted = !pcmTags.has(tag) && samples > 0 && rate > 0;
+      return audioInfo("wav", isCounted ? samples / rate : bytes / bytesPerS);
+    }
+    at += 8 + listed + (listed % 2);
+  }
+  throw new ServiceError("upstream_invalid", "the WAVE file has no format or no data");
 }
 
 /** A page is at most 65,307 bytes long (RFC 3533 §6). */
@@ -53,10 +54,9 @@ export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
   const packet = head.subarray(27 + head.readUInt8(26));
   const rate = sampleRate(packet);
   if (rate === undefined) return undefined;
-  const samples = withFile(path, (fd, size) => {
-    const length = Math.min(size, tailBytes);
-    return lastGranule(readAt(fd, size - length, length), head.readUInt32LE(14));
-  });
+  using file = openFile(path);
+  const length = Math.min(file.size, tailBytes);
+  const samples = lastGranule(readAt(file.fd, file.size - length, length), head.readUInt32LE(14));
   return audioInfo("ogg", samples / rate);
 }
 
@@ -84,15 +84,6 @@ function lastGranule(bytes: Buffer, serial: number): number {
 function audioInfo(ext: "wav" | "ogg", seconds: number): MediaInfo {
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   return { ext, mime_type: `audio/${ext}`, duration, width: null, height: null };
-}
-
-function withFile<T>(path: string, read: (fd: number, size: number) => T): T {
-  const fd = openSync(path, "r");
-  try {
-    return read(fd, fstatSync(fd).size);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 /** Returns `length` bytes; those after the end of the file are 0. */

@@ -1,4 +1,4 @@
-import { readFileStart } from "./file-start.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 import { openLocalInput } from "./local-input.ts";
 
 const headBytes = 64 << 10;

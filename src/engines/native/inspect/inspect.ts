@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { ebmlId, readElement } from "../../../remux/ebml.ts";
 import { isCompleteMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
@@ -10,9 +11,8 @@ import { type FramesSummary, readFramesSummary } from "../../../remux/packed-aud
 import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readOgg, readWave } from "./audio-containers.ts";
-import { readFileStart } from "./file-start.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
-import { readVarInt } from "./track-headers.ts";
 import type { MediaInfo } from "../../engine.ts";
 
 export interface InspectOptions {
@@ -145,17 +145,14 @@ function isCompleteFile(path: string): boolean {
 /** Old QuickTime files have no `ftyp` and begin with one of the others. */
 const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
 
-const ebmlId = 0x1a45dfa3;
 const segmentId = 0x18538067;
 
 /** Matroska and WebM (RFC 8794 §6): one Segment after the EBML header, of known or unknown size. */
 function isCompleteEbml(head: Buffer, size: number): boolean {
   const source = numbersIn(head);
-  const header = readVarInt(source, { start: 4, end: head.length });
+  const header = readElement(source, 0, head.length);
   if (header === undefined) return false;
-  const segment = header.end + header.value;
-  if (segment + 4 > head.length || head.readUInt32BE(segment) !== segmentId) return true;
-  const body = readVarInt(source, { start: segment + 4, end: head.length });
-  if (body === undefined) return false;
-  return body.isUnknown || body.end + body.value <= size;
+  if (header.end + 4 > head.length || source.u32(header.end) !== segmentId) return true;
+  const segment = readElement(source, header.end, head.length);
+  return segment !== undefined && (segment.end === Infinity || segment.end <= size);
 }

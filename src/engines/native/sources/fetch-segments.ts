@@ -8,7 +8,7 @@ import type { FetchStats } from "./fetch-stats.ts";
 import { followLive, type LiveOptions } from "./live.ts";
 import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
-import { readFileStart } from "../inspect/file-start.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import type { SegmentSource } from "./plan.ts";
 

@@ -4,7 +4,7 @@ import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type Container, sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
-import { readFileStart } from "../inspect/file-start.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
 import type { SourceName } from "./plan.ts";
 
 /** A source as a stream of bytes in presentation order. */

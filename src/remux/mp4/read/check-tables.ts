@@ -67,7 +67,7 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   const open = [{ type: "file", next: 0, end: source.size }];
   let count = 0;
   for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
-    const box = parent.end - parent.next < 8 ? undefined : readBox(source, parent.next, parent.end);
+    const box = readBox(source, parent.next, parent.end);
     // Bytes after the last box of a file are allowed; see `isCompleteMp4`.
     if (box === undefined && parent.type !== "file" && parent.end - parent.next >= 8) {
       throw damagedError(`a box in "${parent.type}" is longer than it`);
@@ -83,8 +83,9 @@ function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: strin
   }
 }
 
-/** Returns undefined if there is no box that ends by `end`. */
-function readBox(source: NumberSource, start: number, end: number): Box | undefined {
+/** Reads the header of the box at `start`; undefined if there is none that ends by `end`. */
+export function readBox(source: NumberSource, start: number, end: number): Box | undefined {
+  if (end - start < 8) return undefined;
   const field = source.u32(start);
   const type = String.fromCharCode(...[4, 5, 6, 7].map((at) => source.u8(start + at)));
   const body = start + (field === 1 ? 16 : 8);

@@ -1,26 +1,11 @@
 import { closeSync, write, writeSync } from "node:fs";
 import { promisify } from "node:util";
 
-/** Writes full buffers to a file, in other threads once `drain` has been called. */
-export interface BackgroundWrites {
-  /**
-   * Writes the first `length` bytes of `buffer` at `position`, which it keeps until then, and returns the buffer to
-   * fill next. If three writes are in progress, it writes before it returns.
-   * @throws the error of an earlier write, or of this one.
-   */
-  write(buffer: Buffer, length: number, position: number): Buffer;
-  /** Resolves once at most one write is in progress. Rejects with the error of a write. */
-  drain(): Promise<void>;
-  /** Resolves once no write is in progress; until the next `drain`, none will be. Rejects as `drain`. */
-  settle(): Promise<void>;
-  /** Closes the file once no write is in progress. */
-  close(): void;
-}
-
 const writeAsync = promisify(write);
 const maxPending = 3;
 
-export function createBackgroundWrites(fd: number): BackgroundWrites {
+/** Creates a writer of full buffers to a file, in other threads once `drain` has been called. */
+export function createBackgroundWrites(fd: number) {
   const spare: Buffer[] = [];
   const pending = new Set<Promise<void>>();
   let isBackground = false;
@@ -49,7 +34,12 @@ export function createBackgroundWrites(fd: number): BackgroundWrites {
   }
 
   return {
-    write(buffer, length, position) {
+    /**
+     * Writes the first `length` bytes of `buffer` at `position`, which it keeps until then, and returns the buffer to
+     * fill next. If three writes are in progress, it writes before it returns.
+     * @throws the error of an earlier write, or of this one.
+     */
+    write(buffer: Buffer, length: number, position: number): Buffer {
       throwFailure();
       if (!isBackground || pending.size >= maxPending) {
         writeAt(fd, buffer.subarray(0, length), position);
@@ -59,15 +49,18 @@ export function createBackgroundWrites(fd: number): BackgroundWrites {
       pending.add(writing);
       return spare.pop() ?? Buffer.allocUnsafeSlow(buffer.length);
     },
-    drain() {
+    /** Resolves once at most one write is in progress. Rejects with the error of a write. */
+    drain(): Promise<void> {
       isBackground = true;
       return waitFor(1);
     },
-    settle() {
+    /** Resolves once no write is in progress; until the next `drain`, none will be. Rejects as `drain`. */
+    settle(): Promise<void> {
       isBackground = false;
       return waitFor(0);
     },
-    close() {
+    /** Closes the file once no write is in progress. */
+    close(): void {
       // The number of a closed file may become another file's.
       if (pending.size === 0) closeSync(fd);
       else void Promise.all(pending).then(() => closeSync(fd));

@@ -52,21 +52,10 @@ function startS({ parts, format }: TrackIndex): number {
   return parts[0]!.startTicks / format.timescale;
 }
 
-/** A track in the movie; times are movie ticks from the start of the presentation. */
-interface MovieTrack {
-  track: TrackIndex;
-  parts: MoviePart[];
-  end: number;
-}
+type MovieTrack = ReturnType<typeof toMovieTrack>;
 
-interface MoviePart {
-  start: number;
-  end: number;
-  /** Ticks of the track. */
-  mediaTicks: number;
-}
-
-function toMovieTrack(track: TrackIndex, originS: number): MovieTrack {
+/** Times of a track in the movie are movie ticks from the start of the presentation; `mediaTicks` are its own. */
+function toMovieTrack(track: TrackIndex, originS: number) {
   const { timescale } = track.format;
   const parts = track.parts.map(({ startTicks, endTicks, mediaTicks, isCut }) => {
     const start = Math.round((startTicks / timescale - originS) * movieTimescale);

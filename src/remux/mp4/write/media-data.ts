@@ -1,9 +1,9 @@
 import { openSync, readSync, rmSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import { ascii, u32, u64 } from "../boxes.ts";
-import { type BackgroundWrites, createBackgroundWrites, writeAt } from "./background-writes.ts";
+import { createBackgroundWrites, writeAt } from "./background-writes.ts";
 
-export interface MediaDataOptions {
+interface MediaDataOptions {
   path: string;
   /** Limit of the media data, bytes. */
   maxBytes: number;
@@ -20,7 +20,7 @@ const bufferBytes = 4 << 20;
 export class MediaData {
   readonly #options: MediaDataOptions;
   readonly #fd: number;
-  readonly writes: BackgroundWrites;
+  readonly writes;
   #buffer: Buffer = Buffer.allocUnsafeSlow(bufferBytes);
   #buffered = 0;
   /** Where the media data start in the file. */

@@ -1,12 +1,11 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { createNumberList } from "./number-lists.ts";
-import { createSampleEntries } from "./sample-entries.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
 import { type TimesIndex, TrackTimes } from "./times.ts";
 import type { Edit, Sample, TrackFormat } from "../../samples.ts";
 
 /** Contents of the sample tables (ISO/IEC 14496-12 §8.6, §8.7). */
-export interface TrackIndex extends Pick<TimesIndex, "durations" | "compositions" | "mediaTicks"> {
+export interface TrackIndex extends TimesIndex {
   format: TrackFormat;
   /** At least one, in order. */
   parts: readonly PresentedPart[];
@@ -82,19 +81,16 @@ export class TrackWriter {
   /** Returns what the index has of it; before `flush`, the open chunk is missing. Undefined if no sample is presented. */
   index(): TrackIndex | undefined {
     if (!this.#times.isPresented) return undefined;
-    const index = this.#times.index();
-    const { durations, compositions, mediaTicks } = index;
+    const times = this.#times.index();
     return {
+      ...times,
       format: this.#first,
       sampleEntries: this.#entries.all,
       sizes: this.#sizes.values(),
       syncs: this.#syncs.values(),
       chunks: this.#chunks,
       chunkRuns: this.#chunkRuns.values(),
-      durations,
-      compositions,
-      mediaTicks,
-      parts: presentedParts(index, this.#first, this.#edits),
+      parts: presentedParts(times, this.#first, this.#edits),
     };
   }
 
@@ -120,4 +116,35 @@ export class TrackWriter {
     this.#lastRun = { samples, entry };
     for (const value of [this.#chunks.length, samples, entry]) this.#chunkRuns.push(value);
   }
+}
+
+const maxEntries = 1024;
+const maxEntryBytes = 1 << 20;
+
+/** Creates a list of the distinct sample entries of a track. */
+function createSampleEntries() {
+  const all: Buffer[] = [];
+  let bytes = 0;
+  return {
+    all,
+    /**
+     * Adds `entry` unless it is known; returns its number, from 1.
+     * @throws ServiceError `upstream_invalid` beyond 1024 entries or 1 MiB.
+     */
+    add(entry: Uint8Array): number {
+      const copy = Buffer.from(entry);
+      // data_reference_index 1 (ISO/IEC 14496-12 §8.5.2): the media data are in this file.
+      if (copy.length >= 16) copy.writeUInt16BE(1, 14);
+      const known = all.findIndex((other) => other.equals(copy));
+      if (known !== -1) return known + 1;
+      all.push(copy);
+      bytes += copy.length;
+      if (all.length <= maxEntries && bytes <= maxEntryBytes) return all.length;
+      throw new ServiceError(
+        "upstream_invalid",
+        `a track changes its format too often: it has ${all.length} sample entries of ${bytes} bytes, ` +
+          `the limit is ${maxEntries} entries of ${maxEntryBytes} bytes`,
+      );
+    },
+  };
 }

@@ -4,32 +4,6 @@ import { MediaData } from "./media-data.ts";
 import { type TrackIndex, TrackWriter } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
 
-/**
- * Writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of
- * memory, 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed,
- * and the writer cannot be used any more.
- * @throws ServiceError `too_large` beyond `maxBytes`; `upstream_invalid` for samples that no MP4 can hold;
- * the file system's own errors.
- */
-export interface Mp4Writer extends SampleSink {
-  /** Bytes of the media data so far. */
-  readonly size: number;
-  /**
-   * From its first call on, samples are written to the file in other threads. Resolves once few of them are left;
-   * a `write` that would leave too many waits for the disk itself.
-   */
-  drain(): Promise<void>;
-  /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
-  settle(): Promise<void>;
-  /**
-   * Completes and closes the file; flushing it to the disk is left to the caller.
-   * @throws ServiceError `upstream_invalid` if no sample was written.
-   */
-  finish(): Mp4File;
-  /** Closes and removes the file; does nothing after `finish` or an error. */
-  discard(): void;
-}
-
 export interface Mp4WriterOptions {
   /** Is created or overwritten. */
   path: string;
@@ -42,42 +16,30 @@ export interface Mp4WriterOptions {
   maxBytes?: number;
 }
 
-export interface Mp4File {
-  /** Bytes. */
-  size: number;
-  durationS: number;
-  /** Pixels as shown; `null` without video. */
-  width: number | null;
-  height: number | null;
-}
-
-/** Creates or overwrites the file. @throws the file system's own errors. */
-export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER }: Mp4WriterOptions): Mp4Writer {
+/**
+ * Opens a sink that writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of memory,
+ * 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed, and the writer
+ * cannot be used any more.
+ * @throws the file system's own errors; from every function also ServiceError `too_large` beyond `maxBytes`, and
+ * `upstream_invalid` for samples that no MP4 can hold.
+ */
+export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER }: Mp4WriterOptions) {
   const tracks: TrackWriter[] = [];
-  const media = new MediaData({
-    path,
-    maxBytes,
-    reserveBytes: () => estimateIndexBytes(indexesOf(tracks), expectedS),
-  });
-
+  const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS);
+  const media = new MediaData({ path, maxBytes, reserveBytes });
   const append = (chunk: Uint8Array): number => media.append(chunk);
+
+  function discardAndThrow(error: unknown): never {
+    media.discard();
+    throw error;
+  }
 
   /** Removes the file if `call` throws. */
   function guarded<T>(call: () => T): T {
     try {
       return call();
     } catch (error) {
-      media.discard();
-      throw error;
-    }
-  }
-
-  async function guardedAsync(call: () => Promise<void>): Promise<void> {
-    try {
-      await call();
-    } catch (error) {
-      media.discard();
-      throw error;
+      return discardAndThrow(error);
     }
   }
 
@@ -87,10 +49,7 @@ export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTE
     return track;
   }
 
-  return {
-    get size() {
-      return media.size;
-    },
+  const sink: SampleSink = {
     setFormat: (format, track) =>
       guarded(() => {
         if (track === undefined) return tracks.push(new TrackWriter(format, append)) - 1;
@@ -98,10 +57,28 @@ export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTE
         return track;
       }),
     write: (track, sample) => guarded(() => trackAt(track).write(sample)),
-    drain: () => guardedAsync(() => media.writes.drain()),
-    settle: () => guardedAsync(() => media.writes.settle()),
+  };
+  return {
+    ...sink,
+    /** Returns the bytes of the media data so far. */
+    get size(): number {
+      return media.size;
+    },
+    /**
+     * From its first call on, samples are written to the file in other threads. Resolves once few of them are left; a
+     * `write` that would leave too many waits for the disk itself.
+     */
+    drain: (): Promise<void> => media.writes.drain().catch(discardAndThrow),
+    /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
+    settle: (): Promise<void> => media.writes.settle().catch(discardAndThrow),
+    /**
+     * Completes and closes the file; flushing it to the disk is left to the caller. Returns its bytes, its duration, and
+     * its pixels as shown, `null` without video.
+     * @throws ServiceError `upstream_invalid` if no sample was written.
+     */
     finish: () => guarded(() => finish(tracks, media)),
-    discard: () => media.discard(),
+    /** Closes and removes the file; does nothing after `finish` or an error. */
+    discard: (): void => media.discard(),
   };
 }
 
@@ -109,7 +86,7 @@ function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
   return tracks.map((track) => track.index()).filter((index) => index !== undefined);
 }
 
-function finish(tracks: readonly TrackWriter[], media: MediaData): Mp4File {
+function finish(tracks: readonly TrackWriter[], media: MediaData) {
   for (const track of tracks) track.flush();
   const index = indexesOf(tracks);
   if (index.length === 0) throw new ServiceError("upstream_invalid", "the media have no samples");
