@@ -1,25 +1,4 @@
-/**
- * Puts the timelines of a presentation one after the other. All demuxers of one output share it, so that
- * audio and video from different sources stay in sync.
- */
-export interface Timelines {
-  /**
-   * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ
-   * between the tracks of a timeline). Otherwise the first call for a timeline decides and later calls
-   * return the same: 0 for the very first timeline; for the others such that `firstS` (the timeline's
-   * first presentation time) is where the latest sample ended.
-   */
-  offset(timeline: number, offsetS: number | null, firstS: number): number;
-  /**
-   * Returns the presentation time at which `source` continues after a discontinuity of its media times: `atS`, or, in
-   * sync with it, where another source of the timeline continues after the same one.
-   */
-  continueAt(discontinuity: Discontinuity): number;
-  /** Notes that a sample ends at this presentation time, offset included. */
-  reach(endS: number): void;
-}
-
-export interface Discontinuity {
+interface Discontinuity {
   /** The demuxer. */
   source: object;
   timeline: number;
@@ -33,18 +12,34 @@ export interface Discontinuity {
 const maxApartS = 0.5;
 const maxKept = 64;
 
-export function createTimelines(): Timelines {
+export type Timelines = ReturnType<typeof createTimelines>;
+
+/**
+ * Puts the timelines of a presentation one after the other. All demuxers of one output share it, so that audio and video
+ * from different sources stay in sync.
+ */
+export function createTimelines() {
   const offsets = new Map<number, number>();
   let discontinuities: Discontinuity[] = [];
   let end = 0;
   return {
-    offset(timeline, offsetS, firstS) {
+    /**
+     * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ between the
+     * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: 0 for the
+     * very first timeline; for the others such that `firstS` (the timeline's first presentation time) is where the latest
+     * sample ended.
+     */
+    offset(timeline: number, offsetS: number | null, firstS: number): number {
       const known = offsets.get(timeline);
       const offset = offsetS ?? known ?? (offsets.size === 0 ? 0 : end - firstS);
       if (known === undefined) offsets.set(timeline, offset);
       return offset;
     },
-    continueAt(discontinuity) {
+    /**
+     * Returns the presentation time at which `source` continues after a discontinuity of its media times: `atS`, or, in
+     * sync with it, where another source of the timeline continues after the same one.
+     */
+    continueAt(discontinuity: Discontinuity): number {
       const { source, timeline, firstS, atS } = discontinuity;
       const inSync = (other: Discontinuity): number => other.atS + firstS - other.firstS;
       const [nearest] = discontinuities
@@ -55,7 +50,8 @@ export function createTimelines(): Timelines {
       discontinuities = [...discontinuities.slice(1 - maxKept), discontinuity];
       return atS;
     },
-    reach(endS) {
+    /** Notes that a sample ends at this presentation time, offset included. */
+    reach(endS: number): void {
       end = Math.max(end, endS);
     },
   };

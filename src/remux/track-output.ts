@@ -2,29 +2,24 @@ import { ServiceError } from "../model/errors.ts";
 import { nameCodec } from "./codec-name.ts";
 import type { Sample, SampleSink, TrackFormat } from "./samples.ts";
 
-/** One track of a sink; it is added with its first format and keeps that format's timescale. */
-export interface TrackOutput {
-  /** Ticks per second; 0 before the first format. */
-  readonly timescale: number;
-  /**
-   * Does nothing if the sample entry and the edits are the current ones.
-   * @throws ServiceError `format_unavailable` if its codec is another one: few players switch within a track.
-   */
-  setFormat(format: TrackFormat): void;
-  /** Does nothing before the first format. */
-  write(sample: Sample): void;
-}
+export type TrackOutput = ReturnType<typeof createTrackOutput>;
 
-export function createTrackOutput(sink: SampleSink): TrackOutput {
+/** Creates one track of a sink; it is added with its first format and keeps that format's timescale. */
+export function createTrackOutput(sink: SampleSink) {
   let track: number | undefined;
   let timescale = 0;
   let entry: Uint8Array = new Uint8Array();
   let edits: TrackFormat["edits"];
   return {
-    get timescale() {
+    /** Ticks per second; 0 before the first format. */
+    get timescale(): number {
       return timescale;
     },
-    setFormat(format) {
+    /**
+     * Does nothing if the sample entry and the edits are the current ones.
+     * @throws ServiceError `format_unavailable` if its codec is another one: few players switch within a track.
+     */
+    setFormat(format: TrackFormat): void {
       const { sampleEntry } = format;
       const isCurrent = sampleEntry === entry || Buffer.compare(sampleEntry, entry) === 0;
       if (track !== undefined && isCurrent && format.edits === edits) return;
@@ -34,7 +29,8 @@ export function createTrackOutput(sink: SampleSink): TrackOutput {
       timescale ||= format.timescale;
       track = sink.setFormat({ ...format, timescale }, track);
     },
-    write(sample) {
+    /** Does nothing before the first format. */
+    write(sample: Sample): void {
       if (track !== undefined) sink.write(track, sample);
     },
   };

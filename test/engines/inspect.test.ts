@@ -16,7 +16,7 @@ const path = joinPath(folder, "file");
 
 const inspect = (body: Uint8Array, isLengthKnown = true) => {
   writeFileSync(path, body);
-  return inspectFile(path, { isLengthKnown });
+  return inspectFile(path, isLengthKnown);
 };
 
 /** An `avc1` of this size with further boxes. */

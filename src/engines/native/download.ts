@@ -9,11 +9,11 @@ import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } fr
 import { inspectFile } from "./inspect/inspect.ts";
 import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
-import { createGradualFlush, type GradualFlush } from "./output/gradual-flush.ts";
-import { openPartStore, type PartStore } from "./parts/part-store.ts";
+import { createGradualFlush } from "./output/gradual-flush.ts";
+import { openPartStore } from "./parts/part-store.ts";
 import { SourceFetcher } from "./sources/fetch-sources.ts";
 import { createFormatLocator } from "./sources/locate-format.ts";
-import { listedKinds, type Plan, planDownload } from "./sources/plan.ts";
+import { listedKinds, planDownload } from "./sources/plan.ts";
 import { ProgressTracker } from "./sources/progress-tracker.ts";
 
 export type WorkerDownloadContext = DownloadContext &
@@ -41,29 +41,14 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
   }
 }
 
-/** A download in progress. */
-interface DownloadRun {
-  readonly job: DownloadJob;
-  readonly context: WorkerDownloadContext;
-  /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
-  readonly ending: AbortController;
-  /** Aborted with the download or at the end of the run. */
-  readonly signal: AbortSignal;
-  readonly plan: Plan;
-  readonly partsFolder: string;
-  readonly parts: PartStore;
-  readonly progress: ProgressTracker;
-  readonly fetcher: SourceFetcher;
-  readonly flush: GradualFlush;
-  /** The parts are complete, but no media: a later run must not use them. */
-  arePartsUseless: boolean;
-}
+type DownloadRun = Awaited<ReturnType<typeof planRun>>;
 
 /** Reads the manifests and opens the parts of earlier runs. */
-async function planRun(job: DownloadJob, context: WorkerDownloadContext): Promise<DownloadRun> {
+async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress } = context;
   const { finish = new AbortController().signal } = context;
   const { folder, pageUrl, maxBytes, maxLiveS } = job;
+  /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const plan = await planDownload(job, createFormatLocator(client, { pageUrl, signal }));
@@ -81,11 +66,11 @@ async function planRun(job: DownloadJob, context: WorkerDownloadContext): Promis
   });
   const progress = new ProgressTracker(plan, parts, onProgress);
   const ahead = 2 * concurrentFragments;
-  const deps = { parts, progress, client, finish, signal, maxLiveS, ahead };
-  const fetcher = new SourceFetcher(deps);
+  const fetcher = new SourceFetcher({ parts, progress, client, finish, signal, maxLiveS, ahead });
   const flush = createGradualFlush();
-  const common = { job, context, ending, signal, plan, partsFolder, parts, progress };
-  return { ...common, fetcher, flush, arePartsUseless: false };
+  /** The parts are complete, but no media: a later run must not use them. */
+  const arePartsUseless = false as boolean;
+  return { job, context, ending, signal, plan, partsFolder, parts, progress, fetcher, flush, arePartsUseless };
 }
 
 async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: number): Promise<void> {
@@ -112,8 +97,7 @@ async function fetchAndAssemble(run: DownloadRun): Promise<Assembled> {
 
 async function inspect(run: DownloadRun, path: string): Promise<MediaInfo> {
   try {
-    const isLengthKnown = run.parts.isLengthKnown(path);
-    return await withTimeLimit(run, "read", [path], () => inspectFile(path, { isLengthKnown }));
+    return await withTimeLimit(run, "read", [path], () => inspectFile(path, run.parts.isLengthKnown(path)));
   } catch (error) {
     // An abort or a disk error says nothing about the content.
     run.arePartsUseless = isUpstreamError(error);

@@ -1,3 +1,5 @@
+import type { TrackFormat } from "../samples.ts";
+
 /** Parses the NAL units of a video codec (H.264, HEVC). */
 export interface VideoSyntax {
   /** Bytes of a NAL unit that `classify` reads. */
@@ -9,7 +11,7 @@ export interface VideoSyntax {
   /** Returns level and id of a parameter set; `null` if it is damaged. */
   identify(unit: Uint8Array): Pick<ParameterSet, "level" | "id"> | null;
   /** Returns `null` while sets are missing or if they are damaged. */
-  describe(sets: readonly ParameterSet[]): VideoDescription | null;
+  describe(sets: readonly ParameterSet[]): Pick<TrackFormat, "sampleEntry" | "width" | "height"> | null;
 }
 
 export interface ParameterSet {
@@ -17,13 +19,6 @@ export interface ParameterSet {
   id: number;
   /** The NAL unit. */
   unit: Uint8Array;
-}
-
-export interface VideoDescription {
-  sampleEntry: Uint8Array;
-  /** Pixels as shown. */
-  width: number;
-  height: number;
 }
 
 /** Roles of a NAL unit in an access unit; it may have several. */

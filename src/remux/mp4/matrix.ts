@@ -10,7 +10,7 @@ export function isUnity(matrix: Matrix): boolean {
   return matrix.every((value, i) => value === unityMatrix[i]);
 }
 
-/** Returns the matrix that applies `first` and then `second`. */
+/** Returns the matrix that applies `first` (a track's) and then `second` (the movie's). */
 export function multiplyMatrices(first: Matrix, second: Matrix): Matrix {
   if (isUnity(second)) return first;
   return first.map((_, at) => {

@@ -18,7 +18,7 @@ export function createMpegTsDemuxer({ sink, timelines, kinds, onDrop = () => {} 
   const outputs = { video: createTrackOutput(sink), audio: createTrackOutput(sink) };
   const pids = createPidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader({ pids, kinds, onProgram: streams.set });
+  const program = createProgramReader(pids, kinds, streams.set);
   const packets = createPacketReader(createPacketRouter(pids, program));
   let timeline: number | null = null;
   return {

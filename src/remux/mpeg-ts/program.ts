@@ -3,20 +3,20 @@ import type { PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap } from "./tables.ts";
 import { type ChosenStream, chooseStreams } from "./streams.ts";
 
-export interface ProgramReaderOptions {
-  pids: PidTable;
-  kinds: readonly TrackKind[];
-  /** Called with the streams to read, first and whenever the program map changes. */
-  onProgram(streams: readonly ChosenStream[]): void;
-}
-
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
 const associationPid = 0;
 const maxPrograms = 64;
 
-/** Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4). */
-export function createProgramReader({ pids, kinds, onProgram }: ProgramReaderOptions) {
+/**
+ * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
+ * @param onProgram Gets the streams to read, first and whenever the program map changes.
+ */
+export function createProgramReader(
+  pids: PidTable,
+  kinds: readonly TrackKind[],
+  onProgram: (streams: readonly ChosenStream[]) => void,
+) {
   let mapPids = new Set<number>();
   /** PID of the chosen program's map. */
   let chosenPid: number | null = null;

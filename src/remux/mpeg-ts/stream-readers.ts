@@ -5,7 +5,7 @@ import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { StreamClock } from "../elementary-streams/clock.ts";
-import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
+import { ElementaryStream, type TrackReader, type TrackReaderOptions } from "../elementary-streams/stream.ts";
 import type { TimeBases } from "../elementary-streams/time-bases.ts";
 import { createVideoTrack } from "../elementary-streams/video-track.ts";
 import type { TrackKind } from "../samples.ts";
@@ -14,7 +14,7 @@ import { PesReader } from "./pes.ts";
 import type { PidTable } from "./pids.ts";
 import type { ChosenStream } from "./streams.ts";
 
-export interface StreamReadersOptions {
+interface StreamReadersOptions {
   pids: PidTable;
   bases: TimeBases;
   outputs: Readonly<Record<TrackKind, TrackOutput>>;
@@ -115,12 +115,7 @@ function readAll({ clock, stream, track }: OpenStream): void {
 const videoSyntaxes = { avc, hevc };
 const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby };
 
-interface TrackOptions {
-  stream: ElementaryStream;
-  clock: StreamClock;
-  output: TrackOutput;
-  onDrop: () => void;
-}
+type TrackOptions = Omit<TrackReaderOptions<unknown>, "syntax" | "language">;
 
 function createTrack({ codec, language }: ChosenStream, options: TrackOptions): TrackReader {
   return codec === "avc" || codec === "hevc"

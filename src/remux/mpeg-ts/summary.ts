@@ -7,6 +7,7 @@ import type { SampleSink } from "../samples.ts";
 import { createTimelines } from "../timelines.ts";
 import { createMpegTsDemuxer } from "./demuxer.ts";
 import { createPacketReader, packetLength } from "./packets.ts";
+import { pidOf } from "./pids.ts";
 
 const maxSizeBytes = 8 << 20;
 const start = { timeline: 0, offsetS: null };
@@ -102,9 +103,9 @@ function createTimeScan() {
   return {
     /** Reads the packet at `at`; only one that starts a PES packet has a time. */
     read(bytes: Uint8Array, at: number): void {
-      const [second = 0, third = 0, fourth = 0] = [bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+      const [second = 0, fourth = 0] = [bytes[at + 1], bytes[at + 3]];
       if ((fourth & 0xc0) !== 0) isScrambled = true;
-      const pid = ((second & 0x1f) << 8) | third;
+      const pid = pidOf(bytes, at);
       if ((second & 0x40) === 0) countPacket(pids.get(pid));
       if ((second & 0xc0) !== 0x40 || (fourth & 0xd0) !== 0x10) return;
       const body = at + 4 + ((fourth & 0x20) === 0 ? 0 : 1 + (bytes[at + 4] ?? 0));
@@ -114,7 +115,7 @@ function createTimeScan() {
       if (kind === undefined || ((bytes[body + 7] ?? 0) & 0x80) === 0) return;
       note(pid, kind, readTimestamp(bytes, body + 9));
     },
-    result(): { hasVideo: boolean; durationS: number | null } {
+    result() {
       const all = [...pids.values()];
       if (all.length === 0) {
         throw isScrambled

@@ -15,21 +15,14 @@ import { readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
 
-export interface InspectOptions {
-  /** The server sent its size: a last frame that is cut off is so as published. */
-  isLengthKnown: boolean;
-}
-
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.
  *
+ * @param isLengthKnown The server sent its size: a last frame that is cut off is so as published.
  * @throws ServiceError `upstream_invalid` if it is no media file; `upstream_unreachable` if it is truncated,
  * because the connection was lost; `drm_protected`.
  */
-export async function inspectFile(
-  path: string,
-  { isLengthKnown }: InspectOptions = { isLengthKnown: true },
-): Promise<MediaInfo> {
+export async function inspectFile(path: string, isLengthKnown = true): Promise<MediaInfo> {
   try {
     const info = await readInfo(path, isLengthKnown);
     if (isCompleteFile(path)) return info;

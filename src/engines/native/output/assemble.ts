@@ -69,14 +69,13 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const { container, warnings } = await withTimeLimit("merge", inputs, () =>
+  const { isWebm, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
-  if (container === "webm") return { path: merged, written: null, warnings };
+  if (isWebm) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
-  const only = { main: stream, audio: null, openAudio: null };
-  const written = await remux({ ...common, ...only, expectedS: null });
+  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });
   return { path: target, written, warnings };
 }
 

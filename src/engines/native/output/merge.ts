@@ -29,18 +29,13 @@ export interface MergeOptions {
   signal: AbortSignal;
 }
 
-export interface Merged {
-  container: "webm" | "mp4";
-  warnings: FileWarning[];
-}
-
 /**
  * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, else
  * as fragmented MP4. Returns which, and what differs from the tracks of these files.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
-export async function mergeFiles(options: MergeOptions): Promise<Merged> {
+export async function mergeFiles(options: MergeOptions) {
   try {
     using opened = new DisposableStack();
     const files = [options.main, options.audio]
@@ -55,7 +50,7 @@ export async function mergeFiles(options: MergeOptions): Promise<Merged> {
     const output = new Output({ format, target: createFileTarget(file) });
     await write(files, chosen, output, options.signal);
     const warnings = await checkMerged(chosen, options.target);
-    return { container: isWebm ? "webm" : "mp4", warnings };
+    return { isWebm, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);

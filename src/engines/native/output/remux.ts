@@ -36,9 +36,7 @@ export interface Written {
   drops: Readonly<Record<TrackKind, number>>;
 }
 
-export interface WrittenTrack extends TrackStats {
-  source: SourceName;
-}
+export type WrittenTrack = TrackStats & { source: SourceName };
 
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
   ["mp4", createMp4Demuxer],

@@ -8,31 +8,7 @@ import { Quota } from "./quota.ts";
 import { RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 
-/** Stores downloaded parts as files in a folder that outlives the process. */
-export interface PartStore {
-  /** On the disk, earlier runs included; decreases when a part restarts. */
-  readonly bytes: number;
-  /**
-   * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
-   * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
-   * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
-   * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
-   * concurrently; calls for the same name run one after the other.
-   *
-   * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
-   * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
-   * too slow or its name cannot be resolved.
-   *
-   * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
-   * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
-   * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
-   */
-  fetch(part: Part, options: FetchOptions): Promise<FetchedPart>;
-  /** Whether the server sent the length of the part at `path`; true if no part is there. */
-  isLengthKnown(path: string): boolean;
-  /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
-  close(): Promise<void>;
-}
+export type PartStore = Awaited<ReturnType<typeof openPartStore>>;
 
 export interface PartStoreOptions {
   /** Exists; belongs to this store alone, which empties it if `identity` is new. */
@@ -51,7 +27,7 @@ export interface PartStoreOptions {
 }
 
 /**
- * Opens the store with the parts of earlier runs. A journal records which bytes can be trusted: all written
+ * Opens a store of downloaded parts, files in a folder that outlives the process, with those of earlier runs. A journal records which bytes can be trusted: all written
  * ones until the machine restarts, then only flushed ones. Parts are flushed every 16 MiB, at most every 5 s.
  *
  * @throws ServiceError `disk_full`, `unavailable`
@@ -64,7 +40,7 @@ export async function openPartStore({
   checkFreeSpace,
   backoffMs = 500,
   minSpeedBps = 0,
-}: PartStoreOptions): Promise<PartStore> {
+}: PartStoreOptions) {
   const journal = await openJournal(folder, identity);
   const stored = await restoreParts(folder, journal).catch(async (error: unknown) => {
     await journal.close();
@@ -90,11 +66,27 @@ export async function openPartStore({
   }
 
   return {
-    get bytes() {
+    /** On the disk, earlier runs included; decreases when a part restarts. */
+    get bytes(): number {
       return quota.bytes;
     },
 
-    async fetch(part, options) {
+    /**
+     * Returns a part once it is complete: without a request if an earlier run completed it; else it resumes if a
+     * validator shows that the rest belongs to the same representation (RFC 9110 §13.1.5, §14.2), and restarts if not.
+     * Bytes of two representations never meet in a file. A part that an earlier run fetched at another URL (its query
+     * apart) is used once a response has the same validator and length and repeats its last 4 KiB. Parts may be fetched
+     * concurrently; calls for the same name run one after the other.
+     *
+     * Retries after a lost or stalled connection and after 408, 425, 429 and 5xx, respecting a `Retry-After`
+     * of up to 30 s. Gives up at the 4th failure in a row without progress, and at once if the server is
+     * too slow or its name cannot be resolved.
+     *
+     * @throws ServiceError of the client; `upstream_invalid` (the resource is shorter than the range, or keeps
+     * changing); `too_large`; `disk_full`; `unavailable` (the file system failed). Errors of `checkFreeSpace`
+     * and `onTotal`; `signal.reason`. Keeps the bytes fetched so far.
+     */
+    async fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
       if (closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
       const transfer = { stored: partNamed(part.name), part, options, checkpoints, quota };
       return mutex.runExclusive(part.name, () => {
@@ -103,12 +95,14 @@ export async function openPartStore({
       });
     },
 
-    isLengthKnown(path) {
+    /** Whether the server sent the length of the part at `path`; true if no part is there. */
+    isLengthKnown(path: string): boolean {
       const part = stored.values().find((known) => known.path === path);
       return part?.representation?.total !== null;
     },
 
-    close: () => (closing ??= close()),
+    /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
+    close: (): Promise<void> => (closing ??= close()),
   };
 }
 

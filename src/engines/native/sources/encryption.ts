@@ -13,10 +13,12 @@ export interface AesKey {
   iv: Buffer;
 }
 
+type KeyRequest = Readonly<{ headers: HeadersFor; signal: AbortSignal }>;
+
 /** Returns a function that fetches each key once. What is fetched is never written to the disk. */
 export function createKeyReader(
   client: HttpClient,
-  options: { headers: HeadersFor; signal: AbortSignal },
+  options: KeyRequest,
 ): (key: SegmentKey | null) => Promise<AesKey | null> {
   const keys = new Map<string, Promise<Buffer>>();
   const keyAt = async (url: string): Promise<Buffer> => readDataKey(url) ?? fetchKey(new URL(url), client, options);
@@ -33,11 +35,7 @@ const keyBackoffMs = 500;
 const keyBytes = 16;
 
 /** Retries as often as a part is retried. */
-async function fetchKey(
-  url: URL,
-  client: HttpClient,
-  options: { headers: HeadersFor; signal: AbortSignal },
-): Promise<Buffer> {
+async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Promise<Buffer> {
   const { signal } = options;
   const retryPolicy = new RetryPolicy(keyBackoffMs, signal);
   for (;;) {

@@ -8,7 +8,7 @@ import type { FetchStats } from "./fetch-stats.ts";
 import { LiveNumbering, type RecordedSegment } from "./live-numbering.ts";
 
 /** A live stream, with its list as it was first read. */
-export interface LiveSource {
+interface LiveSource {
   list: SegmentList;
   reload: () => Promise<SegmentList>;
   /** File that records the listed segments for a later run: the stream's own list forgets them. */
@@ -84,25 +84,17 @@ export async function* followLive(source: LiveSource, options: LiveOptions): Asy
 /** A list, or why it could not be read. */
 type LiveList = SegmentList & { failure?: string };
 
-/** Waits, and reads the list again; waits no longer once the recording is to end. */
+/**
+ * Waits, and reads the list again; waits no longer once the recording is to end. Returns `list` without segments if the
+ * server fails: the next reload may succeed.
+ */
 async function reloadLater(
   list: SegmentList,
   { reload }: LiveSource,
   { signal, finish }: LiveOptions,
 ): Promise<LiveList> {
   const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
-  await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => {
-    signal.throwIfAborted();
-  });
-  return reloadOrNothing(list, reload, signal);
-}
-
-/** Returns `list` without segments if the server fails: the next reload may succeed. */
-async function reloadOrNothing(
-  list: SegmentList,
-  reload: () => Promise<SegmentList>,
-  signal: AbortSignal,
-): Promise<LiveList> {
+  await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => signal.throwIfAborted());
   try {
     return await reload();
   } catch (error) {

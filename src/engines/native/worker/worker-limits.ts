@@ -17,14 +17,6 @@ export interface WorkerLimits {
   workMs: number;
 }
 
-export interface LimitWatch {
-  /** The worker has sent a message. */
-  onMessage(): void;
-  /** It begins work on complete files, or has ended it (`null`). */
-  onWork(work: FileWork | null): void;
-  stop(): void;
-}
-
 const intervalMs = 100;
 
 const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {
@@ -43,7 +35,7 @@ export function watchLimits(
   limits: WorkerLimits,
   usage: Map<number, number>,
   onExceeded: (error: ServiceError) => void,
-): LimitWatch {
+) {
   let lastMs = performance.now();
   let silentMs = 0;
   let work: FileWork | null = null;
@@ -69,14 +61,16 @@ export function watchLimits(
     onExceeded(error);
   }, intervalMs);
   return {
-    onMessage() {
+    /** The worker has sent a message. */
+    onMessage(): void {
       silentMs = 0;
     },
-    onWork(next) {
+    /** It begins work on complete files, or has ended it (`null`). */
+    onWork(next: FileWork | null): void {
       work = next;
       workedMs = 0;
     },
-    stop() {
+    stop(): void {
       clearInterval(timer);
       usage.delete(pid);
     },

@@ -2,14 +2,7 @@ import { type Box, damagedError } from "../boxes.ts";
 import type { NumberSource } from "./number-source.ts";
 
 /** The boxes that index the samples of a track. */
-export interface TrackTables {
-  sizes?: Box;
-  durations?: Box;
-  compositions?: Box;
-  syncs?: Box;
-  runs?: Box;
-  chunks?: Box;
-}
+export type TrackTables = Partial<Record<"sizes" | "durations" | "compositions" | "syncs" | "runs" | "chunks", Box>>;
 
 /** Of a track whose samples differ in size or composition; 77 hours of 60 frames a second. */
 const maxSamples = 1 << 24;

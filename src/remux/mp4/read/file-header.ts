@@ -2,8 +2,8 @@ import { ServiceError } from "../../../model/errors.ts";
 import { codecOf } from "../../codec-name.ts";
 import { type FileHeader, roundNumber } from "../../media-summary.ts";
 import { type Box, typeAt, viewOf } from "../boxes.ts";
-import { isQuarterTurn } from "../matrix.ts";
-import { displayMatrix, type MovieHeader, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
+import { isQuarterTurn, multiplyMatrices } from "../matrix.ts";
+import { type MovieHeader, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
 import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
 
 /**
@@ -95,7 +95,9 @@ function readSize(bytes: Uint8Array, trak: Box, movie: MovieHeader): PixelSize |
   const { width, height } = readDisplaySize(firstSampleEntry(bytes, trak) ?? bytes.subarray(0, 0)) ?? track;
   const isValid = [width, height].every((side) => side > 0 && side <= maxPixels);
   if (!isValid) return undefined;
-  return isQuarterTurn(displayMatrix(track, movie)) ? { width: height, height: width } : { width, height };
+  return isQuarterTurn(multiplyMatrices(track.matrix, movie.matrix))
+    ? { width: height, height: width }
+    : { width, height };
 }
 
 const maxFrameRate = 1_000;

@@ -97,18 +97,13 @@ interface TrackRunContext {
   budget: Budget;
 }
 
-interface TrackRun {
-  count: number;
-  /** Offset of the first sample's bytes. */
-  dataStart: number;
-  samples: IndexedSample[];
-  /** Where its data end, and the decode time after its last sample. */
-  dataEnd: number;
-  dts: number;
-}
+type TrackRun = ReturnType<typeof readTrackRun>;
 
-/** Reads a `trun` (ISO/IEC 14496-12 §8.8.8). */
-function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext): TrackRun {
+/**
+ * Reads a `trun` (ISO/IEC 14496-12 §8.8.8). `dataStart`: offset of the first sample's bytes; `dataEnd` and `dts`: where its
+ * data end, and the decode time after its last sample.
+ */
+function readTrackRun(bytes: Uint8Array, trun: Box, context: TrackRunContext) {
   const { track, defaults, base, budget } = context;
   const reader = createBoxReader(bytes, trun);
   const { flags } = reader.versionAndFlags();

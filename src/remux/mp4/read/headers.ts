@@ -1,19 +1,11 @@
 import { type BoxReader, createBoxReader } from "../box-reader.ts";
 import { type Box, damagedError, findChild, viewOf } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
-import { multiplyMatrices, type Matrix } from "../matrix.ts";
+import type { Matrix } from "../matrix.ts";
 import type { Edit } from "../../samples.ts";
 
-/** A `tkhd`; the size is in pixels as shown, before the matrix. */
-export interface TrackHeader {
-  id: number;
-  width: number;
-  height: number;
-  matrix: Matrix;
-}
-
-/** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2). */
-export function readTrackHeader(bytes: Uint8Array, tkhd: Box): TrackHeader {
+/** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
+export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
   const reader = createBoxReader(bytes, tkhd);
   const { version } = reader.versionAndFlags();
   reader.skip(version === 1 ? 16 : 8);
@@ -24,15 +16,10 @@ export function readTrackHeader(bytes: Uint8Array, tkhd: Box): TrackHeader {
   return { id, width: Math.round(width), height: Math.round(height), matrix };
 }
 
-/** An `mvhd`; `duration` counts ticks of `timescale`, `null`: unknown. */
-export interface MovieHeader {
-  timescale: number;
-  duration: number | null;
-  matrix: Matrix;
-}
+export type MovieHeader = ReturnType<typeof readMovieHeader>;
 
-/** Reads an `mvhd` (§8.2.2). */
-export function readMovieHeader(bytes: Uint8Array, mvhd: Box): MovieHeader {
+/** Reads an `mvhd` (§8.2.2); `duration` counts ticks of `timescale`, `null`: unknown. */
+export function readMovieHeader(bytes: Uint8Array, mvhd: Box) {
   const { timescale } = readMediaHeader(bytes, mvhd);
   const reader = createBoxReader(bytes, mvhd);
   const { version } = reader.versionAndFlags();
@@ -45,11 +32,6 @@ export function readMovieHeader(bytes: Uint8Array, mvhd: Box): MovieHeader {
 
 function readMatrix(reader: BoxReader): Matrix {
   return Array.from({ length: 9 }, () => reader.i32());
-}
-
-/** Returns how the video of a track is shown: its own matrix, then that of the movie. */
-export function displayMatrix(track: TrackHeader, movie: MovieHeader): Matrix {
-  return multiplyMatrices(track.matrix, movie.matrix);
 }
 
 /** Reads the timescale of an `mvhd` or `mdhd` (§8.2.2, §8.4.2), and the language of an `mdhd`. */
@@ -73,7 +55,7 @@ const maxEdits = 1 << 16;
 export function readEdits(
   bytes: Uint8Array,
   trak: Box,
-  { timescale, movieTimescale }: { timescale: number; movieTimescale: number },
+  ticksPerMovieTick: number,
 ): { shiftTicks: number; edits: Edit[] } {
   const view = viewOf(bytes);
   const edts = findChild(view, trak, "edts");
@@ -81,7 +63,7 @@ export function readEdits(
   if (elst === undefined) return { shiftTicks: 0, edits: [] };
   const reader = createBoxReader(bytes, elst);
   const { version } = reader.versionAndFlags();
-  const toTicks = (movieTicks: number) => Math.round(movieTicks * (timescale / movieTimescale));
+  const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);
   const edits: Edit[] = [];
   const count = reader.u32();
   if (count > maxEdits) throw damagedError(`"elst" has ${count} edits, the limit is ${maxEdits}`);

@@ -1,15 +1,8 @@
 import { ServiceError } from "../../../model/errors.ts";
 import { createBoxReader } from "../box-reader.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt, viewOf } from "../boxes.ts";
-import {
-  displayMatrix,
-  type MovieHeader,
-  readEdits,
-  readMediaHeader,
-  readMovieHeader,
-  readTrackHeader,
-} from "./headers.ts";
-import { isUnity } from "../matrix.ts";
+import { type MovieHeader, readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
+import { isUnity, multiplyMatrices } from "../matrix.ts";
 import { readCodedSize } from "../sample-entry.ts";
 import type { TrackFormat, TrackKind } from "../../samples.ts";
 
@@ -48,15 +41,17 @@ export const noDefaults: SampleDefaults = { entry: 1, duration: 0, size: 0, flag
  */
 export function readInit(bytes: Uint8Array, moov: Box, kinds: readonly TrackKind[]): InitTrack[] {
   const view = viewOf(bytes);
-  const movie = readMovieHeader(bytes, getChild(view, moov, "mvhd"));
-  const isFragmented = findChild(view, moov, "mvex") !== undefined;
-  const defaults = readDefaults(bytes, moov);
+  const movie = {
+    ...readMovieHeader(bytes, getChild(view, moov, "mvhd")),
+    isFragmented: findChild(view, moov, "mvex") !== undefined,
+    defaults: readDefaults(bytes, moov),
+  };
   const tracks = new Map<TrackKind, InitTrack>();
   for (const trak of boxesIn(view, moov.body, moov.end)) {
     if (trak.type !== "trak") continue;
     const kind = kindOf(view, getChild(view, trak, "mdia"));
     if (kind === null || !kinds.includes(kind) || tracks.has(kind)) continue;
-    tracks.set(kind, readTrack(bytes, trak, { kind, movie, isFragmented, defaults }));
+    tracks.set(kind, readTrack(bytes, trak, kind, movie));
   }
   return [...tracks.values()];
 }
@@ -84,34 +79,31 @@ function kindOf(view: DataView, mdia: Box): TrackKind | null {
   return handler === "vide" ? "video" : handler === "soun" ? "audio" : null;
 }
 
-interface TrackContext {
-  kind: TrackKind;
-  movie: MovieHeader;
-  isFragmented: boolean;
-  defaults: ReadonlyMap<number, SampleDefaults>;
-}
-
-function readTrack(bytes: Uint8Array, trak: Box, { kind, movie, isFragmented, defaults }: TrackContext): InitTrack {
+function readTrack(
+  bytes: Uint8Array,
+  trak: Box,
+  kind: TrackKind,
+  movie: MovieHeader & { isFragmented: boolean; defaults: ReadonlyMap<number, SampleDefaults> },
+): InitTrack {
   const view = viewOf(bytes);
   const header = readTrackHeader(bytes, getChild(view, trak, "tkhd"));
   const { id, width, height } = header;
-  const matrix = displayMatrix(header, movie);
+  const matrix = multiplyMatrices(header.matrix, movie.matrix);
   const mdia = getChild(view, trak, "mdia");
   const { timescale, language } = readMediaHeader(bytes, getChild(view, mdia, "mdhd"));
   const tables = getChild(view, getChild(view, mdia, "minf"), "stbl");
-  const scales = { timescale, movieTimescale: movie.timescale };
-  const { shiftTicks, edits } = readEdits(bytes, trak, scales);
+  const { shiftTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
     // Of fragments only the start is cut: the list is written before their number is known.
-    ...(!isFragmented && edits.length > 0 && { edits }),
+    ...(!movie.isFragmented && edits.length > 0 && { edits }),
   };
   const formats = readSampleEntries(bytes, getChild(view, tables, "stsd")).map((sampleEntry) => {
     const size = kind === "audio" ? { width: 0, height: 0 } : { width, height };
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
   });
-  return { id, formats, shiftTicks, defaults: defaults.get(id) ?? noDefaults, tables };
+  return { id, formats, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, tables };
 }
 
 function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {

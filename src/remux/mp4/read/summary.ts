@@ -1,7 +1,7 @@
 import { type Box, boxesIn, damagedError, getChild, viewOf } from "../boxes.ts";
 import { isQuarterTurn } from "../matrix.ts";
 import type { MediaSummary } from "../../media-summary.ts";
-import { openFile } from "../../open-file.ts";
+import { type OpenFile, openFile } from "../../open-file.ts";
 import type { TrackFormat } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, readFully, readRange } from "./file-boxes.ts";
@@ -44,7 +44,7 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
   const { duration, timescale } = readMovieHeader(bytes, getChild(viewOf(bytes), moov!, "mvhd"));
   const fragments = boxes.filter(({ type }) => type === "moof");
   const isInHeader = fragments.length === 0 && duration !== null;
-  const durationS = isInHeader ? duration / timescale : yield* measureSpan(fd, { bytes, tracks, fragments, size });
+  const durationS = isInHeader ? duration / timescale : yield* measureSpan(file, bytes, tracks, fragments);
   const video = tracks.map(({ formats }) => formats[0]!).find(({ kind }) => kind === "video");
   return {
     isQuickTime: isQuickTime(fd, boxes[0]),
@@ -54,22 +54,15 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
   };
 }
 
-interface SampleSource {
-  /** The index, which `tracks` are of. */
-  bytes: Uint8Array;
-  tracks: readonly InitTrack[];
-  fragments: readonly Box[];
-  /** Of the file. */
-  size: number;
-}
-
 /**
- * Returns the seconds from the first presentation time to the last end, of the samples in the index and in
- * the fragments; `null` without samples.
+ * Returns the seconds from the first presentation time to the last end, of the samples in the index (`bytes`, which `tracks`
+ * are of) and in the fragments; `null` without samples.
  */
 function* measureSpan(
-  fd: number,
-  { bytes, tracks, fragments, size }: SampleSource,
+  { fd, size }: OpenFile,
+  bytes: Uint8Array,
+  tracks: readonly InitTrack[],
+  fragments: readonly Box[],
 ): Generator<undefined, number | null> {
   let [start, end] = [Infinity, -Infinity];
   const add = ({ track, pts, duration }: IndexedSample): void => {
