@@ -1,12 +1,4 @@
-/** Claims from a store for as long as there is something to claim and a slot for it. */
-export interface ClaimLoop {
-  /** Begins to claim; if it is claiming already, it looks once more when that ends. */
-  wake(): void;
-  /** Resolves once the claim in progress has ended. */
-  onIdle(): Promise<void>;
-}
-
-export interface ClaimLoopOptions {
+interface ClaimLoopOptions {
   hasFreeSlot(): boolean;
   /** Claims and starts the next one; false if there is none. Never rejects. */
   claimNext(): Promise<boolean>;
@@ -14,7 +6,10 @@ export interface ClaimLoopOptions {
   signal: AbortSignal;
 }
 
-export function createClaimLoop({ hasFreeSlot, claimNext, signal }: ClaimLoopOptions): ClaimLoop {
+export type ClaimLoop = ReturnType<typeof createClaimLoop>;
+
+/** Claims from a store for as long as there is something to claim and a slot for it. */
+export function createClaimLoop({ hasFreeSlot, claimNext, signal }: ClaimLoopOptions) {
   let isRequested = false;
   // Apart from the promise: without a free slot, claiming ends before there is one.
   let isClaiming = false;
@@ -31,12 +26,14 @@ export function createClaimLoop({ hasFreeSlot, claimNext, signal }: ClaimLoopOpt
   }
 
   return {
-    wake() {
+    /** Begins to claim; if it is claiming already, it looks once more when that ends. */
+    wake(): void {
       isRequested = true;
       if (isClaiming) return;
       isClaiming = true;
       claiming = claimAll();
     },
-    onIdle: async () => claiming,
+    /** Resolves once the claim in progress has ended. */
+    onIdle: async (): Promise<void> => claiming,
   };
 }

@@ -1,16 +1,12 @@
-/** Runs jobs of one key one after the other, and jobs of different keys concurrently. */
-export interface KeyedMutex {
-  /** Runs `job` after earlier jobs for this key have settled. Returns its result. */
-  runExclusive<T>(key: string, job: () => Promise<T>): Promise<T>;
-  /** Resolves once no job is left, including those added meanwhile. */
-  onIdle(): Promise<void>;
-}
+export type KeyedMutex = ReturnType<typeof createKeyedMutex>;
 
-export function createKeyedMutex(): KeyedMutex {
+/** Creates what runs jobs of one key one after the other, and jobs of different keys concurrently. */
+export function createKeyedMutex() {
   /** By key: the last job, until it settles. */
   const last = new Map<string, Promise<unknown>>();
   return {
-    async runExclusive(key, job) {
+    /** Runs `job` after earlier jobs for this key have settled. Returns its result. */
+    async runExclusive<T>(key: string, job: () => Promise<T>): Promise<T> {
       const before = last.get(key);
       const result = before === undefined ? job() : before.then(job, job);
       last.set(key, result);
@@ -20,7 +16,8 @@ export function createKeyedMutex(): KeyedMutex {
         if (last.get(key) === result) last.delete(key);
       }
     },
-    async onIdle() {
+    /** Resolves once no job is left, including those added meanwhile. */
+    async onIdle(): Promise<void> {
       while (last.size > 0) await Promise.allSettled(last.values());
     },
   };

@@ -1,27 +1,13 @@
 import { untilAborted } from "./deadline.ts";
 
-/** Shares one run of a job between concurrent calls for the same key. */
-export interface SingleFlight<T> {
-  /**
-   * Returns the result of the run for `key` that is in flight, else of `job`, which it calls at once. The run is aborted
-   * with the last of the calls that wait for it.
-   *
-   * @throws what the job throws; `signal.reason` when `signal` is aborted.
-   */
-  run(key: string, signal: AbortSignal, job: (abort: AbortController) => Promise<T>): Promise<T>;
-  /** Runs in flight. */
-  readonly size: number;
-  /** Aborts all runs in flight. */
-  abort(reason: unknown): void;
-}
-
 interface Run<T> {
   promise: Promise<T>;
   abort: AbortController;
   waiting: number;
 }
 
-export function createSingleFlight<T>(): SingleFlight<T> {
+/** Creates what shares one run of a job between concurrent calls for the same key. */
+export function createSingleFlight<T>() {
   const runs = new Map<string, Run<T>>();
 
   function start(key: string, job: (abort: AbortController) => Promise<T>): Run<T> {
@@ -38,7 +24,13 @@ export function createSingleFlight<T>(): SingleFlight<T> {
   }
 
   return {
-    async run(key, signal, job) {
+    /**
+     * Returns the result of the run for `key` that is in flight, else of `job`, which it calls at once. The run is aborted
+     * with the last of the calls that wait for it.
+     *
+     * @throws what the job throws; `signal.reason` when `signal` is aborted.
+     */
+    async run(key: string, signal: AbortSignal, job: (abort: AbortController) => Promise<T>): Promise<T> {
       signal.throwIfAborted();
       const run = runs.get(key) ?? start(key, job);
       run.waiting += 1;
@@ -49,10 +41,12 @@ export function createSingleFlight<T>(): SingleFlight<T> {
         if (run.waiting === 0 && remove(key, run)) run.abort.abort(signal.reason);
       }
     },
-    get size() {
+    /** Runs in flight. */
+    get size(): number {
       return runs.size;
     },
-    abort(reason) {
+    /** Aborts all runs in flight. */
+    abort(reason: unknown): void {
       for (const { abort } of runs.values()) abort.abort(reason);
     },
   };

@@ -1,26 +1,16 @@
 import type { BucketDefinition } from "./definitions.ts";
 
-/** One series of a histogram of durations. */
-export interface DurationSeries {
-  observe(seconds: number): void;
-}
-
-export interface Durations {
-  /** Returns the series with these labels; keep it, as finding it takes longer than observing. */
-  series(labels: Readonly<Record<string, string>>): DurationSeries;
-  /** Returns all series that were observed, in the text format of Prometheus, version 0.0.4. */
-  text(): string;
-}
+export type DurationSeries = ReturnType<ReturnType<typeof createDurations>["series"]>;
 
 /**
  * Creates a histogram for what happens with every request: an observation of prom-client takes 0.5 µs, a whole request
  * about 30 µs.
  */
-export function createDurations({ name, help, buckets: bounds }: BucketDefinition): Durations {
+export function createDurations({ name, help, buckets: bounds }: BucketDefinition) {
   const texts = new Map<string, () => string>();
-  const all = new Map<string, DurationSeries>();
+  const all = new Map<string, ReturnType<typeof create>>();
 
-  function create(labels: string): DurationSeries {
+  function create(labels: string) {
     const counts = bounds.map(() => 0);
     let count = 0;
     let sum = 0;
@@ -35,7 +25,7 @@ export function createDurations({ name, help, buckets: bounds }: BucketDefinitio
       return `${buckets.join("")}${rest}${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${count}\n`;
     });
     return {
-      observe(seconds) {
+      observe(seconds: number): void {
         count += 1;
         sum += seconds;
         const bucket = bounds.findIndex((bound) => seconds <= bound);
@@ -45,13 +35,15 @@ export function createDurations({ name, help, buckets: bounds }: BucketDefinitio
   }
 
   return {
-    series(labels) {
+    /** Returns the series with these labels; keep it, as finding it takes longer than observing. */
+    series(labels: Readonly<Record<string, string>>) {
       const text = Object.entries(labels)
         .map(([label, value]) => `${label}=${quote(value)}`)
         .join(",");
       return all.getOrInsertComputed(text, create);
     },
-    text: () =>
+    /** Returns all series that were observed, in the text format of Prometheus, version 0.0.4. */
+    text: (): string =>
       `# HELP ${name} ${help}\n# TYPE ${name} histogram\n${[...texts.values()].map((each) => each()).join("")}`,
   };
 }

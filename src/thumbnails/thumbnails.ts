@@ -2,32 +2,14 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import type { HttpClient } from "../net/client.ts";
+import { urlForMessage } from "../net/http-url.ts";
 import { startDeadline } from "../async/deadline.ts";
 import { createHostSlots } from "../net/http/host-slots.ts";
+import { createPageHeaders } from "../net/http/site-headers.ts";
 import type { Thumbnail } from "../model/page-info.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
-import { fetchImage, type Image } from "./fetch-image.ts";
 
-export interface Thumbnails {
-  /**
-   * Returns the image of a page, from the cache if it was fetched less than an hour ago. `listed` are its thumbnails, best
-   * first: tried are the smallest that is at least 320 pixels wide, then the others in their order, three at most.
-   * Concurrent calls for one page share the requests, which are aborted with the last of them.
-   *
-   * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
-   * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
-   */
-  get(page: URL, listed: readonly Thumbnail[], signal: AbortSignal): Promise<TaggedImage>;
-  /** Aborts the requests in flight and refuses new ones; safe to call twice. */
-  stop(): void;
-}
-
-export interface TaggedImage extends Image {
-  /** Strong entity tag of the bytes. */
-  etag: string;
-}
-
-export interface ThumbnailsOptions {
+interface ThumbnailsOptions {
   client: HttpClient;
   /** Longest time for one page, with all that are tried and the wait for a slot. */
   timeoutMs: number;
@@ -47,7 +29,10 @@ const maxTried = 3;
 /** What is wide enough for a page that lists tasks, pixels. */
 const preferredWidth = 320;
 
-export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions): Thumbnails {
+export type Thumbnails = ReturnType<typeof createThumbnails>;
+
+/** Creates the cache of the images of pages, which it fetches. */
+export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
   const cache = new LRUCache<string, TaggedImage>({
     maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }, key) => bytes.length + key.length + 1,
@@ -80,7 +65,15 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions): Thum
   }
 
   return {
-    async get(page, listed, signal) {
+    /**
+     * Returns the image of a page, from the cache if it was fetched less than an hour ago. `listed` are its thumbnails, best
+     * first: tried are the smallest that is at least 320 pixels wide, then the others in their order, three at most.
+     * Concurrent calls for one page share the requests, which are aborted with the last of them.
+     *
+     * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
+     * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
+     */
+    async get(page: URL, listed: readonly Thumbnail[], signal: AbortSignal): Promise<TaggedImage> {
       const urls = choose(listed);
       if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
       // With the page: what a site sends may depend on the `Referer`.
@@ -95,7 +88,8 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions): Thum
         return tagged;
       });
     },
-    stop() {
+    /** Aborts the requests in flight and refuses new ones; safe to call twice. */
+    stop(): void {
       isStopped = true;
       inFlight.abort(shutdownError());
     },
@@ -113,4 +107,71 @@ function choose(listed: readonly Thumbnail[]): URL[] {
 
 function etagOf(bytes: Buffer): string {
   return `"${createHash("sha256").update(bytes).digest("base64url")}"`;
+}
+
+/** The media types of images that are passed on; SVG is not among them, as it can contain scripts. */
+type ImageType = "image/avif" | "image/gif" | "image/jpeg" | "image/png" | "image/webp";
+
+interface Image {
+  bytes: Buffer;
+  type: ImageType;
+}
+
+/** With a strong entity tag of the bytes. */
+type TaggedImage = Image & { etag: string };
+
+const maxImageBytes = 2 * 1024 * 1024;
+
+/** Enough of an image to tell its type, bytes. */
+const typeBytes = 64;
+
+/**
+ * Fetches an image that the page at `page` names: at most 2 MiB, of a type that its first bytes tell, whatever the response
+ * says of it.
+ *
+ * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if the response is not such an image.
+ */
+async function fetchImage(client: HttpClient, url: URL, page: URL, signal: AbortSignal): Promise<Image> {
+  const response = await client.get(url, {
+    signal,
+    maxBytes: maxImageBytes,
+    accept: "image/avif,image/webp,image/png,image/jpeg,image/gif",
+    headers: createPageHeaders(page),
+  });
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  let type: ImageType | undefined;
+  for await (const chunk of response.body) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (type !== undefined || length < typeBytes) continue;
+    type = imageTypeOf(Buffer.concat(chunks));
+    // Leaves the rest of a page or a film unread.
+    if (type === undefined) break;
+  }
+  const bytes = Buffer.concat(chunks);
+  type ??= imageTypeOf(bytes);
+  if (type !== undefined) return { bytes, type };
+  const what = `GET ${urlForMessage(response.url)}`;
+  throw new ServiceError("upstream_invalid", `${what} returned no image of type JPEG, PNG, WebP, AVIF or GIF`);
+}
+
+/** Returns the type by the signature at the start (MIME Sniffing Standard §6.1, AVIF §6); undefined if it is another. */
+function imageTypeOf(bytes: Buffer): ImageType | undefined {
+  const head = bytes.toString("latin1", 0, typeBytes);
+  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
+  if (head.startsWith("\x89PNG\r\n\x1A\n")) return "image/png";
+  if (/^GIF8[79]a/.test(head)) return "image/gif";
+  if (/^RIFF[^]{4}WEBPVP/.test(head)) return "image/webp";
+  return hasAvifBrand(bytes) ? "image/avif" : undefined;
+}
+
+/** Looks among the brands of a file type box (ISO 14496-12 §4.3): the major one, then from byte 16 the compatible ones. */
+function hasAvifBrand(bytes: Buffer): boolean {
+  if (bytes.length < 16 || bytes.toString("latin1", 4, 8) !== "ftyp") return false;
+  const end = Math.min(bytes.readUInt32BE(0), bytes.length, typeBytes);
+  for (let at = 8; at + 4 <= end; at += at === 8 ? 8 : 4) {
+    if (/^avi[fs]$/.test(bytes.toString("latin1", at, at + 4))) return true;
+  }
+  return false;
 }

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { createTimelyRead } from "../../src/metrics/timely-read.ts";
+import { createTimelyRead } from "../../src/metrics/metrics.ts";
 
 /** Returns a timely read whose reads the test ends, and the number of its reads. */
 function createRead() {

@@ -68,15 +68,10 @@ export function* comparePeriods(
   };
 }
 
-/** What must be equal for samples to be in one track; `null`: unknown. */
-interface Track {
-  isWebm: boolean;
-  video: string | null;
-  audio: string | null;
-  has_drm: boolean;
-}
+type Track = ReturnType<typeof trackOf>;
 
-function trackOf(format: Format): Track {
+/** Returns what must be equal for samples to be in one track; `null`: unknown. */
+function trackOf(format: Format) {
   const { vcodec, acodec, has_drm } = format;
   return { isWebm: isWebm(format), video: codecFamily(vcodec), audio: codecFamily(acodec), has_drm };
 }

@@ -9,19 +9,7 @@ import { findFormat } from "../format-ids.ts";
 import { type Manifest, invalidManifestError } from "../manifest.ts";
 import type { SegmentList } from "../segments.ts";
 
-/** An MPD, parsed once. */
-export interface OpenMpd {
-  listing: Manifest;
-  /**
-   * Returns the segments of a listed format through all Periods that continue it.
-   *
-   * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
-   * 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD; `drm_protected` for
-   * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
-   * `address_blocked` for a URL that is not http(s).
-   */
-  segments(formatId: string): SegmentList;
-}
+export type OpenMpd = ReturnType<typeof openMpd>;
 
 /**
  * Parses a DASH MPD (ISO/IEC 23009-1) fetched from `url`, in time linear in its length.
@@ -33,7 +21,7 @@ export interface OpenMpd {
  * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
  * levels, or `text` has more than 4 Mi characters.
  */
-export function openMpd(text: string, url: URL): OpenMpd {
+export function openMpd(text: string, url: URL) {
   return finish(openMpdInSteps(text, url));
 }
 
@@ -42,16 +30,25 @@ export function* readMpd(text: string, url: URL): Steps<Manifest> {
   return (yield* openMpdInSteps(text, url)).listing;
 }
 
-function* openMpdInSteps(text: string, url: URL): Steps<OpenMpd> {
+function* openMpdInSteps(text: string, url: URL) {
   const mpd = yield* parseMpd(text, url);
   const { root } = mpd;
   const { listed, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
   const isLive = root.attributes.get("type") === "dynamic";
   const duration = presentationDuration(root, isLive);
+  const listing: Manifest = { formats, subtitles, duration, live_status: isLive ? "is_live" : "not_live" };
   return {
-    listing: { formats, subtitles, duration, live_status: isLive ? "is_live" : "not_live" },
-    segments(formatId) {
+    listing,
+    /**
+     * Returns the segments of a listed format through all Periods that continue it.
+     *
+     * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
+     * 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD; `drm_protected` for
+     * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
+     * `address_blocked` for a URL that is not http(s).
+     */
+    segments(formatId: string): SegmentList {
       checkPresentation(mpd, url);
       const wanted = findFormat(formats, formatId);
       const found = listed.find(({ format }) => format === wanted);
@@ -92,8 +89,7 @@ function refusalError(
   url: URL,
   reason: string,
 ): ServiceError {
-  const message = `cannot download from the manifest at ${urlForMessage(url)}: ${reason}`;
-  return new ServiceError(code, message);
+  return new ServiceError(code, `cannot download from the manifest at ${urlForMessage(url)}: ${reason}`);
 }
 
 function quote(text: string): string {

@@ -66,7 +66,7 @@ function* timeEntries(
     const duration = parseUnsignedLong("S@d", entry.d, url) ?? 0n;
     if (duration === 0n) throw invalidManifestError(url, "S@d must be a whole number above 0");
     const end = parseUnsignedLong("S@t", timeline[index + 1]?.t, url) ?? periodEnd;
-    const count = countOf(entry, { time, duration, end }, url);
+    const count = countOf(entry, end === null ? null : end - time, duration, url);
     checkSegmentCount(count, url);
     const durationS = Number(duration) / timescale;
     for (let nth = 0; nth < count; nth += 1) {
@@ -78,17 +78,12 @@ function* timeEntries(
   }
 }
 
-interface EntryTimes {
-  time: bigint;
-  duration: bigint;
-  end: bigint | null;
-}
-
-/** Counts the segments of an S element; a negative `r` repeats it to the next S or the Period's end. */
-function countOf({ r }: TimelineEntry, { time, duration, end }: EntryTimes, url: URL): number {
+/** Counts the segments of an S element; a negative `r` repeats it for all the time to the next S or the Period's end. */
+function countOf({ r }: TimelineEntry, lastingTicks: bigint | null, duration: bigint, url: URL): number {
   if (!r.trim().startsWith("-")) return Number(parseUnsignedLong("S@r", r, url) ?? 0n) + 1;
-  if (end === null) throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
-  return countFitting(Number(end - time), Number(duration));
+  if (lastingTicks === null)
+    throw invalidManifestError(url, "a negative S@r needs a next S@t or a Period of known duration");
+  return countFitting(Number(lastingTicks), Number(duration));
 }
 
 function countFitting(total: number, segment: number): number {

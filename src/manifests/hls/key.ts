@@ -80,15 +80,13 @@ function formatOf(attributes: Attributes): string {
   return attributes.get("KEYFORMAT")?.toLowerCase() || "identity";
 }
 
-/** A key of the format `identity`: the response at `url`, or its content (`data:`), is the key itself. */
-interface PlainKey {
-  method: string;
-  url: string;
-  /** `null`: the IV is the sequence number. */
-  iv: string | null;
-}
+type PlainKey = ReturnType<typeof readPlainKey>;
 
-function readPlainKey(attributes: Attributes, url: URL): PlainKey {
+/**
+ * Reads a key of the format `identity`: the response at its `url`, or its content (`data:`), is the key itself. `iv`: `null`
+ * if it is the sequence number.
+ */
+function readPlainKey(attributes: Attributes, url: URL) {
   const method = attributes.get("METHOD")?.toUpperCase();
   const uri = attributes.get("URI") ?? "";
   if (method === undefined || uri === "") {

@@ -1,3 +1,4 @@
+import type { ByteRange } from "../../net/byte-range.ts";
 import { invalidManifestError } from "../manifest.ts";
 import { resolveSegmentUrl } from "../segment-url.ts";
 import { createSegmentCollector, type InitSection, type SegmentList } from "../segments.ts";
@@ -10,7 +11,6 @@ import {
   readAttributes,
   readLines,
 } from "./lines.ts";
-import { createByteRangeReader, parseByteRange } from "./range.ts";
 
 /**
  * Lists the segments of an HLS media playlist (RFC 8216, 8216bis) fetched from `url`, in time linear in its length.
@@ -113,8 +113,7 @@ class MediaPlaylist {
     "#EXT-X-ENDLIST": () => (this.#hasEnded = true),
     "#EXT-X-PLAYLIST-TYPE": (value) => (this.#hasEnded ||= value.trim().toUpperCase() === "VOD"),
     "#EXT-X-SKIP": () => {
-      const rule = "it must be complete, but is a delta update (EXT-X-SKIP)";
-      throw invalidManifestError(this.#url, rule);
+      throw invalidManifestError(this.#url, "it must be complete, but is a delta update (EXT-X-SKIP)");
     },
   };
 
@@ -142,8 +141,7 @@ class MediaPlaylist {
     const result = this.#variables.substitute(text);
     const [missing] = /\{\$[\w-]{1,60}/.exec(result) ?? [];
     if (missing === undefined) return result;
-    const rule = `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`;
-    throw invalidManifestError(this.#url, rule);
+    throw invalidManifestError(this.#url, `the variable ${missing}} must be defined in it (EXT-X-DEFINE)`);
   }
 }
 
@@ -159,6 +157,41 @@ function parseMap(list: string, url: URL, key: InitSection["key"]): InitSection 
     range: range && { offset: range.offset ?? 0, length: range.length },
     key,
   };
+}
+
+/**
+ * Creates a reader of the segments' EXT-X-BYTERANGE (RFC 8216 §4.3.2.2), `length[@offset]`, `null` if a
+ * segment has none; each may continue the one before. It returns `null` for all of the resource.
+ *
+ * @throws ServiceError, from the reader: `upstream_invalid` for an invalid or empty range, and for one without
+ * offset that does not follow a range of the same resource.
+ */
+function createByteRangeReader(url: URL) {
+  let last: { resourceUrl: string; end: number } | null = null;
+  return (value: string | null, resourceUrl: string): ByteRange | null => {
+    if (value === null) return (last = null);
+    const { length, offset } = parseByteRange(value, url);
+    const start = offset ?? (last?.resourceUrl === resourceUrl ? last.end : null);
+    if (start === null) {
+      const rule = "a byte range that follows no range of the same resource must state an offset";
+      throw invalidManifestError(url, rule, value);
+    }
+    last = { resourceUrl, end: start + length };
+    return { offset: start, length };
+  };
+}
+
+/**
+ * Parses `length[@offset]`; `offset` is `null` if it is missing.
+ *
+ * @throws ServiceError `upstream_invalid`
+ */
+function parseByteRange(value: string, url: URL): { length: number; offset: number | null } {
+  const [, length, offset] = /^\s*(\d{1,15})(?:\s*@\s*(\d{1,15}))?\s*$/.exec(value) ?? [];
+  if (length === undefined || Number(length) === 0) {
+    throw invalidManifestError(url, "a byte range must be length[@offset]", value);
+  }
+  return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }
 
 const maxDurationS = 1_000_000;
