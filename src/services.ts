@@ -3,33 +3,21 @@ import type { Logger } from "pino";
 import type { SettingsByPart } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
 import { openDiskFiles } from "./files/disk.ts";
-import type { FileStore } from "./files/files.ts";
-import { type App, buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
+import { buildApp, buildMetricsApp, buildWorkerApp } from "./http/app.ts";
 import { maxConnectionsOfProcess } from "./http/server/connections.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { openKeySocket } from "./keys/key-socket.ts";
-import { createMetrics, type Metrics } from "./metrics/metrics.ts";
-import type { HttpClient } from "./net/client.ts";
+import { createMetrics } from "./metrics/metrics.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
 import { createPostClient, everyNetwork } from "./net/http/post-client.ts";
 import { openResolver } from "./resolvers/registry.ts";
-import type { Resolver } from "./resolvers/resolver.ts";
-import { createRunner, type Runner } from "./runner/runner.ts";
+import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
-import type { TaskStore } from "./stores/store.ts";
-import { createWebhooks, maxInFlight, type Webhooks } from "./webhooks/webhooks.ts";
+import { createWebhooks, maxInFlight } from "./webhooks/webhooks.ts";
 
 /** Connections of `METRICS_PORT`, in addition to those of the service. */
 const maxMetricsConnections = 64;
-
-/** What runs in a process. */
-export interface Services {
-  app: App;
-  metricsApp: App | undefined;
-  runner: Runner | undefined;
-  webhooks: Webhooks | undefined;
-}
 
 /**
  * Opens what the role needs and puts it on `opened`, which closes it in reverse order: first the app,
@@ -42,7 +30,7 @@ export async function openServices(
   logger: Logger,
   drainSignal: AbortSignal,
   opened: AsyncDisposableStack,
-): Promise<Services> {
+) {
   const parts = await openParts(config, logger, opened);
   const { store, metrics } = parts;
   const runsTasks = config.role !== "api";
@@ -53,12 +41,7 @@ export async function openServices(
   const observed = { ...server, observer: metrics.app };
   const app = await (config.role === "worker"
     ? buildWorkerApp({ store, ...observed })
-    : buildApp({
-        ...parts,
-        ...observed,
-        ...config.app,
-        keys: await openKeys(config, parts, opened),
-      }));
+    : buildApp({ ...parts, ...observed, ...config.app, keys: await openKeys(config, parts, opened) }));
   opened.defer(() => app.close());
   if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };
   const metricsApp = await buildMetricsApp({ metrics, ...server, maxConnections: maxMetricsConnections });
@@ -66,17 +49,10 @@ export async function openServices(
   return { app, metricsApp, runner, webhooks };
 }
 
-/** What the app, the runner and the webhooks use. */
-interface Parts {
-  files: FileStore;
-  store: TaskStore;
-  metrics: Metrics;
-  client: HttpClient;
-  resolver: Resolver;
-  logger: Logger;
-}
+type Parts = Awaited<ReturnType<typeof openParts>>;
 
-async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDisposableStack): Promise<Parts> {
+/** Opens what the app, the runner and the webhooks use. */
+async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDisposableStack) {
   const files = openDiskFiles(config.files);
   const { url, ...storeSettings } = config.store;
   const ownStore = await openStore(url, { ...storeSettings, logger });
@@ -103,7 +79,7 @@ function openWebhooks(
   endpoint: SettingsByPart["webhook"],
   { store, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
-): Webhooks {
+) {
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
   opened.defer(() => client.close());
   const webhooks = createWebhooks({ store, logger, client, endpoint, observer: metrics.webhooks });
@@ -143,11 +119,10 @@ function openRunner(
   { engine: { name, ...engineSettings }, runner: settings }: SettingsByPart,
   { store, files, resolver, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
-): Runner {
+) {
   const engine = openEngine(name, { ...engineSettings, observer: metrics.engine });
   opened.defer(() => engine.close());
-  const deps = { store, files, resolver, logger, engine, observer: metrics.run };
-  const runner = createRunner({ ...settings, ...deps });
+  const runner = createRunner({ ...settings, store, files, resolver, logger, engine, observer: metrics.run });
   opened.defer(() => runner.stop());
   return runner;
 }

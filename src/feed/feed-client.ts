@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 
-export interface FeedOptions<Change> {
+interface FeedOptions<Change> {
   /** Base URL of the service, with a slash at the end. */
   url: URL;
   /** Sent with each request for the stream, such as a key; default: none. */
@@ -15,17 +15,6 @@ export interface FeedOptions<Change> {
   onDisconnect(error: unknown): void;
 }
 
-/** Follows the event stream of a service, in Node and in a browser. */
-export interface FeedClient<Change> {
-  /**
-   * Yields the current state, then every change, in groups as they arrive; ends when `signal` is aborted. After
-   * a lost connection, and when called again, it resumes after the last event that it received; if the service
-   * no longer has the missed ones, all is read again. Retries after 200 ms, doubled with each failure up to
-   * 5 s, or later if an error is a `RetryLater`.
-   */
-  follow(signal: AbortSignal): AsyncGenerator<Change[]>;
-}
-
 const firstPauseMs = 200;
 const longestPauseMs = 5_000;
 const responseTimeoutMs = 10_000;
@@ -33,7 +22,8 @@ const responseTimeoutMs = 10_000;
 /** Three times the service's heartbeat interval. */
 const silenceMs = 45_000;
 
-export function createFeedClient<Change>(options: FeedOptions<Change>): FeedClient<Change> {
+/** Creates what follows the event stream of a service, in Node and in a browser. */
+export function createFeedClient<Change>(options: FeedOptions<Change>) {
   const { url, headers = {}, readAll, parse, onConnect, onDisconnect } = options;
   let lastId: string | undefined;
   let pauseMs = firstPauseMs;
@@ -47,10 +37,8 @@ export function createFeedClient<Change>(options: FeedOptions<Change>): FeedClie
     };
     try {
       expectDataWithin(responseTimeoutMs);
-      const stream = await openStream(url, {
-        headers: { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) },
-        signal: AbortSignal.any([signal, connection.signal]),
-      });
+      const fields = { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) };
+      const stream = await openStream(url, fields, AbortSignal.any([signal, connection.signal]));
       const onData = () => expectDataWithin(silenceMs);
       onData();
       if (lastId === undefined) yield await readAll();
@@ -68,7 +56,13 @@ export function createFeedClient<Change>(options: FeedOptions<Change>): FeedClie
   }
 
   return {
-    async *follow(signal) {
+    /**
+     * Yields the current state, then every change, in groups as they arrive; ends when `signal` is aborted. After a lost
+     * connection, and when called again, it resumes after the last event that it received; if the service no longer has the
+     * missed ones, all is read again. Retries after 200 ms, doubled with each failure up to 5 s, or later if an error is a
+     * `RetryLater`.
+     */
+    async *follow(signal: AbortSignal): AsyncGenerator<Change[]> {
       while (!signal.aborted) {
         let waitMs = pauseMs;
         try {
@@ -130,14 +124,10 @@ export function expectOk(response: Response, mediaType: string): void {
   if (response.status !== 200 || type !== mediaType) throw new StatusError(response, mediaType);
 }
 
-interface StreamRequest {
-  headers: Readonly<Record<string, string>>;
-  signal: AbortSignal;
-}
-
 async function openStream(
   base: URL,
-  { headers, signal }: StreamRequest,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
 ): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const accept = "text/event-stream";
   const response = await fetch(new URL("tasks/events", base), { headers: { ...headers, accept }, signal });
@@ -162,8 +152,7 @@ export async function* readEvents(stream: AsyncIterable<Uint8Array>): AsyncGener
     maxBufferSize,
     onEvent: (event) => void events.push(event),
     onError({ type }) {
-      if (type !== "max-buffer-size-exceeded") return;
-      throw new Error("the service sent an event that is too long");
+      if (type === "max-buffer-size-exceeded") throw new Error("the service sent an event that is too long");
     },
   });
   for await (const bytes of stream) {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { createReplayBuffer } from "./replay-buffer.ts";
 import type { State, Task } from "../model/task.ts";
 
 /** A change of a task, in the text that its store has written. */
@@ -48,7 +47,7 @@ export interface TaskEventPublisher extends TaskEvents {
   publish(event: TaskEvent, number?: number): void;
 }
 
-export interface TaskEventsOptions {
+interface TaskEventsOptions {
   /** Events that are kept for `since`; default as in `feedBounds`. */
   maxEvents?: number;
   /** Their total length as JSON, UTF-16 units; default as in `feedBounds`. */
@@ -60,7 +59,7 @@ export interface TaskEventsOptions {
 }
 
 /** A sequence of events that several feeds publish under the same ids. */
-export interface FeedOrigin {
+interface FeedOrigin {
   /** Without line breaks. */
   feedId: string;
   /** Number of the event before the first one that will be published; 0: there was none. */
@@ -140,4 +139,53 @@ function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
+}
+
+/** Creates a buffer of the newest entries of a sequence numbered from 1, bounded by count and by total size. */
+function createReplayBuffer<T>(maxEntries: number, maxSize: number) {
+  // Rings: entry n and its size are in slot n modulo maxEntries.
+  const entries: (T | undefined)[] = [];
+  const sizes: number[] = [];
+  let oldest = 1;
+  let newest = 0;
+  let totalSize = 0;
+
+  function dropOldest(): void {
+    const slot = oldest % maxEntries;
+    totalSize -= sizes[slot] ?? 0;
+    entries[slot] = undefined;
+    oldest += 1;
+  }
+
+  return {
+    /** Drops the oldest entries to stay within the bounds; does not keep an entry that alone exceeds them. */
+    add(entry: T, size: number): void {
+      if (newest - oldest + 1 === maxEntries) dropOldest();
+      newest += 1;
+      entries[newest % maxEntries] = entry;
+      sizes[newest % maxEntries] = size;
+      totalSize += size;
+      while (totalSize > maxSize) dropOldest();
+    },
+    /** Clears the buffer; the next entry gets number `n + 1`. */
+    resetTo(n: number): void {
+      while (oldest <= newest) dropOldest();
+      newest = n;
+      oldest = n + 1;
+    },
+    /** Returns the entries after number `n`, oldest first; undefined if one of them is gone or `n` is not reached yet. */
+    after(n: number): T[] | undefined {
+      if (n < oldest - 1 || n > newest) return undefined;
+      const found: T[] = [];
+      for (let next = n + 1; next <= newest; next += 1) {
+        const entry = entries[next % maxEntries];
+        if (entry !== undefined) found.push(entry);
+      }
+      return found;
+    },
+    /** The number of the newest entry; 0: there has been none. */
+    get newest(): number {
+      return newest;
+    },
+  };
 }

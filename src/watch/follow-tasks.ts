@@ -1,8 +1,8 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, isUnauthorized } from "../feed/feed-client.ts";
-import { parseChanged, parseDeleted, type WatchedChange } from "./responses.ts";
+import type { Task } from "../model/task.ts";
+import { type ChangedTask, parseChanged, parseDeleted, type WatchedChange } from "./responses.ts";
 import { openService, type ServiceClient } from "./service-client.ts";
-import { createTaskInfos, type TaskInfos } from "./task-infos.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
@@ -81,6 +81,33 @@ async function changesOf(events: readonly EventSourceMessage[], infos: TaskInfos
     }
   }
   return changes;
+}
+
+type TaskInfos = ReturnType<typeof createTaskInfos>;
+
+/** Creates a memory of the `info` of the tasks that have not ended, for their events leave it out while it stays the same. */
+function createTaskInfos(service: ServiceClient) {
+  const infos = new Map<string, Task["info"]>();
+
+  /** Returns null if the task was deleted in the meantime. */
+  async function read(id: string): Promise<Task["info"]> {
+    return (await service.getTask(id))?.info ?? null;
+  }
+
+  return {
+    /** Returns the task with its `info`; asks the service if no earlier task had it. */
+    async complete(task: ChangedTask): Promise<Task> {
+      const { id, state, info = infos.get(id) } = task;
+      const whole = { ...task, info: info === undefined ? await read(id) : info };
+      if (state === "queued" || state === "running") infos.set(id, whole.info);
+      else infos.delete(id);
+      return whole;
+    },
+    /** For a task that was deleted. */
+    forget: (id: string) => void infos.delete(id),
+    /** For events that were missed. */
+    clear: () => infos.clear(),
+  };
 }
 
 function keyError({ href }: URL, key: string | undefined): Error {

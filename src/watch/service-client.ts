@@ -2,16 +2,9 @@ import { expectOk } from "../feed/feed-client.ts";
 import { parsePage, parseTask, type Page } from "./responses.ts";
 import type { Task } from "../model/task.ts";
 
-/** The endpoints that the view reads. Every promise rejects with an `Error` that says why. */
-export interface ServiceClient {
-  listRunning(): Promise<Task[]>;
-  /** Returns `undefined` if the task does not exist. */
-  getTask(id: string): Promise<Task | undefined>;
-}
-
 const responseTimeoutMs = 10_000;
 
-export interface ServiceOptions {
+interface ServiceOptions {
   /** Base URL, with a slash at the end. */
   url: URL;
   /** Sent with each request. */
@@ -19,7 +12,10 @@ export interface ServiceOptions {
   signal: AbortSignal;
 }
 
-export function openService({ url: base, headers, signal }: ServiceOptions): ServiceClient {
+export type ServiceClient = ReturnType<typeof openService>;
+
+/** Opens the endpoints that the view reads. Every promise rejects with an `Error` that says why. */
+export function openService({ url: base, headers, signal }: ServiceOptions) {
   async function getJson(path: string): Promise<string | undefined> {
     const response = await fetch(new URL(path, base), {
       headers: { ...headers, accept: "application/json" },
@@ -32,7 +28,7 @@ export function openService({ url: base, headers, signal }: ServiceOptions): Ser
   }
 
   return {
-    async listRunning() {
+    async listRunning(): Promise<Task[]> {
       const tasks: Task[] = [];
       let query: string | undefined = "?state=running&limit=200";
       while (query !== undefined) {
@@ -43,7 +39,8 @@ export function openService({ url: base, headers, signal }: ServiceOptions): Ser
       return tasks;
     },
 
-    async getTask(id) {
+    /** Returns `undefined` if the task does not exist. */
+    async getTask(id: string): Promise<Task | undefined> {
       const text = await getJson(`tasks/${encodeURIComponent(id)}`);
       return text === undefined ? undefined : parseTask(text);
     },

@@ -11,7 +11,7 @@ export interface Output {
 }
 
 /** One way to show tasks. */
-export interface View {
+interface View {
   show(changes: readonly WatchedChange[]): void;
   /** Shows a line that is not about a task. */
   notify(line: string): void;

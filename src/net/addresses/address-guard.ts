@@ -33,35 +33,19 @@ const localName = "local name";
 /** Why a host may be blocked: the classes of addresses, or its name. */
 export const blockReasons: readonly string[] = [...specialClasses, localName];
 
-/** Decides which hosts may be connected to. */
-export interface AddressGuard {
-  /**
-   * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with
-   * or without brackets). Looks a name up once; one blocked address blocks the host.
-   *
-   * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a
-   * lookup; else their addresses decide, as for other names.
-   *
-   * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not
-   * exist or has no address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
-   */
-  resolve(hostname: string): Promise<readonly LookupAddress[]>;
-  /**
-   * Returns an `address_blocked` error if `hostname` is blocked as it stands, without a lookup: it is an IP
-   * address, or a local name while `allowNetworks` is empty.
-   */
-  findHostProblem(hostname: string): ServiceError | undefined;
-  /** Returns an `address_blocked` error unless `address`, one of `hostname`, is public or allowed. */
-  findProblem(hostname: string, address: string): ServiceError | undefined;
-}
+export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
-/** @throws RangeError that names the first entry of `allowNetworks` that is not a network. */
+/**
+ * Creates what decides which hosts may be connected to.
+ *
+ * @throws RangeError that names the first entry of `allowNetworks` that is not a network.
+ */
 export function createAddressGuard({
   allowNetworks = [],
   lookup = (hostname) => systemLookup(hostname, { all: true, order: "verbatim" }),
   lookupTimeoutMs,
   onBlocked = () => {},
-}: AddressGuardOptions): AddressGuard {
+}: AddressGuardOptions) {
   const allowed = parseNetworks(allowNetworks);
 
   function isAllowed(address: string): boolean {
@@ -70,6 +54,7 @@ export function createAddressGuard({
     return embedded.every((each) => allowed.has(each) || (allowed.has(address) && specialClassOf(each) === undefined));
   }
 
+  /** Returns an `address_blocked` error unless `address`, one of `host`, is public or allowed. */
   function findProblem(host: string, address: string): ServiceError | undefined {
     const name = isAllowed(address) ? undefined : specialClassOf(address);
     if (name === undefined) return undefined;
@@ -78,6 +63,10 @@ export function createAddressGuard({
     return blockedError(host, what);
   }
 
+  /**
+   * Returns an `address_blocked` error if `hostname` is blocked as it stands, without a lookup: it is an IP address, or a
+   * local name while `allowNetworks` is empty.
+   */
   function findHostProblem(hostname: string): ServiceError | undefined {
     const host = withoutBrackets(hostname);
     if (isIP(host) !== 0) return findProblem(host, host);
@@ -90,7 +79,17 @@ export function createAddressGuard({
     findProblem,
     findHostProblem,
 
-    async resolve(hostname) {
+    /**
+     * Returns the addresses that may be connected to for `hostname`, a name or an IP address (IPv6 with or without
+     * brackets). Looks a name up once; one blocked address blocks the host.
+     *
+     * While `allowNetworks` is empty, local names (`localhost`, `*.internal`, …) are blocked without a lookup; else their
+     * addresses decide, as for other names.
+     *
+     * @throws ServiceError `address_blocked`; `upstream_unreachable`, not retryable if the name does not exist or has no
+     * address; `upstream_timeout`. `isLookupFailure` recognizes the last two.
+     */
+    async resolve(hostname: string): Promise<LookupAddress[]> {
       const blocked = findHostProblem(hostname);
       if (blocked !== undefined) throw blocked;
       const host = withoutBrackets(hostname);

@@ -1,18 +1,13 @@
 import { BlockList, isIP } from "node:net";
 import { specialNetworks } from "./not-public.ts";
 
-/** A set of IP networks. An IPv6 network contains no IPv4 address: `::/0` is all of IPv6 only. */
-export interface Networks {
-  readonly isEmpty: boolean;
-  has(address: string): boolean;
-}
-
 /**
- * Parses networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored.
+ * Parses a set of networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored. An IPv6 network
+ * contains no IPv4 address: `::/0` is all of IPv6 only.
  *
  * @throws RangeError that names the first text that is not a network.
  */
-export function parseNetworks(cidrs: readonly string[]): Networks {
+export function parseNetworks(cidrs: readonly string[]) {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const cidr of cidrs) {
     const { address, prefix, family } = parseCidr(cidr);
@@ -20,7 +15,7 @@ export function parseNetworks(cidrs: readonly string[]): Networks {
   }
   return {
     isEmpty: cidrs.length === 0,
-    has(address) {
+    has(address: string): boolean {
       const family = familyOf(address);
       // Without the family, check() takes every address for IPv4 and returns false for IPv6.
       return family !== undefined && lists[family].check(withoutZone(address), family);

@@ -23,10 +23,7 @@ export async function forward(
     return;
   }
   const what = `${request.method} ${urlForMessage(url)}`;
-  const upstream = new Client(url.origin, {
-    ...guardedOptions(guard, idleTimeoutMs, { signal }),
-    pipelining: 0,
-  });
+  const upstream = new Client(url.origin, { ...guardedOptions(guard, idleTimeoutMs, { signal }), pipelining: 0 });
   try {
     const received = await upstream.request({
       method: request.method ?? "GET",
@@ -92,18 +89,10 @@ function endIfUnread(response: ServerResponse, idleTimeoutMs: number): void {
 }
 
 /** Fields of one connection, which a proxy does not forward (RFC 9110 §7.6.1, §11.7). */
-const hopByHop: readonly string[] = [
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authentication-info",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
+const hopByHop: readonly string[] = (
+  "connection keep-alive proxy-authenticate proxy-authentication-info proxy-authorization proxy-connection te trailer " +
+  "transfer-encoding upgrade"
+).split(" ");
 
 /**
  * Returns the fields of a message that a proxy forwards, in the same form: names and values in turn, as in

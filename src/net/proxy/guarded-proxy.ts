@@ -13,20 +13,7 @@ import { maxHeaderBytes } from "../upstream-error.ts";
 
 export type { ProxyRun } from "./run.ts";
 
-/** A forward proxy on 127.0.0.1 for a local program; the guard checks every connection that it opens. */
-export interface GuardedProxy {
-  readonly port: number;
-  /**
-   * Opens a run with a credential of its own. It is closed when `signal` is aborted, which is also what
-   * limits its time: a server that sends a byte now and then has no other limit than `maxBytes`, the bytes
-   * of all connections in both directions, headers included.
-   *
-   * @throws ServiceError `unavailable` if the proxy is closed
-   */
-  openRun(options: { signal: AbortSignal; maxBytes: number }): ProxyRun;
-  /** Closes all runs and sockets; safe to call twice. */
-  close(): Promise<void>;
-}
+export type GuardedProxy = Awaited<ReturnType<typeof openGuardedProxy>>;
 
 export interface GuardedProxyOptions {
   /** As for `createHttpClient`. */
@@ -47,13 +34,13 @@ export interface GuardedProxyOptions {
 }
 
 /**
- * Opens a proxy on a random port. It takes CONNECT to any port, and requests in absolute-form for http URLs,
+ * Opens a forward proxy on a random port of 127.0.0.1 for a local program; the guard checks every connection that it opens. It takes CONNECT to any port, and requests in absolute-form for http URLs,
  * one per connection. A request without the credential of an open run gets 407 and opens nothing; one to a
  * blocked address gets 403, one that fails 502 or 504. Any program of this machine can connect.
  *
  * @throws RangeError that names the first entry of `allowNetworks` that is not a network; what `listen` does
  */
-export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promise<GuardedProxy> {
+export async function openGuardedProxy(options: GuardedProxyOptions = {}) {
   const { idleTimeoutMs = 10_000, connectionsPerRun = 64, maxConnections = 1024 } = options;
   const guard = createAddressGuard({
     allowNetworks: networkList(options.allowNetworks),
@@ -84,7 +71,14 @@ export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promi
   return {
     port,
 
-    openRun({ signal, maxBytes }) {
+    /**
+     * Opens a run with a credential of its own. It is closed when `signal` is aborted, which is also what limits its time: a
+     * server that sends a byte now and then has no other limit than `maxBytes`, the bytes of all connections in both
+     * directions, headers included.
+     *
+     * @throws ServiceError `unavailable` if the proxy is closed
+     */
+    openRun({ signal, maxBytes }: { signal: AbortSignal; maxBytes: number }): ProxyRun {
       if (!server.listening) throw new ServiceError("unavailable", "the proxy is closed");
       const name = randomUUID();
       const onAbort = () => run.close();
@@ -98,7 +92,8 @@ export async function openGuardedProxy(options: GuardedProxyOptions = {}): Promi
       return run;
     },
 
-    async close() {
+    /** Closes all runs and sockets; safe to call twice. */
+    async close(): Promise<void> {
       for (const run of runs.values()) run.close();
       const closed = server.listening ? once(server, "close") : undefined;
       server.close();
