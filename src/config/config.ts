@@ -32,11 +32,8 @@ function assertWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Config): vo
     throw new Error(`${missing} must be set if ${given} is`);
   }
   if (url === "") return;
-  if (!isWebhookUrl(url)) {
-    throw new Error(
-      "WEBHOOK_URL must be an http or https URL of at most 8192 characters, without user name and password",
-    );
-  }
+  const rule = "must be an http or https URL of at most 8192 characters, without user name and password";
+  if (!isWebhookUrl(url)) throw new Error(`WEBHOOK_URL ${rule}`);
   if (!new RegExp(webhookSecretPattern).test(secret)) {
     throw new Error("WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes");
   }
@@ -80,7 +77,7 @@ export function settingsByPart(config: Config) {
       pageMaxBytes: config.PAGE_MAX_BYTES,
       ytDlp: {
         path: config.YTDLP,
-        searchPath: searchPath(),
+        searchPath: process.env["PATH"] ?? "",
         cookiesFile: config.YTDLP_COOKIES,
         concurrency: config.YTDLP_CONCURRENCY,
         timeoutMs: infoTimeoutMs,
@@ -130,11 +127,6 @@ export type SettingsByPart = ReturnType<typeof settingsByPart>;
 /** Returns where the service's own webhook messages go; undefined: nowhere. */
 function webhookOf({ WEBHOOK_URL, WEBHOOK_SECRET }: Config): WebhookEndpoint | undefined {
   return WEBHOOK_URL === "" ? undefined : { url: WEBHOOK_URL, secret: WEBHOOK_SECRET };
-}
-
-/** Returns the folders in which programs are found, as PATH has them. */
-function searchPath(): string {
-  return process.env["PATH"] ?? "";
 }
 
 /** Returns Node's own variables for CA certificates, as far as they are set, for worker processes. */

@@ -170,12 +170,8 @@ async function createFolder(path: string): Promise<void> {
 async function syncFolder(path: string): Promise<void> {
   // Windows cannot open a folder; it makes renames durable by itself.
   if (process.platform === "win32") return;
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(path, "r");
+  await handle.sync();
 }
 
 /** Retries if files appear in the folder while it is being removed. */

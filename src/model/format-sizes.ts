@@ -17,17 +17,12 @@ export function withApproximateSize<F extends Format>(
   return { ...format, filesize_approx: isKnown ? bytes : null };
 }
 
-/** `isExact`: it is the size of the one file that is downloaded. */
-export interface DownloadSize {
-  bytes: number;
-  isExact: boolean;
-}
-
 /**
  * Returns how large the download of `format` is with its separate audio (`createAudioFinder`; `null`: none); `null` if
- * that is not known. The size of an HLS variant includes the audio (RFC 8216 §4.3.4.2).
+ * that is not known. `isExact`: it is the size of the one file that is downloaded. The size of an HLS variant includes the
+ * audio (RFC 8216 §4.3.4.2).
  */
-export function downloadSize(format: SizedFormat, audio: SizedFormat | null): DownloadSize | null {
+export function downloadSize(format: SizedFormat, audio: SizedFormat | null) {
   const own = sizeOf(format);
   const added = audio === null || format.protocol === "m3u8" ? 0 : sizeOf(audio);
   if (own === null || added === null) return null;

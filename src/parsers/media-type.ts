@@ -36,48 +36,42 @@ export function bareMediaType(contentType: string | null): string | null {
   return /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(bare) ? bare : null;
 }
 
-/** Extension, kind, media type, and its other names; the first row of an extension or type counts. */
-const table: readonly (readonly [ext: string, MediaKind, ...mediaTypes: string[]])[] = [
-  ["mp4", "video", "video/mp4", "application/mp4", "video/mpeg4"],
-  ["m4v", "video", "video/x-m4v", "video/m4v"],
+/** Extension, kind, media type and its other names; the first row of an extension or type counts. */
+const table: readonly (readonly [ext: string, MediaKind, mediaTypes: string])[] = [
+  ["mp4", "video", "video/mp4 application/mp4 video/mpeg4"],
+  ["m4v", "video", "video/x-m4v video/m4v"],
   ["mov", "video", "video/quicktime"],
   ["webm", "video", "video/webm"],
-  ["mkv", "video", "video/x-matroska", "video/matroska"],
+  ["mkv", "video", "video/x-matroska video/matroska"],
   ["ogv", "video", "video/ogg"],
   ["ts", "video", "video/mp2t"],
-  ["flv", "video", "video/x-flv", "video/flv"],
-  ["avi", "video", "video/x-msvideo", "video/avi", "video/msvideo"],
+  ["flv", "video", "video/x-flv video/flv"],
+  ["avi", "video", "video/x-msvideo video/avi video/msvideo"],
   ["wmv", "video", "video/x-ms-wmv"],
   ["mpg", "video", "video/mpeg"],
   ["mpeg", "video", "video/mpeg"],
-  ["3gp", "video", "video/3gpp", "video/3gp"],
-  ["mp3", "audio", "audio/mpeg", "audio/mp3", "audio/x-mpeg", "audio/mpeg3"],
+  ["3gp", "video", "video/3gpp video/3gp"],
+  ["mp3", "audio", "audio/mpeg audio/mp3 audio/x-mpeg audio/mpeg3"],
   ["mpga", "audio", "audio/mpeg"],
-  ["m4a", "audio", "audio/mp4", "audio/x-m4a", "audio/m4a"],
-  ["aac", "audio", "audio/aac", "audio/aacp", "audio/x-aac"],
-  ["ogg", "audio", "audio/ogg", "application/ogg", "audio/vorbis"],
+  ["m4a", "audio", "audio/mp4 audio/x-m4a audio/m4a"],
+  ["aac", "audio", "audio/aac audio/aacp audio/x-aac"],
+  ["ogg", "audio", "audio/ogg application/ogg audio/vorbis"],
   ["oga", "audio", "audio/ogg"],
   ["opus", "audio", "audio/opus"],
-  ["flac", "audio", "audio/flac", "audio/x-flac"],
-  ["wav", "audio", "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+  ["flac", "audio", "audio/flac audio/x-flac"],
+  ["wav", "audio", "audio/wav audio/x-wav audio/wave audio/vnd.wave"],
   ["webm", "audio", "audio/webm"],
   ["weba", "audio", "audio/webm"],
   ["3gp", "audio", "audio/3gpp"],
   [
     "m3u8",
     "hls",
-    "application/vnd.apple.mpegurl",
-    "application/x-mpegurl",
-    "application/mpegurl",
-    "audio/mpegurl",
-    "audio/x-mpegurl",
-    "video/x-mpegurl",
-    "video/mpegurl",
-    "vnd.apple/mpegurl",
+    "application/vnd.apple.mpegurl application/x-mpegurl application/mpegurl audio/mpegurl " +
+      "audio/x-mpegurl video/x-mpegurl video/mpegurl vnd.apple/mpegurl",
   ],
-  ["mpd", "dash", "application/dash+xml", "video/vnd.mpeg.dash.mpd"],
-  ["swf", "flash", "application/x-shockwave-flash", "application/vnd.adobe.flash.movie"],
-  ["jpg", "image", "image/jpeg", "image/jpg", "image/pjpeg"],
+  ["mpd", "dash", "application/dash+xml video/vnd.mpeg.dash.mpd"],
+  ["swf", "flash", "application/x-shockwave-flash application/vnd.adobe.flash.movie"],
+  ["jpg", "image", "image/jpeg image/jpg image/pjpeg"],
   ["jpeg", "image", "image/jpeg"],
   ["png", "image", "image/png"],
   ["gif", "image", "image/gif"],
@@ -103,27 +97,23 @@ export function isMediaKind(kind: MediaKind): boolean {
 }
 
 /** Types that servers send for files of an unknown type. */
-const genericTypes: ReadonlySet<string> = new Set([
-  "application/octet-stream",
-  "binary/octet-stream",
-  "application/binary",
-  "application/x-download",
-  "application/force-download",
-  "text/plain",
-  "text/xml",
-  "application/xml",
-]);
+const genericTypes: ReadonlySet<string> = new Set(
+  (
+    "application/octet-stream binary/octet-stream application/binary application/x-download application/force-download " +
+    "text/plain text/xml application/xml"
+  ).split(" "),
+);
 
 const unknown = { kind: "unknown", ext: null } as const;
 
 const byExtension: ReadonlyMap<string, MediaType> = new Map(
-  table.map(([ext, kind, mime_type = null]) => [ext, { kind, ext, mime_type }] as const).toReversed(),
+  table.map(([ext, kind, types]) => [ext, { kind, ext, mime_type: types.split(" ", 1)[0]! }] as const).toReversed(),
 );
 
 const byMediaType: ReadonlyMap<string, MediaType> = new Map(
   table
-    .flatMap(([ext, kind, ...mediaTypes]) =>
-      mediaTypes.map((mime_type) => [mime_type, { kind, ext, mime_type }] as const),
+    .flatMap(([ext, kind, types]) =>
+      types.split(" ").map((mime_type) => [mime_type, { kind, ext, mime_type }] as const),
     )
     .toReversed(),
 );

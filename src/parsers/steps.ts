@@ -12,19 +12,10 @@ export function finish<T>(steps: Steps<T>): T {
   }
 }
 
-/** Shares the event loop between computations and everything else. */
-export interface TimeSlices {
-  /**
-   * Runs `steps` to their end. All computations together run for about `sliceMs` in one iteration of the
-   * event loop, and take turns.
-   *
-   * Rejects with the errors of `steps`; with `signal.reason` before the next step once `signal` is aborted.
-   */
-  run<T>(steps: Steps<T>, signal: AbortSignal): Promise<T>;
-}
+export type TimeSlices = ReturnType<typeof createTimeSlices>;
 
-/** Starts the first slice. `sliceMs`: default 5. */
-export function createTimeSlices(sliceMs = 5): TimeSlices {
+/** Creates what shares the event loop between computations and everything else, and starts the first slice. */
+export function createTimeSlices(sliceMs = 5) {
   let sliceEnd = performance.now() + sliceMs;
   const waiting: (() => void)[] = [];
 
@@ -42,7 +33,13 @@ export function createTimeSlices(sliceMs = 5): TimeSlices {
   }
 
   return {
-    async run(steps, signal) {
+    /**
+     * Runs `steps` to their end. All computations together run for about `sliceMs` in one iteration of the event loop, and
+     * take turns.
+     *
+     * Rejects with the errors of `steps`; with `signal.reason` before the next step once `signal` is aborted.
+     */
+    async run<T>(steps: Steps<T>, signal: AbortSignal): Promise<T> {
       for (;;) {
         if (performance.now() >= sliceEnd) await nextSlice();
         signal.throwIfAborted();

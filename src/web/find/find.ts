@@ -6,13 +6,8 @@ import { addressesIn, createFinder } from "./finder.ts";
 import type { Finder, Finding } from "./finding.ts";
 import { describeFailure } from "../texts.ts";
 
-export interface FindProps {
-  /** Called with each task that is created here. */
-  onTask: (task: Task) => void;
-}
-
-/** The address of a page, a dialog with what is there, and a line that says what was added. */
-export function Find({ onTask }: FindProps): ComponentChild {
+/** The address of a page, a dialog with what is there, and a line that says what was added; `onTask` gets each new task. */
+export function Find({ onTask }: { onTask: (task: Task) => void }): ComponentChild {
   const finder = useMemo(() => createFinder(onTask), []);
   const status = useRef<HTMLParagraphElement>(null);
   const added = finder.added.value;

@@ -8,30 +8,18 @@ import type { TaskAction } from "./task-requests.ts";
 import type { Tasks } from "./tasks.ts";
 import { describeFailure } from "../texts.ts";
 
-/** What can be done with tasks: asks before a file is lost, and says what failed. */
-export interface TaskActions {
-  onAction(task: Task, action: RowAction): Promise<void>;
-  /** Cancels all tasks that wait or run, those that are not listed too. */
-  cancelAll(): Promise<void>;
-  /** The ids of the chosen tasks; undefined: none can be chosen now. */
-  readonly selected: ReadonlySignal<ReadonlySet<string> | undefined>;
-  select(ids: Iterable<string> | undefined): void;
-  onSelect(id: string, isSelected: boolean): void;
-  actOnSelected(action: "cancel" | "delete"): Promise<void>;
-  /** Runs `job`; if it fails, `failure` says so. */
-  attempt(job: () => Promise<void>): Promise<void>;
-  /** Why the last action failed; undefined: it did not. */
-  readonly failure: ReadonlySignal<string | undefined>;
-}
+export type TaskActions = ReturnType<typeof createTaskActions>;
 
 /** Requests at a time: browsers open six connections, one of which is the event stream's. */
 const concurrency = 4;
 
-export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
+/** Creates what can be done with tasks: asks before a file is lost, and says what failed. */
+export function createTaskActions(tasks: Tasks, asker: Asker) {
   const selected = signal<ReadonlySet<string>>();
   const failure = signal<string>();
   const busy = new Set<string>();
 
+  /** Runs `job`; if it fails, `failure` says so. */
   async function attempt(job: () => Promise<void>, about = ""): Promise<void> {
     failure.value = undefined;
     const error = await failureOf(job);
@@ -54,22 +42,25 @@ export function createTaskActions(tasks: Tasks, asker: Asker): TaskActions {
   }
 
   return {
-    selected,
-    failure,
+    /** The ids of the chosen tasks; undefined: none can be chosen now. */
+    selected: selected as ReadonlySignal<ReadonlySet<string> | undefined>,
+    /** Why the last action failed; undefined: it did not. */
+    failure: failure as ReadonlySignal<string | undefined>,
     attempt,
-    async onAction(task, action) {
+    async onAction(task: Task, action: RowAction): Promise<void> {
       if (busy.has(task.id)) return;
       busy.add(task.id);
       const about = `${clampTitle(taskTitle(task))}: `;
       await attempt(() => actOnOne(task, action), about).finally(() => busy.delete(task.id));
     },
+    /** Cancels all tasks that wait or run, those that are not listed too. */
     cancelAll: () => attempt(async () => void (await actOnMany(await tasks.readAll(cancelable), "cancel"))),
-    select: (ids) => void (selected.value = ids === undefined ? undefined : new Set(ids)),
-    onSelect(id, isSelected) {
+    select: (ids: Iterable<string> | undefined) => void (selected.value = ids === undefined ? undefined : new Set(ids)),
+    onSelect(id: string, isSelected: boolean): void {
       const others = [...(selected.peek() ?? [])].filter((each) => each !== id);
       selected.value = new Set(isSelected ? [...others, id] : others);
     },
-    actOnSelected: (action) =>
+    actOnSelected: (action: "cancel" | "delete") =>
       attempt(async () => {
         const shown = tasks.shown.peek().map((task) => task.peek());
         const chosen = shown.filter(

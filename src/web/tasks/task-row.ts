@@ -1,7 +1,6 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { h, type ComponentChild } from "preact";
 import type { Task, TaskFile } from "../../model/task.ts";
-
 import { ActionButton, Command, FileActions, type FilePart, Player, type RowAction, titleId } from "./task-controls.ts";
 import { describeOptions, describeState, describeWarnings, taskTitle } from "./task-texts.ts";
 
