@@ -14,7 +14,7 @@ import { openResolver } from "./resolvers/registry.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
-import { createWebhooks, maxInFlight } from "./webhooks/webhooks.ts";
+import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** Connections of `METRICS_PORT`, in addition to those of the service. */
 const maxMetricsConnections = 64;
@@ -80,7 +80,7 @@ function openWebhooks(
   { store, logger, metrics }: Parts,
   opened: AsyncDisposableStack,
 ) {
-  const client = createPostClient({ allowNetworks: everyNetwork, perHost: maxInFlight });
+  const client = createPostClient({ allowNetworks: everyNetwork, perHost: Infinity });
   opened.defer(() => client.close());
   const webhooks = createWebhooks({ store, logger, client, endpoint, observer: metrics.webhooks });
   opened.defer(() => webhooks.stop());

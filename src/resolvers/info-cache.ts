@@ -3,6 +3,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
+import { createShares } from "../async/shares.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
 export interface InfoCache {
@@ -10,8 +11,8 @@ export interface InfoCache {
    * Returns what is on the page, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
    * Concurrent calls for one URL share one read (single flight), which is aborted with the last of them.
    *
-   * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read,
-   * `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
+   * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read and the owner has its share of
+   * them, `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
    * throws; errors are not cached. `signal.reason` when `signal` is aborted.
    */
   get(url: URL, options: InfoRequest): Promise<CachedInfo>;
@@ -20,6 +21,8 @@ export interface InfoCache {
 }
 
 export interface InfoRequest {
+  /** Who asks; the pages that are read at a time are shared by owners. */
+  owner: string;
   signal: AbortSignal;
   /** Oldest cached result to return, seconds; 0: always read the page. */
   maxAgeS: number;
@@ -35,7 +38,7 @@ export interface InfoCacheOptions {
   resolver: Resolver;
   ttlS: number;
   timeoutMs: number;
-  /** Pages that are read at a time. */
+  /** Pages that are read at a time, as the `total` of `createShares`. */
   concurrency: number;
 }
 
@@ -52,17 +55,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     maxEntrySize: maxSize,
   });
   const inFlight = createSingleFlight<Info>();
+  const shares = createShares(concurrency);
   let isStopped = false;
 
-  async function readPage(url: URL, abort: AbortController): Promise<Info> {
+  async function readPage(url: URL, owner: string, abort: AbortController): Promise<Info> {
     if (isStopped) throw shutdownError();
-    if (inFlight.size >= concurrency) {
-      throw new ServiceError(
-        "too_many_requests",
-        `${inFlight.size} pages are being read, the limit is ${concurrency}`,
-        { retryAfterS: 1 },
-      );
-    }
+    const release = shares.take(owner);
+    if (release === undefined) throw tooManyError(shares.taken, concurrency);
     const readAt = performance.now();
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
@@ -72,6 +71,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       return info;
     } finally {
       clearTimeout(timer);
+      release();
     }
   }
 
@@ -82,7 +82,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
-      const info = await inFlight.run(url.href, query.signal, (abort) => readPage(url, abort));
+      const info = await inFlight.run(url.href, query.signal, (abort) => readPage(url, query.owner, abort));
       return { info, ageS: 0 };
     },
     stop() {
@@ -90,6 +90,11 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       inFlight.abort(shutdownError());
     },
   };
+}
+
+function tooManyError(taken: number, concurrency: number): ServiceError {
+  const rule = `${taken} pages are being read, the limit is ${concurrency}, of which each key has its share`;
+  return new ServiceError("too_many_requests", rule, { retryAfterS: 1 });
 }
 
 function timeoutError(url: URL, timeoutMs: number): ServiceError {

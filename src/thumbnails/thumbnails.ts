@@ -4,10 +4,16 @@ import { ServiceError, shutdownError } from "../model/errors.ts";
 import type { HttpClient } from "../net/client.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { startDeadline } from "../async/deadline.ts";
-import { createHostSlots } from "../net/http/host-slots.ts";
 import { createPageHeaders } from "../net/http/site-headers.ts";
+import { createShares } from "../async/shares.ts";
 import type { Thumbnail } from "../model/page-info.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
+
+interface ThumbnailRequest {
+  /** Who asks; the pages whose images are fetched at a time are shared by owners. */
+  owner: string;
+  signal: AbortSignal;
+}
 
 interface ThumbnailsOptions {
   client: HttpClient;
@@ -21,7 +27,7 @@ const maxCachedBytes = 32 * 1024 * 1024;
 /** How long an image is cached, here and by clients, seconds. */
 export const thumbnailTtlS = 3_600;
 
-/** Pages whose images are fetched at a time; further ones wait. */
+/** Pages whose images are fetched at a time, shared by owners; further ones wait. */
 const concurrency = 8;
 
 const maxTried = 3;
@@ -39,15 +45,14 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     ttl: thumbnailTtlS * 1_000,
   });
   const inFlight = createSingleFlight<TaggedImage>();
-  const slots = createHostSlots(concurrency);
+  const shares = createShares(concurrency);
   let isStopped = false;
 
-  async function fetchFirst(page: URL, urls: readonly URL[], abort: AbortSignal): Promise<Image> {
+  async function fetchFirst(page: URL, urls: readonly URL[], owner: string, abort: AbortSignal): Promise<Image> {
     const { signal, end } = startDeadline(abort, timeoutMs, `the thumbnail of ${page.host}`);
     let release = () => {};
     try {
-      // Slots of one name for all hosts; the client limits the requests to each of them.
-      release = await slots.acquire("thumbnails", signal);
+      release = await shares.wait(owner, signal);
       let failure: unknown;
       for (const url of urls) {
         try {
@@ -68,21 +73,21 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     /**
      * Returns the image of a page, from the cache if it was fetched less than an hour ago. `listed` are its thumbnails, best
      * first: tried are the smallest that is at least 320 pixels wide, then the others in their order, three at most.
-     * Concurrent calls for one page share the requests, which are aborted with the last of them.
+     * Concurrent calls of one owner for one page share the requests, which are aborted with the last of them.
      *
      * @throws ServiceError `not_found` if none is listed; `upstream_timeout` after `timeoutMs`; `unavailable` once `stop`
      * was called; else as `fetchImage` for the last one tried. `signal.reason` when `signal` is aborted.
      */
-    async get(page: URL, listed: readonly Thumbnail[], signal: AbortSignal): Promise<TaggedImage> {
+    async get(page: URL, listed: readonly Thumbnail[], { owner, signal }: ThumbnailRequest): Promise<TaggedImage> {
       const urls = choose(listed);
       if (urls.length === 0) throw new ServiceError("not_found", `the page at ${page.host} has no thumbnail`);
       // With the page: what a site sends may depend on the `Referer`.
       const key = [page, ...urls].map(({ href }) => href).join(" ");
       const cached = cache.get(key);
       if (cached !== undefined) return cached;
-      return inFlight.run(key, signal, async ({ signal: abort }) => {
+      return inFlight.run(`${owner} ${key}`, signal, async ({ signal: abort }) => {
         if (isStopped) throw shutdownError();
-        const image = await fetchFirst(page, urls, abort);
+        const image = await fetchFirst(page, urls, owner, abort);
         const tagged = { ...image, etag: etagOf(image.bytes) };
         cache.set(key, tagged);
         return tagged;

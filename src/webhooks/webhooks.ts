@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { createShares } from "../async/shares.ts";
 import { createClaimLoop } from "../async/claim-loop.ts";
 import type { PostClient } from "../net/http/post-client.ts";
 import { logOutages } from "../async/outages.ts";
@@ -39,8 +40,8 @@ export interface Webhooks {
   stop(): Promise<void>;
 }
 
-/** Requests in flight, to all endpoints together. */
-export const maxInFlight = 64;
+/** Requests in flight, to all endpoints together, which share them. */
+const maxInFlight = 64;
 
 /** Longer than a request may take. */
 const leaseMs = 60_000;
@@ -75,7 +76,8 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
     onSlot: () => wake(),
   });
   const { wake, onIdle } = createClaimLoop({
-    hasFreeSlot: sender.hasFreeSlot,
+    // An endpoint with nothing in flight always finds a place.
+    hasFreeSlot: () => true,
     claimNext: async () => (await attempt(sender.sendDue)) ?? false,
     signal: stopping.signal,
   });
@@ -126,18 +128,19 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
   const cutting = new AbortController();
   const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
   const inFlight = new Set<Promise<void>>();
+  const shares = createShares(maxInFlight);
 
   function send(message: OutboxMessage, state: EndpointState | undefined): void {
+    const release = shares.take(message.endpoint);
     const ended = attempt(() => deliver(message, state, deps)).finally(() => {
       inFlight.delete(ended);
+      release?.();
       onSlot();
     });
     inFlight.add(ended);
   }
 
   return {
-    hasFreeSlot: () => inFlight.size < maxInFlight,
-
     /** Returns false if there is nothing to send; rejects with the store's error. */
     async sendDue(): Promise<boolean> {
       await endpoints.refresh();
@@ -146,8 +149,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
         // Its key may have been added a moment ago.
         if (endpoints.find(name) === undefined) await endpoints.read();
         const state = endpoints.find(name);
-        const free = state?.freeSlots() ?? maxInFlight;
-        const limit = Math.min(free, maxInFlight - inFlight.size);
+        const limit = Math.min(state?.freeSlots() ?? maxInFlight, shares.free(name));
         if (limit <= 0 || stopping.aborted) continue;
         const messages = await outbox.claim({ endpoint: name, limit, leaseMs });
         for (const message of messages) send(message, state);

@@ -5,7 +5,6 @@ import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 export interface EventStreams {
   /** Writes events to `response`, whose headers are sent, until either side closes it. */
   open(response: ServerResponse, start: StreamStart): void;
-  readonly count: number;
   /** Ends the streams whose `isAdmitted` is false. */
   endUnadmitted(): void;
   /** Ends all streams at once. */
@@ -62,9 +61,6 @@ export function createEventStreams(events: TaskEvents): EventStreams {
       response.on("close", () => streams.delete(stream));
       if (isClosed || start.isAdmitted?.() === false) stream.endNow();
       else stream.write();
-    },
-    get count() {
-      return streams.size;
     },
     endUnadmitted() {
       for (const [stream, { isAdmitted }] of streams) {

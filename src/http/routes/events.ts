@@ -3,9 +3,10 @@ import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../model/errors.ts";
 import type { TaskEvents } from "../../feed/task-events.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
+import { createShares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
-import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
+import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
 
@@ -45,11 +46,13 @@ const watchSchema = {
 interface EventRoutesOptions {
   events: TaskEvents;
   keys: KeyRing;
+  /** Open at a time, as the `total` of `createShares`. */
   maxStreams: number;
 }
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, { events, keys, maxStreams }) => {
   const streams = createEventStreams(events);
+  const shares = createShares(maxStreams);
   const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
   app.addHook("preClose", async () => {
     unsubscribe();
@@ -65,10 +68,14 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   app.get(path, options, async (request, reply) => {
     const { caller } = request;
     const owner = ownerFilter(caller, request.query.owner);
-    if (streams.count >= maxStreams) {
-      const rule = `${maxStreams} event streams are open, which is the limit`;
+    const release = shares.take(sharerOf(caller));
+    if (release === undefined) {
+      const rule = `${shares.taken} event streams are open, the limit is ${maxStreams}, of which each key has its share`;
       throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
     }
+    reply.raw.once("close", release);
+    // The client may have disconnected while a hook waited for the store.
+    if (reply.raw.destroyed) release();
     reply.hijack();
     reply.raw.writeHead(200, { ...streamHeaders, [requestIdHeader]: request.id });
     streams.open(reply.raw, {

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
+import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, pageUrlOfQuery } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
@@ -59,6 +60,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     const url = pageUrlOfQuery(request);
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
     const { info, ageS } = await infoCache.get(url, {
+      owner: sharerOf(request.caller),
       // A getter, as Fastify creates the signal on first access: a cached response needs none.
       get signal() {
         return request.signal;

@@ -10,7 +10,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import { type Thumbnails, thumbnailTtlS } from "../../thumbnails/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
-import { requireTask } from "../access/ownership.ts";
+import { requireTask, sharerOf } from "../access/ownership.ts";
 import { pageUrlOfQuery } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
@@ -80,7 +80,10 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
       throw new ServiceError("not_found", `${what} has no thumbnail`);
     }
     const page = new URL(pageUrlOf(info));
-    const { bytes, type, etag } = await thumbnails.get(page, info.thumbnails, request.signal);
+    const { bytes, type, etag } = await thumbnails.get(page, info.thumbnails, {
+      owner: sharerOf(request.caller),
+      signal: request.signal,
+    });
     reply.headers({
       etag,
       "cache-control": `private, max-age=${thumbnailTtlS}`,
@@ -93,8 +96,9 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
 
   app.get("/info/thumbnail", { schema: pageSchema }, async (request, reply) => {
     const url = pageUrlOfQuery(request);
-    const { signal } = request;
-    const { info } = await infoCache.get(url, { signal, maxAgeS: Number.POSITIVE_INFINITY });
+    const { signal, caller } = request;
+    const owner = sharerOf(caller);
+    const { info } = await infoCache.get(url, { owner, signal, maxAgeS: Number.POSITIVE_INFINITY });
     return send(info, `the page ${urlForMessage(url)}`, request, reply);
   });
 

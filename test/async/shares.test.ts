@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { createShares, type Release, type Shares } from "../../src/async/shares.ts";
+
+const never = new AbortController().signal;
+
+/** Takes as many places as the owner gets. */
+function takeAll(shares: Shares, owner: string): Release[] {
+  const taken: Release[] = [];
+  for (let release = shares.take(owner); release !== undefined; release = shares.take(owner)) taken.push(release);
+  return taken;
+}
+
+describe("shares", () => {
+  it("give all places to an owner who is alone", () => {
+    const shares = createShares(8);
+    expect(shares.free("anna")).toBe(8);
+    expect(takeAll(shares, "anna")).toHaveLength(8);
+    expect(shares.free("anna")).toBe(0);
+  });
+
+  it("give an owner its share although another has all places, and the other no more before it has less than its own", () => {
+    const shares = createShares(8);
+    const eves = takeAll(shares, "eve");
+    expect(shares.free("bob")).toBe(4);
+    expect(takeAll(shares, "bob")).toHaveLength(4);
+    for (const release of eves.splice(0, 4)) release();
+    expect(shares.taken).toBe(8);
+    expect(shares.take("eve")).toBeUndefined();
+    eves.pop()?.();
+    expect(shares.take("eve")).toBeDefined();
+  });
+
+  it("give every owner a first place, however many there are", () => {
+    const shares = createShares(8);
+    takeAll(shares, "eve");
+    for (let n = 0; n < 100; n += 1) expect(shares.take(`owner ${n}`)).toBeDefined();
+    expect(shares.take("owner 0")).toBeUndefined();
+    expect(shares.taken).toBe(108);
+  });
+
+  it("are at most twice as many as the total, and first places", () => {
+    const shares = createShares(64);
+    const owners = Array.from({ length: 32 }, (_, n) => `owner ${n}`);
+    for (const owner of owners) takeAll(shares, owner);
+    expect(shares.taken).toBeGreaterThan(64);
+    expect(shares.taken).toBeLessThan(128 + 32);
+  });
+
+  it("count a place that is given back once, however often that is done", () => {
+    const shares = createShares(2);
+    const [first] = takeAll(shares, "anna");
+    first?.();
+    first?.();
+    expect(shares.taken).toBe(1);
+  });
+
+  it("let calls wait, and give free places to the owner that has the fewest, each owner's in their order", async () => {
+    const shares = createShares(4);
+    const eves = takeAll(shares, "eve");
+    const bobs = takeAll(shares, "bob");
+    expect([eves.length, bobs.length]).toEqual([4, 2]);
+    const order: string[] = [];
+    const wait = (owner: string, name: string) => shares.wait(owner, never).then(() => order.push(name));
+    const waits = [wait("eve", "eve 1"), wait("bob", "bob 1"), wait("bob", "bob 2")];
+    bobs.pop()?.();
+    await waits[1];
+    for (const release of eves.splice(0, 3)) release();
+    await waits[0];
+    expect(order).toEqual(["bob 1", "eve 1"]);
+    expect(shares.taken).toBe(4);
+  });
+
+  it("give no place to a call that was aborted", async () => {
+    const shares = createShares(1);
+    const [release] = takeAll(shares, "anna");
+    const abort = new AbortController();
+    const aborted = shares.wait("anna", abort.signal);
+    const waiting = shares.wait("anna", never);
+    abort.abort(new Error("enough"));
+    await expect(aborted).rejects.toThrow("enough");
+    await expect(shares.wait("anna", abort.signal)).rejects.toThrow("enough");
+    release?.();
+    (await waiting)();
+    expect(shares.taken).toBe(0);
+  });
+
+  it("give nobody a place of none", () => {
+    expect(createShares(0).take("anna")).toBeUndefined();
+  });
+});
