@@ -8,7 +8,11 @@ export const KeyLimits = Type.Object({
   max_running: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "tasks that run at a time" })),
   max_queued: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000, description: "tasks that wait" })),
   max_bytes: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 999_999_999_999_999, description: "bytes of stored files" }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 999_999_999_999_999,
+      description: "bytes of stored files, and of long records of tasks",
+    }),
   ),
 });
 export type KeyLimits = Static<typeof KeyLimits>;

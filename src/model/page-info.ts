@@ -131,6 +131,11 @@ export const PageInfo = Type.Object(
         description: "the first entries of a playlist; post an entry's `url` to download it",
       }),
     ),
+    truncated: Type.Optional(
+      Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+        description: "member → how many items, of a text characters, were left out, as the record was too long",
+      }),
+    ),
     resolver: Type.String({ description: "name of the resolver that read the page" }),
     extractor: Type.Optional(Type.String({ description: "yt-dlp's extractor that read the page" })),
     extractor_version: Type.Optional(Type.String({ description: "version of yt-dlp" })),

@@ -1,5 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { Static, TObject } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { boundInfo, maxInfoBytes } from "../model/bounded-info.ts";
+import { PageInfo } from "../model/page-info.ts";
+import { withNativeKinds } from "../model/schema.ts";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
@@ -8,7 +12,7 @@ import { createSingleFlight } from "../async/single-flight.ts";
 
 export interface InfoCache {
   /**
-   * Returns what is on the page, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
+   * Returns what is on the page, as `boundInfo` thins it, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
    * Concurrent calls for one URL share one read (single flight), which is aborted with the last of them.
    *
    * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read and the owner has its share of
@@ -66,8 +70,10 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
       const deadlineMs = readAt + timeoutMs;
-      const info = await resolver.resolve(url, { signal: abort.signal, deadlineMs });
-      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: JSON.stringify(info).length });
+      const read = await resolver.resolve(url, { signal: abort.signal, deadlineMs });
+      const length = JSON.stringify(read).length;
+      const info = length > maxInfoBytes / 3 ? bounded(read) : read;
+      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: Math.min(length, maxInfoBytes) });
       return info;
     } finally {
       clearTimeout(timer);
@@ -90,6 +96,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       inFlight.abort(shutdownError());
     },
   };
+}
+
+const pageInfoCheck = TypeCompiler.Compile(withNativeKinds(PageInfo));
+
+/** Thins a record of videos to `maxInfoBytes`; records of another form stay as they are. */
+function bounded(info: Info): Info {
+  return pageInfoCheck.Check(info) ? boundInfo(info as PageInfo, maxInfoBytes) : info;
 }
 
 function tooManyError(taken: number, concurrency: number): ServiceError {

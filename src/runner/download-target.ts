@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Value } from "@sinclair/typebox/value";
 import type { Download } from "../engines/engine.ts";
+import { boundInfo } from "../model/bounded-info.ts";
 import { ServiceError } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
@@ -71,12 +72,27 @@ async function resolveTarget(
   });
   signal.throwIfAborted();
   if (!Value.Check(PageInfo, page)) throw noFormatsError(resolver);
-  await saveInfo(publicInfo(page), isFirst);
+  const chosen = () => chosenIds(() => chooseFormat(page, options, before));
+  await saveInfo(boundInfo(publicInfo(page), maxStoredBytes, chosen), isFirst);
   return { page, choice: chooseFormat(page, options, before) };
 }
 
 function noFormatsError({ name }: Resolver): ServiceError {
   return new ServiceError("no_media", `there is no format to download: the resolver ${name} does not look for any`);
+}
+
+/** Longest information about a page in a task, bytes of JSON: a record, which has more than it, may have 256,000. */
+const maxStoredBytes = 230_000;
+
+/** Returns the formats that stay in a record that is too long. */
+function chosenIds(choose: () => FormatChoice): (string | undefined)[] {
+  try {
+    const { format, audio } = choose();
+    return [format.format_id, audio?.format_id];
+  } catch {
+    // Nothing is downloaded.
+    return [];
+  }
 }
 
 /** Request headers that authenticate somebody. */

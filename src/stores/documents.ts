@@ -1,6 +1,7 @@
 import type { BaseLogger } from "pino";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ServiceError } from "../model/errors.ts";
+import { boundInfo } from "../model/bounded-info.ts";
 import { withNativeKinds } from "../model/schema.ts";
 import { type State, Task } from "../model/task.ts";
 import { changeEvent, type TaskEvent } from "../feed/task-events.ts";
@@ -42,11 +43,25 @@ export interface ListedTask extends Pick<StoredTask, "id" | "document"> {
   seq: number;
 }
 
+/** A row that may come after the end of a page, and then needs no document. */
+export type PageRow = Omit<ListedTask, "document"> & { document: string | null };
+
 const taskCheck = TypeCompiler.Compile(withNativeKinds(Task));
 
 const isTask = (value: unknown): value is Task => taskCheck.Check(value);
 
-/** @throws DamagedTaskError if the document is not a task. */
+/** Longest record, bytes of JSON. */
+const maxRecordBytes = 256_000;
+
+/** Longest page of a list, bytes of its records, unless its only record is longer. */
+export const maxPageBytes = 1_000_000;
+
+/**
+ * Returns the task, its `info` thinned as `boundInfo` says if the record, which an earlier release may have written, is
+ * longer than 256,000 bytes.
+ *
+ * @throws DamagedTaskError if the document is not a task.
+ */
 export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">): Task {
   let value: unknown;
   try {
@@ -55,8 +70,18 @@ export function parseTask({ id, document }: Pick<StoredTask, "id" | "document">)
     throw new DamagedTaskError(id, "not JSON", cause);
   }
   addLaterFields(value);
-  if (isTask(value)) return value;
+  if (isTask(value)) return isLong(document) ? boundTask(value) : value;
   throw new DamagedTaskError(id, "not a task");
+}
+
+function isLong(document: string): boolean {
+  return document.length > maxRecordBytes / 3 && Buffer.byteLength(document) > maxRecordBytes;
+}
+
+function boundTask(task: Task): Task {
+  if (task.info === null) return task;
+  const others = Buffer.byteLength(JSON.stringify({ ...task, info: null }));
+  return { ...task, info: boundInfo(task.info, maxRecordBytes - others, () => [task.options.format_id]) };
 }
 
 export interface DamageReport {
@@ -113,18 +138,25 @@ function addLaterFields(document: unknown): void {
 }
 
 /**
- * Returns the page of at most `limit` tasks; `found` has at most one more, which shows that there is a
- * next page. Rows for which `parse` returns undefined count, but are left out.
+ * Returns the page of at most `limit` tasks; `found` has at most one more, which shows that there is a next page, and is
+ * read no further than to the first row after the page. Rows for which `parse` returns undefined count, but are left out.
  */
 export function toPage(
-  found: readonly ListedTask[],
+  found: Iterable<PageRow>,
   limit: number,
   parse: (row: ListedTask) => Task | undefined,
 ): TaskPage {
-  const page = found.slice(0, limit);
-  const tasks = page.map(parse).filter((task) => task !== undefined);
-  const last = page.at(-1);
-  return found.length > limit && last !== undefined ? { tasks, next: last.seq } : { tasks };
+  const tasks: Task[] = [];
+  let [rows, bytes, next] = [0, 0, 0];
+  for (const { seq, id, document } of found) {
+    bytes += Buffer.byteLength(document ?? "");
+    if (document === null || rows === limit || (rows > 0 && bytes > maxPageBytes)) return { tasks, next };
+    const task = parse({ seq, id, document });
+    if (task !== undefined) tasks.push(task);
+    rows += 1;
+    next = seq;
+  }
+  return { tasks };
 }
 
 /**
@@ -144,10 +176,9 @@ export function updateDocument(
   if (hasFile && before.file === null) throw noFileError(before);
   const isReset = madeProgress || change.state !== undefined;
   const stalledCount = isReset ? 0 : stored.stalledCount;
-  const task = changeTask(before, change, now);
-  const changed = toTaskWrite(task, stalledCount, change.info !== undefined);
+  const changed = toTaskWrite(changeTask(before, change, now), stalledCount, change.info !== undefined);
   if (!hasEnded(change.state)) return changed;
-  return { ...changed, message: newMessage(task, changed.stored.document) };
+  return { ...changed, message: newMessage(changed.task, changed.stored.document) };
 }
 
 /**
@@ -171,8 +202,10 @@ export function fileColumns({ file, finished_at }: Task): Pick<StoredTask, "byte
   return { bytes: file?.size ?? 0, finishedAt: file === null ? null : finished_at };
 }
 
-function toTaskWrite(task: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
-  const document = JSON.stringify(task);
+function toTaskWrite(given: Task, stalledCount: number, hasNewInfo = false): TaskWrite {
+  const whole = JSON.stringify(given);
+  const task = hasNewInfo && isLong(whole) ? boundTask(given) : given;
+  const document = task === given ? whole : JSON.stringify(task);
   const json = hasNewInfo ? document : JSON.stringify({ ...task, info: undefined });
   const stored = { state: task.state, document, stalledCount, ...fileColumns(task) };
   return { task, stored, event: changeEvent(task, json) };

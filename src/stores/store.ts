@@ -21,6 +21,8 @@ import type { Outbox } from "./outbox.ts";
  *   process neither ends nor extends them.
  * - **Damage.** A record that was damaged, by hand or by a failing disk, is left out of pages and claims, and logged once
  *   with its id and `seq`. `get` and `update` of it reject with a `DamagedTaskError`; `delete` removes it.
+ * - **Size.** A record has at most 256,000 bytes: the `info` of a longer one is thinned as `boundInfo` says when it is
+ *   stored, and, of one that an earlier release has stored, when it is read.
  * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A
  *   page of an owner's tasks costs the same however many tasks others have.
  * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks that
@@ -63,8 +65,8 @@ export interface TaskStore {
   get(id: string): Promise<Task | undefined>;
 
   /**
-   * Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them; fewer
-   * if records are damaged.
+   * Returns tasks, newest first: those with a `seq` below `query.before`, at most `query.limit` of them, and at least one
+   * but not more than 1,000,000 bytes of records; fewer if records are damaged.
    */
   list(query: ListQuery): Promise<TaskPage>;
 

@@ -17,6 +17,7 @@ import { describeTransitions } from "./task-store/transitions.ts";
 import { describePages } from "./task-store/pages.ts";
 import { describeRecords } from "./task-store/records.ts";
 import { describeQuotas } from "./task-store/quotas.ts";
+import { describeSizes } from "./task-store/sizes.ts";
 import { describeTurns } from "./task-store/turns.ts";
 import { describeQueueLimit } from "./task-store/queue-limit.ts";
 import type { OpenStore } from "./task-store/harness.ts";
@@ -28,6 +29,7 @@ export function describeTaskStore(name: string, open: OpenStore): void {
     describeCopies(open);
     describeTransitions(open);
     describePages(open);
+    describeSizes(open);
     describeClaims(open);
     describeLeases(open);
     describeStalled(open);

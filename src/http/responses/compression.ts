@@ -1,4 +1,5 @@
-import { gzip, gzipSync } from "node:zlib";
+import { compose, Readable } from "node:stream";
+import { createGzip, gzip, gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gzipTagOf } from "./etag.ts";
 import { problemMediaType } from "./problem.ts";
@@ -17,15 +18,17 @@ const maxSyncLength = 16 * 1024;
 export function compressJson(app: FastifyInstance): void {
   // Not @fastify/compress: it leaves the entity tag as it is, sets `Vary` only if it compresses, and compresses by route.
   app.addHook("onSend", (request, reply, payload, done) => {
-    if (typeof payload !== "string" || !isJson(reply)) return done(null, payload);
+    const isStream = payload instanceof Readable;
+    if ((typeof payload !== "string" && !isStream) || !isJson(reply)) return done(null, payload);
     reply.header("vary", "accept-encoding");
     const accepted = request.headers["accept-encoding"];
-    if (accepted === undefined || !isGzipBest(request, accepted, payload)) {
+    if (accepted === undefined || !isGzipBest(request, accepted, isStream ? undefined : payload)) {
       return done(null, payload);
     }
     reply.header("content-encoding", "gzip");
     const etag = reply.getHeader("etag");
     if (typeof etag === "string") reply.header("etag", gzipTagOf(etag));
+    if (isStream) return done(null, compose(payload, createGzip()));
     if (payload.length <= maxSyncLength) return done(null, gzipSync(payload));
     return gzip(payload, done);
   });
@@ -36,8 +39,9 @@ function isJson(reply: FastifyReply): boolean {
   return type.startsWith("application/json") || type.startsWith(problemMediaType);
 }
 
-function isGzipBest(request: FastifyRequest, accepted: string, payload: string): boolean {
-  const isLong = payload.length > minBytes || Buffer.byteLength(payload) > minBytes;
+/** @param payload Undefined: a stream, which is long. */
+function isGzipBest(request: FastifyRequest, accepted: string, payload: string | undefined): boolean {
+  const isLong = payload === undefined || payload.length > minBytes || Buffer.byteLength(payload) > minBytes;
   // Most clients refuse nothing.
   if (!isLong && !accepted.includes("q=0")) return false;
   const accepts = request.accepts();

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PublishedEvent, TaskEvents } from "../../feed/task-events.ts";
 
 /** Streams of server-sent events (WHATWG HTML §9.2) about changes of tasks. */
@@ -27,6 +28,11 @@ const retryMs = 2_000;
 
 const heartbeatMs = 15_000;
 
+const sliceMs = 10;
+
+/** Longer events are encoded once for all streams, as long as the feed has them. */
+const maxOwnLength = 8 * 1024;
+
 /**
  * Creates the streams of `events`. A stream buffers nothing: it keeps the id of the last event sent and
  * reads further ones from the feed as fast as its client does. If the feed no longer reaches back to that
@@ -37,16 +43,23 @@ export function createEventStreams(events: TaskEvents): EventStreams {
   let isScheduled = false;
   let isClosed = false;
 
-  function writeAll(): void {
+  /** In slices, between which other requests are answered. */
+  async function writeAll(): Promise<void> {
     isScheduled = false;
-    for (const stream of streams.keys()) stream.write();
+    let sliceEndsMs = performance.now() + sliceMs;
+    for (const stream of streams.keys()) {
+      stream.write();
+      if (performance.now() < sliceEndsMs) continue;
+      await nextTurn();
+      sliceEndsMs = performance.now() + sliceMs;
+    }
   }
 
   // Once for all events of one turn, and not while the publisher waits.
   const unsubscribe = events.subscribe(() => {
     if (isScheduled || streams.size === 0) return;
     isScheduled = true;
-    setImmediate(writeAll);
+    setImmediate(() => void writeAll());
   });
   const heartbeats = setInterval(() => {
     for (const stream of streams.keys()) stream.heartbeat();
@@ -139,6 +152,15 @@ function createEventStream(
   };
 }
 
-function frameOf({ id, type, json }: PublishedEvent): string {
-  return `event: ${type}\nid: ${id}\ndata: ${json}\n\n`;
+const longFrames = new WeakMap<PublishedEvent, Buffer>();
+
+function frameOf(event: PublishedEvent): string | Buffer {
+  const { id, type, json } = event;
+  const known = longFrames.get(event);
+  if (known !== undefined) return known;
+  const frame = `event: ${type}\nid: ${id}\ndata: ${json}\n\n`;
+  if (json.length <= maxOwnLength) return frame;
+  const encoded = Buffer.from(frame);
+  longFrames.set(event, encoded);
+  return encoded;
 }

@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../model/errors.ts";
 import type { AddressGuard } from "../../net/addresses/address-guard.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { states, TaskOptions } from "../../model/task.ts";
+import { states, Task, TaskOptions } from "../../model/task.ts";
 import { newTask } from "../../feed/task-changes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
@@ -100,13 +103,9 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const owner = ownerFilter(request.caller, asked);
     const before = cursor === undefined ? undefined : parseCursor(cursor);
     const page = await store.list({ limit, state, owner, before });
-    if (page.next === undefined) return { tasks: page.tasks, next: null };
-    const query = new URLSearchParams({ cursor: formatCursor(page.next), limit: `${limit}` });
-    if (state !== undefined) query.set("state", state);
-    if (asked !== undefined) query.set("owner", asked);
-    const next = `/tasks/?${query.toString()}`;
-    reply.header("link", `<${next}>; rel="next"`);
-    return { tasks: page.tasks, next };
+    const next = page.next === undefined ? null : nextPath(page.next, { limit, state, owner: asked });
+    if (next !== null) reply.header("link", `<${next}>; rel="next"`);
+    return sendList(reply, page.tasks, next);
   });
 
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
@@ -123,6 +122,40 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     });
   });
 };
+
+/** Longer pages are written record by record, and other requests are answered in between. */
+const maxAtOnceLength = 64 * 1024;
+
+/** Sends the page, without ever having a long one as one string. */
+async function sendList(reply: FastifyReply, tasks: readonly Task[], next: string | null): Promise<FastifyReply> {
+  const serialize = reply.compileSerializationSchema(Task);
+  reply.type("application/json; charset=utf-8");
+  let [start, taken] = ['{"tasks":[', 0];
+  for (const task of tasks) {
+    if (start.length > maxAtOnceLength) break;
+    start += `${taken === 0 ? "" : ","}${serialize(task)}`;
+    taken += 1;
+  }
+  const end = `],"next":${JSON.stringify(next)}}`;
+  if (taken === tasks.length) return reply.send(start + end);
+  async function* written() {
+    yield start;
+    for (const task of tasks.slice(taken)) {
+      await setImmediate();
+      yield `,${serialize(task)}`;
+    }
+    yield end;
+  }
+  return reply.send(Readable.from(written()));
+}
+
+function nextPath(before: number, query: { limit: number; state?: string | undefined; owner?: string | undefined }) {
+  const { limit, state, owner } = query;
+  const parameters = new URLSearchParams({ cursor: formatCursor(before), limit: `${limit}` });
+  if (state !== undefined) parameters.set("state", state);
+  if (owner !== undefined) parameters.set("owner", owner);
+  return `/tasks/?${parameters.toString()}`;
+}
 
 /** Returns the cursor of the page of tasks with a `seq` below `before`; opaque, so that its content may change. */
 function formatCursor(before: number): string {

@@ -52,7 +52,7 @@ async function readQuotas(sql: Sql, inserts: readonly TaskInsert[]): Promise<Map
   if (owners.length === 0) return new Map();
   const rows = await sql.query<OwnerUse & { name: string; limits: KeyLimits }>(
     `SELECT name, document::json -> 'limits' AS limits, coalesce(queued, 0) AS queued,
-       coalesce(running, 0) AS running, coalesce(bytes, 0) AS bytes
+       coalesce(running, 0) AS running, coalesce(bytes, 0) AS bytes, coalesce(records, 0) AS records
      FROM unreel.keys LEFT JOIN unreel.owners ON owner = name WHERE name = ANY(:owners)`,
     { owners },
   );

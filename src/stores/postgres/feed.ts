@@ -59,7 +59,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
       do {
         page = await readAfter(client, newest);
         page.forEach(publish);
-      } while (page.length === pageSize);
+      } while (page.length === pageSize || (page.at(-1)?.bytes ?? 0) >= pageBytes);
     },
   });
   return { events, close: listener.close };
@@ -69,6 +69,8 @@ type Queryable = Pick<ClientBase, "query">;
 
 interface EventRow {
   number: number;
+  /** Of its JSON and that of the rows before it in what was read. */
+  bytes: number;
   type: TaskEvent["type"];
   task_id: string;
   owner: string | null;
@@ -87,7 +89,9 @@ function stateOf(json: string): State | undefined {
 /** As it is written in the JSON of a task. */
 const finishRequest = `"finish_requested":true`;
 
+/** Events that are read at a time, and the bytes of JSON after which no more are. */
 const pageSize = 200;
+const pageBytes = 1_000_000;
 
 async function readCounters(client: Queryable): Promise<{ feedId: string; newest: number }> {
   const { rows } = await client.query<{ feedId: string; newest: number }>(
@@ -101,10 +105,10 @@ async function readCounters(client: Queryable): Promise<{ feedId: string; newest
 /** Reads no more than a feed keeps: text has at least as many octets as UTF-16 units. */
 async function readPast(client: Queryable): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, owner, json FROM (
-       SELECT *, sum(octet_length(json)) OVER (ORDER BY number DESC) AS length
+    `SELECT number, type, task_id, owner, json, bytes FROM (
+       SELECT *, sum(octet_length(json)) OVER (ORDER BY number DESC) AS bytes
        FROM unreel.task_events ORDER BY number DESC LIMIT $1
-     ) AS newest WHERE length <= $2 ORDER BY number`,
+     ) AS newest WHERE bytes <= $2 ORDER BY number`,
     [feedBounds.maxEvents, feedBounds.maxLength],
   );
   return rows;
@@ -112,8 +116,10 @@ async function readPast(client: Queryable): Promise<EventRow[]> {
 
 async function readAfter(client: Queryable, number: number): Promise<EventRow[]> {
   const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, owner, json FROM unreel.task_events
-     WHERE number > $1 ORDER BY number LIMIT ${pageSize}`,
+    `SELECT number, type, task_id, owner, json, bytes FROM (
+       SELECT *, sum(octet_length(json)) OVER (ORDER BY number) AS bytes
+       FROM unreel.task_events WHERE number > $1 ORDER BY number LIMIT ${pageSize}
+     ) AS next WHERE bytes - octet_length(json) < ${pageBytes} ORDER BY number`,
     [number],
   );
   return rows;

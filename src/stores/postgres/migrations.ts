@@ -1,3 +1,4 @@
+import { freeRecordBytes } from "../quotas.ts";
 import { assertKnownVersion } from "../rules.ts";
 import type { Database, Sql } from "./database.ts";
 
@@ -132,6 +133,11 @@ const migrations: readonly string[] = [
     SELECT coalesce(owner, ''), sum(bytes) FROM unreel.tasks WHERE bytes > 0 GROUP BY coalesce(owner, '')
     ON CONFLICT (owner) DO UPDATE SET bytes = excluded.bytes;
   `,
+  // records: bytes of the records of the owner's tasks, of each what is over 16,000. They are counted below.
+  `
+  ALTER TABLE unreel.owners ADD COLUMN records bigint NOT NULL DEFAULT 0;
+  UPDATE unreel.counters SET counted_events = -1;
+  `,
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */
@@ -149,6 +155,16 @@ const countOwnersAgain = `
     FROM unreel.tasks WHERE state IN ('queued', 'running')
   ) AS found GROUP BY owner
   ON CONFLICT (owner) DO UPDATE SET queued = excluded.queued, running = excluded.running`;
+
+const countRecordsAgain = `
+  INSERT INTO unreel.owners AS known (owner, records)
+  SELECT owner, sum(bytes) FROM (
+    SELECT owner, 0 AS bytes FROM unreel.owners
+    UNION ALL
+    SELECT coalesce(owner, ''), octet_length(document) - ${freeRecordBytes}
+    FROM unreel.tasks WHERE octet_length(document) > ${freeRecordBytes}
+  ) AS found GROUP BY owner
+  ON CONFLICT (owner) DO UPDATE SET records = excluded.records`;
 
 const countTasksAgain = `
   UPDATE unreel.counters SET counted_events = events,
@@ -182,7 +198,10 @@ export async function migrate(database: Database): Promise<void> {
     const [counters] = await sql.query<{ isExact: boolean }>(
       `SELECT counted_events = events AS "isExact" FROM unreel.counters FOR UPDATE`,
     );
-    if (counters?.isExact === false) await sql.query(countTasksAgain);
+    if (counters?.isExact === false) {
+      await sql.query(countTasksAgain);
+      await sql.query(countRecordsAgain);
+    }
     await sql.query(countOwnersAgain);
   });
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { newTask } from "../../feed/task-changes.ts";
 import { hostOf, type Task } from "../../model/task.ts";
 import { fileColumns } from "../documents.ts";
+import { freeRecordBytes } from "../quotas.ts";
 import { ofOwner } from "../rules.ts";
 import type { Idempotency } from "../store.ts";
 import type { Database, Sql } from "./database.ts";
@@ -96,19 +97,22 @@ const statement = `
     ON CONFLICT (key) DO UPDATE
     SET fingerprint = excluded.fingerprint, answer = excluded.answer, ends_at = excluded.ends_at
     WHERE existing.ends_at <= :now RETURNING 1
+  ), added AS (
+    SELECT coalesce(owner, '') AS owner, count(*) FILTER (WHERE state = 'queued') AS queued,
+      count(*) FILTER (WHERE state = 'running') AS running, sum(bytes) AS bytes,
+      sum(greatest(octet_length(document) - ${freeRecordBytes}, 0)) AS records
+    FROM inserts, (SELECT 1 FROM counted) AS locked GROUP BY coalesce(owner, '')
   ), owned AS (
-    INSERT INTO unreel.owners AS known (owner, queued, running, bytes)
-    SELECT coalesce(owner, ''), count(*) FILTER (WHERE state = 'queued'),
-      count(*) FILTER (WHERE state = 'running'), sum(bytes)
-    FROM counted, inserts GROUP BY coalesce(owner, '')
+    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records)
+    SELECT owner, queued, running, bytes, records FROM added
     ON CONFLICT (owner) DO UPDATE
     SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
-      bytes = known.bytes + excluded.bytes
-    RETURNING owner, queued, bytes
+      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records
+    RETURNING owner, queued, bytes, records
   ), exceeded AS (
-    SELECT 1 FROM owned JOIN unreel.keys ON name = owner,
+    SELECT 1 FROM owned JOIN added USING (owner) JOIN unreel.keys ON name = owner,
       json_to_record(keys.document::json -> 'limits') AS most (max_queued bigint, max_bytes bigint)
-    WHERE queued > max_queued OR bytes >= max_bytes
+    WHERE owned.queued > max_queued OR owned.bytes + owned.records - added.records >= max_bytes
   ), published AS (
     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
     SELECT events + ordinal, 'task', id, document, owner FROM counted, inserts

@@ -1,5 +1,5 @@
 import { type State, states } from "../../model/task.ts";
-import type { DamageReport, ListedTask } from "../documents.ts";
+import { type DamageReport, type ListedTask, maxPageBytes, type PageRow } from "../documents.ts";
 import { emptyCounts } from "../rules.ts";
 import type { ListQuery, StoredFile, StoredFilesQuery, TaskCounts } from "../store.ts";
 import { asText, type Sql } from "./database.ts";
@@ -16,16 +16,21 @@ export async function holds(sql: Sql, id: string, lease: string): Promise<boolea
   return (await sql.query(find, { id: asText(id), lease: asText(lease) })).length > 0;
 }
 
-/** Returns at most `limit` rows, newest first. */
+/** Returns at most `limit` rows, newest first; those after the end of the page without their documents. */
 export async function readPage(
   sql: Sql,
   { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
-): Promise<ListedTask[]> {
+): Promise<PageRow[]> {
   const ofState = state === undefined ? "" : "AND state = :state";
   const ofOwner = owner === undefined ? "" : "AND owner = :owner";
   return sql.query(
-    `SELECT seq, id, document FROM unreel.tasks WHERE seq < :before ${ofState} ${ofOwner}
-     ORDER BY seq DESC LIMIT :limit`,
+    `SELECT seq, id, CASE WHEN bytes - octet_length(document) <= ${maxPageBytes} THEN document END AS document
+     FROM (
+       SELECT seq, id, document, sum(octet_length(document)) OVER (ORDER BY seq DESC) AS bytes FROM (
+         SELECT seq, id, document FROM unreel.tasks WHERE seq < :before ${ofState} ${ofOwner}
+         ORDER BY seq DESC LIMIT :limit
+       ) AS found
+     ) AS summed ORDER BY seq DESC`,
     { limit, state, owner: owner && asText(owner), before },
   );
 }

@@ -116,14 +116,15 @@ export async function writeRow(
       moreQueued: change.queued,
       moreRunning: change.running,
       moreBytes: change.bytes,
+      moreRecords: change.records,
       moreSucceeded: countChange("succeeded"),
       moreFailed: countChange("failed"),
       moreCanceled: countChange("canceled"),
     },
   );
   if (written === undefined) throw new Error("unreel.counters must have one row, and has none");
-  const { number, queued, running, bytes } = written;
-  return { number, use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0 } };
+  const { number, queued, running, bytes, records } = written;
+  return { number, use: { queued: queued ?? 0, running: running ?? 0, bytes: bytes ?? 0, records: records ?? 0 } };
 }
 
 const withEvent = (write: string) => `
@@ -140,15 +141,16 @@ const withEvent = (write: string) => `
     SELECT number, :type, :taskId, :json, :eventOwner FROM counted
   ),
   owned AS (
-    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, claimed)
-    SELECT :owner, :moreQueued, :moreRunning, :moreBytes, CASE WHEN :isClaim THEN number ELSE 0 END
+    INSERT INTO unreel.owners AS known (owner, queued, running, bytes, records, claimed)
+    SELECT :owner, :moreQueued, :moreRunning, :moreBytes, :moreRecords, CASE WHEN :isClaim THEN number ELSE 0 END
     FROM counted WHERE :hasUse
     ON CONFLICT (owner) DO UPDATE
     SET queued = known.queued + excluded.queued, running = known.running + excluded.running,
-      bytes = known.bytes + excluded.bytes, claimed = greatest(known.claimed, excluded.claimed)
-    RETURNING queued, running, bytes
+      bytes = known.bytes + excluded.bytes, records = known.records + excluded.records,
+      claimed = greatest(known.claimed, excluded.claimed)
+    RETURNING queued, running, bytes, records
   )
-  SELECT number, queued, running, bytes, pg_notify('unreel_events', number::text)
+  SELECT number, queued, running, bytes, records, pg_notify('unreel_events', number::text)
   FROM counted LEFT JOIN owned ON true`;
 
 const assignments = Object.keys(updatedColumns).map((name) => `${name} = :${name}`);

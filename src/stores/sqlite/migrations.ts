@@ -163,6 +163,14 @@ export const migrations: readonly string[] = [
     WHERE owner IS NOT NULL AND state <> 'queued';
   CREATE INDEX tasks_with_files ON tasks (finished_at, seq) WHERE bytes > 0;
   `,
+  // records: bytes of the records of the owner's tasks, of each what is over 16,000.
+  `
+  ALTER TABLE owners ADD COLUMN records INTEGER NOT NULL DEFAULT 0;
+  INSERT INTO owners (owner, queued, running, bytes, claimed, records)
+    SELECT ifnull(owner, ''), 0, 0, 0, 0, sum(octet_length(document) - 16000) FROM tasks
+    WHERE octet_length(document) > 16000 GROUP BY ifnull(owner, '')
+    ON CONFLICT (owner) DO UPDATE SET records = excluded.records;
+  `,
 ];
 
 /**

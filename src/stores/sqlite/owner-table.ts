@@ -37,15 +37,16 @@ export class OwnerTable {
 
   /** Writes the pending changes. Call it before other statements read the table. */
   writePending(): void {
-    for (const [owner, { queued, running, bytes }] of this.#pending)
-      this.#sql.countOwner.run(owner, queued, running, bytes);
+    for (const [owner, { queued, running, bytes, records }] of this.#pending)
+      this.#sql.countOwner.run(owner, queued, running, bytes, records);
     this.#pending.clear();
   }
 
   /** Call it before each commit. */
   complete(): void {
     const changes = this.#pending.values();
-    if (changes.some(({ running, bytes }) => running !== 0 || bytes !== 0)) this.writePending();
+    if (changes.some(({ running, bytes, records }) => running !== 0 || bytes !== 0 || records !== 0))
+      this.writePending();
   }
 
   /**

@@ -76,10 +76,10 @@ export const statements = {
     FROM owners WHERE queued + running > 0 AND head IS NOT NULL
     ORDER BY running, claimed, owner LIMIT 1)`,
 
-  countOwner: `INSERT INTO owners (owner, queued, running, bytes, claimed) VALUES (?, ?, ?, ?, 0)
-    ON CONFLICT (owner) DO UPDATE SET queued = queued + excluded.queued,
-      running = running + excluded.running, bytes = bytes + excluded.bytes`,
-  useOfOwner: `SELECT queued, running, bytes, keys.document AS key FROM keys
+  countOwner: `INSERT INTO owners (owner, queued, running, bytes, records, claimed) VALUES (?, ?, ?, ?, ?, 0)
+    ON CONFLICT (owner) DO UPDATE SET queued = queued + excluded.queued, running = running + excluded.running,
+      bytes = bytes + excluded.bytes, records = records + excluded.records`,
+  useOfOwner: `SELECT queued, running, bytes, records, keys.document AS key FROM keys
     LEFT JOIN owners ON owner = name WHERE name = ?`,
   lastClaim: "SELECT max(claimed) AS claimed FROM owners",
   markClaim: "UPDATE owners SET claimed = ? WHERE owner = ?",

@@ -146,18 +146,19 @@ export function readDocument(sql: Statements, id: string): string | undefined {
   return row?.document;
 }
 
-/** Returns at most `limit` tasks, newest first. */
-export function readPage(
+/** Yields at most `limit` tasks, newest first; to be read before the next statement. */
+export function* readPage(
   sql: Statements,
   { limit, state, owner, before = Number.MAX_SAFE_INTEGER }: ListQuery,
-): ListedTask[] {
+): Generator<ListedTask> {
   const statement =
     owner === undefined
       ? sql[state === undefined ? "page" : "pageOfState"]
       : sql[state === undefined ? "pageOfOwner" : "pageOfOwnerAndState"];
   const values = [owner, state].filter((value) => value !== undefined);
-  const rows = statement.all(...values, before, limit) as unknown as [number, string, string][];
-  return rows.map(([seq, id, document]) => ({ seq, id, document }));
+  // A row at a time: together the documents may be long.
+  const rows = statement.iterate(...values, before, limit) as Iterable<unknown> as Iterable<[number, string, string]>;
+  for (const [seq, id, document] of rows) yield { seq, id, document };
 }
 
 /** Returns files of tasks, those first that finished first. */
