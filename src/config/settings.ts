@@ -87,7 +87,11 @@ export const Config = Type.Object({
     "time limit for reading one page, or a thumbnail of one, milliseconds",
   ),
   INFO_CACHE_TTL_S: integer(300, [0, 86_400], "how long a page's information is cached, seconds; 0: not at all"),
-  INFO_CONCURRENCY: integer(64, [1, 10_000], "pages that are read at a time; further requests get 429"),
+  INFO_CONCURRENCY: integer(
+    64,
+    [1, 10_000],
+    "pages that are read at a time, shared between keys; further requests get 429",
+  ),
   ENGINE: text("native", "what downloads: `native`"),
   CONCURRENCY: integer(3, [0, 256], "tasks that run at a time; 0: none, tasks stay queued"),
   CONCURRENCY_PER_HOST: integer(2, [1, 256], "tasks that run at a time for pages of one host"),

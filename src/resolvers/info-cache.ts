@@ -7,7 +7,7 @@ import { withNativeKinds } from "../model/schema.ts";
 import { ServiceError, shutdownError } from "../model/errors.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
-import { createShares } from "../async/shares.ts";
+import { Shares } from "../async/shares.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
 export interface InfoCache {
@@ -42,7 +42,7 @@ export interface InfoCacheOptions {
   resolver: Resolver;
   ttlS: number;
   timeoutMs: number;
-  /** Pages that are read at a time, as the `total` of `createShares`. */
+  /** Pages that are read at a time, as the `total` of `Shares`. */
   concurrency: number;
 }
 
@@ -59,7 +59,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     maxEntrySize: maxSize,
   });
   const inFlight = createSingleFlight<Info>();
-  const shares = createShares(concurrency);
+  const shares = new Shares(concurrency);
   let isStopped = false;
 
   async function readPage(url: URL, owner: string, abort: AbortController): Promise<Info> {

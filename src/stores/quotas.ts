@@ -56,8 +56,8 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
 }
 
 /**
- * Checks a change that a limit may forbid: a task that a client queues, a file, and what a run learns of its page. Requeuing a running task and claiming
- * one are never refused.
+ * Checks a change that a limit may forbid: a task that a client queues, a file, and what a run learns of its page.
+ * Requeuing a running task and claiming one are never refused.
  *
  * @param use With the change.
  * @throws ServiceError `quota_exceeded`
@@ -82,7 +82,6 @@ export function bytesLeft({ max_bytes: most }: KeyLimits, use: OwnerUse): number
 /** @throws ServiceError `quota_exceeded` if a client may not queue a task of an owner that uses so much. */
 export function assertMayQueue(limits: KeyLimits, use: OwnerUse): void {
   const { queued } = use;
-
   const { max_queued: mostQueued = Infinity, max_bytes: mostBytes = Infinity } = limits;
   if (bytesOf(use) >= mostBytes) throw bytesError(use, mostBytes);
   if (queued < mostQueued) return;

@@ -5,7 +5,7 @@ import type { HttpClient } from "../net/client.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { startDeadline } from "../async/deadline.ts";
 import { createPageHeaders } from "../net/http/site-headers.ts";
-import { createShares } from "../async/shares.ts";
+import { Shares } from "../async/shares.ts";
 import type { Thumbnail } from "../model/page-info.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
@@ -45,7 +45,7 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
     ttl: thumbnailTtlS * 1_000,
   });
   const inFlight = createSingleFlight<TaggedImage>();
-  const shares = createShares(concurrency);
+  const shares = new Shares(concurrency);
   let isStopped = false;
 
   async function fetchFirst(page: URL, urls: readonly URL[], owner: string, abort: AbortSignal): Promise<Image> {

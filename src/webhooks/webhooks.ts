@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
-import { createShares } from "../async/shares.ts";
+import { Shares } from "../async/shares.ts";
 import { createClaimLoop } from "../async/claim-loop.ts";
 import type { PostClient } from "../net/http/post-client.ts";
 import { logOutages } from "../async/outages.ts";
@@ -128,7 +128,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
   const cutting = new AbortController();
   const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
   const inFlight = new Set<Promise<void>>();
-  const shares = createShares(maxInFlight);
+  const shares = new Shares(maxInFlight);
 
   function send(message: OutboxMessage, state: EndpointState | undefined): void {
     const release = shares.take(message.endpoint);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createShares, type Release, type Shares } from "../../src/async/shares.ts";
+import { type Release, Shares } from "../../src/async/shares.ts";
 
 const never = new AbortController().signal;
 
@@ -12,14 +12,14 @@ function takeAll(shares: Shares, owner: string): Release[] {
 
 describe("shares", () => {
   it("give all places to an owner who is alone", () => {
-    const shares = createShares(8);
+    const shares = new Shares(8);
     expect(shares.free("anna")).toBe(8);
     expect(takeAll(shares, "anna")).toHaveLength(8);
     expect(shares.free("anna")).toBe(0);
   });
 
   it("give an owner its share although another has all places, and the other no more before it has less than its own", () => {
-    const shares = createShares(8);
+    const shares = new Shares(8);
     const eves = takeAll(shares, "eve");
     expect(shares.free("bob")).toBe(4);
     expect(takeAll(shares, "bob")).toHaveLength(4);
@@ -31,7 +31,7 @@ describe("shares", () => {
   });
 
   it("give every owner a first place, however many there are", () => {
-    const shares = createShares(8);
+    const shares = new Shares(8);
     takeAll(shares, "eve");
     for (let n = 0; n < 100; n += 1) expect(shares.take(`owner ${n}`)).toBeDefined();
     expect(shares.take("owner 0")).toBeUndefined();
@@ -39,7 +39,7 @@ describe("shares", () => {
   });
 
   it("are at most twice as many as the total, and first places", () => {
-    const shares = createShares(64);
+    const shares = new Shares(64);
     const owners = Array.from({ length: 32 }, (_, n) => `owner ${n}`);
     for (const owner of owners) takeAll(shares, owner);
     expect(shares.taken).toBeGreaterThan(64);
@@ -47,7 +47,7 @@ describe("shares", () => {
   });
 
   it("count a place that is given back once, however often that is done", () => {
-    const shares = createShares(2);
+    const shares = new Shares(2);
     const [first] = takeAll(shares, "anna");
     first?.();
     first?.();
@@ -55,7 +55,7 @@ describe("shares", () => {
   });
 
   it("let calls wait, and give free places to the owner that has the fewest, each owner's in their order", async () => {
-    const shares = createShares(4);
+    const shares = new Shares(4);
     const eves = takeAll(shares, "eve");
     const bobs = takeAll(shares, "bob");
     expect([eves.length, bobs.length]).toEqual([4, 2]);
@@ -71,7 +71,7 @@ describe("shares", () => {
   });
 
   it("give no place to a call that was aborted", async () => {
-    const shares = createShares(1);
+    const shares = new Shares(1);
     const [release] = takeAll(shares, "anna");
     const abort = new AbortController();
     const aborted = shares.wait("anna", abort.signal);
@@ -85,6 +85,6 @@ describe("shares", () => {
   });
 
   it("give nobody a place of none", () => {
-    expect(createShares(0).take("anna")).toBeUndefined();
+    expect(new Shares(0).take("anna")).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "./harness.ts";
-import { accept, answer } from "./receiver.ts";
+import { accept, answer, type Respond } from "./receiver.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -45,6 +45,28 @@ describe("a webhook", () => {
     await Promise.all(Array.from({ length: 40 }, () => end()));
     await logged(delivered, 40);
     expect(receiver.mostAtOnce).toBe(8);
+  });
+
+  test("that is fast waits for none of many that hang", async () => {
+    const { store, end } = await openWebhooks();
+    const add = async (name: string, respond: Respond) => {
+      const receiver = await startReceiver();
+      receiver.respond = respond;
+      const given = { name, admin: false, limits: {}, webhook: receiver.endpoint };
+      await store.keys.add(accessKeyOf(newSecret(), given, new Date()));
+      return receiver;
+    };
+    const slow = await Promise.all(Array.from({ length: 9 }, (_, n) => add(`slow${n}`, () => {})));
+    for (let n = 0; n < 9; n += 1) await Promise.all(Array.from({ length: 20 }, () => end("canceled", `slow${n}`)));
+    await Promise.all(slow.map((receiver) => receiver.until(7)));
+    const fast = await add("fast", accept);
+    for (let n = 1; n <= 3; n += 1) {
+      await end("canceled", "fast");
+      expect(await fast.until(n)).toHaveLength(n);
+    }
+    const atOnce = slow.reduce((sum, { mostAtOnce }) => sum + mostAtOnce, 0);
+    expect(atOnce).toBeGreaterThanOrEqual(60);
+    expect(atOnce).toBeLessThanOrEqual(72);
   });
 
   test("gets the messages of one task in their order, also if the first is refused", async () => {

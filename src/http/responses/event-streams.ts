@@ -40,25 +40,30 @@ const maxOwnLength = 8 * 1024;
  */
 export function createEventStreams(events: TaskEvents): EventStreams {
   const streams = new Map<EventStream, StreamStart>();
-  let isScheduled = false;
+  let isDue = false;
+  let isWriting = false;
   let isClosed = false;
 
   /** In slices, between which other requests are answered. */
   async function writeAll(): Promise<void> {
-    isScheduled = false;
     let sliceEndsMs = performance.now() + sliceMs;
-    for (const stream of streams.keys()) {
-      stream.write();
-      if (performance.now() < sliceEndsMs) continue;
-      await nextTurn();
-      sliceEndsMs = performance.now() + sliceMs;
+    while (isDue) {
+      isDue = false;
+      for (const stream of streams.keys()) {
+        stream.write();
+        if (performance.now() < sliceEndsMs) continue;
+        await nextTurn();
+        sliceEndsMs = performance.now() + sliceMs;
+      }
     }
+    isWriting = false;
   }
 
   // Once for all events of one turn, and not while the publisher waits.
   const unsubscribe = events.subscribe(() => {
-    if (isScheduled || streams.size === 0) return;
-    isScheduled = true;
+    isDue = true;
+    if (isWriting || streams.size === 0) return;
+    isWriting = true;
     setImmediate(() => void writeAll());
   });
   const heartbeats = setInterval(() => {

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { ServiceError } from "../../model/errors.ts";
 import type { TaskEvents } from "../../feed/task-events.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
-import { createShares } from "../../async/shares.ts";
+import { Shares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
 import { ownerFilter, OwnerQuery, sharerOf } from "../access/ownership.ts";
@@ -46,13 +46,13 @@ const watchSchema = {
 interface EventRoutesOptions {
   events: TaskEvents;
   keys: KeyRing;
-  /** Open at a time, as the `total` of `createShares`. */
+  /** Open at a time, as the `total` of `Shares`. */
   maxStreams: number;
 }
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async (app, { events, keys, maxStreams }) => {
   const streams = createEventStreams(events);
-  const shares = createShares(maxStreams);
+  const shares = new Shares(maxStreams);
   const unsubscribe = keys.subscribe(() => streams.endUnadmitted());
   app.addHook("preClose", async () => {
     unsubscribe();

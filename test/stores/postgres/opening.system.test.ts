@@ -195,6 +195,7 @@ test("tables from before files were counted are migrated; damaged records are le
      ALTER TABLE unreel.tasks DROP COLUMN finished_at;
      UPDATE unreel.tasks SET bytes = 0;
      UPDATE unreel.owners SET bytes = 0;
+     ALTER TABLE unreel.owners DROP COLUMN records;
      DELETE FROM unreel.migrations WHERE version > 7`,
   );
   const store = await openPostgresStore({ url });

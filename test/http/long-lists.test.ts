@@ -1,0 +1,61 @@
+import { setImmediate } from "node:timers/promises";
+import { gunzipSync } from "node:zlib";
+import { expect, onTestFinished, test } from "vitest";
+import { buildApp } from "../../src/http/app.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { formatOf } from "../formats.ts";
+import { pageInfo } from "../page-info.ts";
+import { pageUrl } from "./requests.ts";
+
+/** Opens the service with 12 tasks whose records have about 110 kB each. */
+async function openLong() {
+  const store = createMemoryStore();
+  const app = await buildApp({ store });
+  onTestFinished(() => app.close());
+  const formats = Array.from({ length: 440 }, (_, n) => formatOf(`f${n}`));
+  const ids: string[] = [];
+  for (let n = 0; n < 12; n += 1) {
+    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    await store.update(id, { info: pageInfo({ formats }) });
+    ids.unshift(id);
+  }
+  return { app, store, ids };
+}
+
+test("a list of long records comes in pages of at most 1,000,000 bytes, each task once", async () => {
+  const { app, store, ids } = await openLong();
+  const listed: string[] = [];
+  let next: string | null = "/tasks/?limit=200";
+  let pages = 0;
+  while (next !== null) {
+    const response = await app.inject(next);
+    expect(response.headers["content-type"]).toBe("application/json; charset=utf-8");
+    expect(response.body.length).toBeLessThanOrEqual(1_001_000);
+    const page: { tasks: { id: string }[]; next: string | null } = response.json();
+    expect(page.tasks[0]).toEqual(await store.get(page.tasks[0]!.id));
+    if (page.next !== null) expect(response.headers["link"]).toBe(`<${page.next}>; rel="next"`);
+    listed.push(...page.tasks.map(({ id }) => id));
+    next = page.next;
+    pages += 1;
+  }
+  expect(listed).toEqual(ids);
+  expect(pages).toBe(2);
+});
+
+test("a long page is compressed as it is written", async () => {
+  const { app } = await openLong();
+  const plain = await app.inject("/tasks/");
+  const packed = await app.inject({ url: "/tasks/", headers: { "accept-encoding": "gzip" } });
+  expect(packed.headers).toMatchObject({ "content-encoding": "gzip", vary: "accept-encoding" });
+  expect(JSON.parse(gunzipSync(packed.rawPayload).toString())).toEqual(plain.json());
+});
+
+test("other requests are answered while long pages are written", async () => {
+  const { app } = await openLong();
+  const written = Promise.all(Array.from({ length: 6 }, () => app.inject("/tasks/"))).then(() => "written");
+  let answered = 0;
+  const answer = () => app.inject("/health/live").then(() => setImmediate("answered"));
+  while ((await Promise.race([written, answer()])) === "answered") answered += 1;
+  expect(answered).toBeGreaterThan(3);
+});

@@ -1,0 +1,94 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { type AppOptions, buildApp } from "../../src/http/app.ts";
+import { openKeyRing } from "../../src/keys/key-ring.ts";
+import type { HttpClient } from "../../src/net/client.ts";
+import { newTask } from "../../src/feed/task-changes.ts";
+import type { Resolver } from "../../src/resolvers/resolver.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { pageInfo } from "../page-info.ts";
+import { openEvents } from "./event-client.ts";
+import { addKey } from "./keys.ts";
+import { pageUrl } from "./requests.ts";
+
+/** Opens the service with keys of eve, who is greedy, and of bob. */
+async function openShared(options: AppOptions) {
+  const store = createMemoryStore();
+  const keys = await openKeyRing({ keys: store.keys });
+  const app = await buildApp({ store, keys, ...options });
+  onTestFinished(async () => {
+    await app.close();
+    keys.close();
+  });
+  const eve = await addKey(store, "eve");
+  const bob = await addKey(store, "bob");
+  await keys.refresh();
+  return { app, store, eve: eve.headers, bob: bob.headers };
+}
+
+/** A resolver that reads pages whose URL ends with "slow" until the request is aborted. */
+function createSlowResolver() {
+  const stub = createStubResolver();
+  let slow = 0;
+  const resolver: Resolver = {
+    ...stub,
+    async resolve(url, context) {
+      if (!url.search.includes("slow")) return stub.resolve(url, context);
+      slow += 1;
+      const { promise, reject } = Promise.withResolvers<never>();
+      context.signal.addEventListener("abort", () => reject(context.signal.reason));
+      return promise;
+    },
+  };
+  return { resolver, slowReads: () => slow };
+}
+
+describe("owners share", () => {
+  test("the pages that are read at a time", async () => {
+    const { resolver, slowReads } = createSlowResolver();
+    const { app, eve, bob } = await openShared({ resolver, infoConcurrency: 4, infoTimeoutMs: 2_000 });
+    const get = (headers: Record<string, string>, page: string) =>
+      app.inject({ url: `/info?url=${encodeURIComponent(`${pageUrl}?${page}`)}`, headers });
+    const eves = Array.from({ length: 12 }, (_, n) => get(eve, `slow${n}`));
+    await vi.waitUntil(() => slowReads() === 4);
+    const bobs = await Promise.all([get(bob, "one"), get(bob, "two")]);
+    expect(bobs.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    const refused = (await Promise.all(eves)).filter(({ statusCode }) => statusCode === 429);
+    expect(refused).toHaveLength(8);
+    expect(refused[0]?.headers["retry-after"]).toBe("1");
+  });
+
+  test("the event streams", async () => {
+    const { app, eve, bob } = await openShared({ maxEventStreams: 4 });
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const statusOf = async (headers: Record<string, string>) => (await openEvents(app, headers)).response.statusCode;
+    for (let n = 0; n < 4; n += 1) expect(await statusOf(eve)).toBe(200);
+    expect(await statusOf(eve)).toBe(429);
+    expect([await statusOf(bob), await statusOf(bob), await statusOf(bob)]).toEqual([200, 200, 429]);
+  });
+
+  test("the thumbnails that are fetched at a time", async () => {
+    const fetched: string[] = [];
+    const client: HttpClient = {
+      async get(url, { signal }) {
+        fetched.push(url.pathname);
+        const { promise, reject } = Promise.withResolvers<never>();
+        signal.addEventListener("abort", () => reject(signal.reason));
+        return promise;
+      },
+      close: async () => {},
+    };
+    const { app, store, eve, bob } = await openShared({ client, infoTimeoutMs: 300 });
+    const get = async (headers: Record<string, string>, owner: string, name: string) => {
+      const { id } = await store.create(newTask(pageUrl, {}, new Date(), owner));
+      const thumbnails = [{ url: `https://images.example.com/${name}`, width: 640, height: 360 }];
+      await store.update(id, { info: pageInfo({ thumbnails }) });
+      return app.inject({ url: `/tasks/${id}/thumbnail`, headers });
+    };
+    const eves = Array.from({ length: 20 }, (_, n) => get(eve, "eve", `eve${n}`));
+    await vi.waitUntil(() => fetched.length === 8);
+    const bobs = Array.from({ length: 4 }, (_, n) => get(bob, "bob", `bob${n}`));
+    await vi.waitUntil(() => fetched.filter((path) => path.startsWith("/bob")).length === 4, 250);
+    await Promise.all([...eves, ...bobs]);
+  });
+});
