@@ -19,6 +19,8 @@ type ResolvedPage = Omit<PageInfo, "formats"> & { formats: DownloadFormat[] };
 
 export interface DownloadTargetDeps {
   resolver: Resolver;
+  /** Calls `read`, which resolves the page and calls `saveInfo`, when it may be resolved. */
+  inTurn<T>(read: () => Promise<T>, isFirst: boolean): Promise<T>;
   /** Stores what may be shown of the page, each time that it has been resolved. */
   saveInfo(info: PageInfo, isFirst: boolean): Promise<void>;
   download(target: Target): Promise<Download>;
@@ -36,7 +38,7 @@ const maxRefreshes = 20;
  * whenever there are more bytes than at the refusal before, at most 20 times.
  *
  * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
- * the resolver, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; `signal.reason`
+ * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; `signal.reason`
  */
 export async function downloadTarget(
   task: Task,
@@ -61,19 +63,18 @@ export async function downloadTarget(
 async function resolveTarget(
   { url, options }: Task,
   before: FormatChoice | null,
-  { resolver, signal, saveInfo }: DownloadTargetDeps,
+  { resolver, signal, inTurn, saveInfo }: DownloadTargetDeps,
   isFirst: boolean,
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
-  const page: unknown = await resolver.resolve(new URL(url), {
-    signal,
-    forDownload: true,
-    needsHeights,
-  });
-  signal.throwIfAborted();
-  if (!Value.Check(PageInfo, page)) throw noFormatsError(resolver);
-  const chosen = () => chosenIds(() => chooseFormat(page, options, before));
-  await saveInfo(boundInfo(publicInfo(page), maxStoredBytes, chosen), isFirst);
+  const page = await inTurn(async () => {
+    const found: unknown = await resolver.resolve(new URL(url), { signal, forDownload: true, needsHeights });
+    signal.throwIfAborted();
+    if (!Value.Check(PageInfo, found)) throw noFormatsError(resolver);
+    const chosen = () => chosenIds(() => chooseFormat(found, options, before));
+    await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
+    return found;
+  }, isFirst);
   return { page, choice: chooseFormat(page, options, before) };
 }
 

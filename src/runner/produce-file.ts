@@ -9,11 +9,12 @@ import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { fileName } from "./file-name.ts";
 import type { ProgressReport } from "./progress.ts";
+import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";
 
 /** What `produceFile` works with. */
-export interface ProduceFileDeps {
+export interface ProduceFileDeps extends ReadingTurns {
   resolver: Resolver;
   engine: Engine;
   files: FileStore;
@@ -31,6 +32,8 @@ export interface ProduceFileDeps {
 export interface ProduceFileRun {
   taskLease: TaskLease;
   progress: ProgressReport;
+  /** Of the claim. */
+  stalledCount: number;
   signal: AbortSignal;
   /** Aborted when a recording is to end. */
   finish: AbortSignal;
@@ -43,8 +46,8 @@ export interface ProduceFileRun {
  * Updates the task's `info` and `progress` on the way. A later run of the task and a page that is resolved
  * again because its URLs have expired find the same format, if it is still there.
  *
- * @throws ServiceError of the resolver, the engine, the file store and `chooseFormat`; `quota_exceeded` if the
- * download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
+ * @throws ServiceError of the resolver, `readInTurn`, the engine, the file store and `chooseFormat`; `quota_exceeded`
+ * if the download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
  * before the result is being saved.
  */
 export async function produceFile(task: Task, deps: ProduceFileDeps, run: ProduceFileRun): Promise<TaskFile> {
@@ -54,15 +57,24 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   signal.throwIfAborted();
   await assertFreeSpace(deps);
   const before = earlierProgress(task);
-  await taskLease.updateWithRetry({ progress: { stage: "resolving", ...before } });
+  const hasProgressed = () => (progress.bytes ?? 0) > (before.downloaded_bytes ?? 0);
+  const stalledCount = () => (hasProgressed() ? 0 : run.stalledCount);
   const { target, download } = await downloadTarget(task, {
     resolver,
     signal,
+    async inTurn(read, isFirst) {
+      const change = isFirst ? { progress: { stage: "resolving", ...before } as const } : {};
+      const counted = async () => {
+        await taskLease.updateWithRetry(change, { stalledCount: stalledCount() + 1 });
+        return read();
+      };
+      return readInTurn(counted, stalledCount(), deps, signal);
+    },
     saveInfo: (info, isFirst) =>
-      taskLease.updateWithRetry({
-        info,
-        ...(isFirst && { progress: { stage: "downloading", ...before } }),
-      }),
+      taskLease.updateWithRetry(
+        { info, ...(isFirst && { progress: { stage: "downloading", ...before } }) },
+        { stalledCount: stalledCount() },
+      ),
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
@@ -89,7 +101,7 @@ async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promis
   throw new ServiceError("disk_full", `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`);
 }
 
-/** A dead worker's progress stays: `madeProgress` compares the bytes of this run with it. */
+/** A dead worker's progress stays: the bytes of this run are compared with it. */
 function earlierProgress({ progress }: Task) {
   const { downloaded_bytes = null, total_bytes = null, is_live } = progress ?? {};
   const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };

@@ -45,19 +45,6 @@ export interface TaskRun {
   controller: AbortController;
   /** Aborted when a recording is to end with what there is. */
   finish: AbortController;
-  /** Called once the run has more bytes than earlier ones. */
-  onProgress(): void;
-}
-
-/** After this many dead workers in a row the task itself is taken for the cause. */
-const maxStalled = 2;
-
-/**
- * Whether a worker died running the task, which may have been the cause: until it has more bytes than it had then, it
- * must run alone, so that it cannot end other runs.
- */
-export function isSuspect({ stalledCount }: Claim): boolean {
-  return stalledCount > 0;
 }
 
 /**
@@ -65,17 +52,14 @@ export function isSuspect({ stalledCount }: Claim): boolean {
  * lease expires and the task is claimed again.
  */
 export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
-  const { claim, host, taskLease, controller, onProgress } = run;
+  const { claim, host, taskLease, controller } = run;
   const { task, stalledCount } = claim;
   const { logger, observer, runTimeoutMs } = deps;
   const sinceMs = performance.now();
   const about = { task: task.id, host, attempt: task.attempts };
   const progress = createProgressReport({
     bytesBefore: task.progress?.downloaded_bytes ?? 0,
-    save: async (saved, madeProgress) => {
-      await taskLease.update({ progress: saved }, { madeProgress });
-      if (madeProgress) onProgress();
-    },
+    save: (saved, madeProgress) => taskLease.update({ progress: saved }, madeProgress ? { stalledCount: 0 } : {}),
     onBytes: observer?.onBytes,
   });
   const timer = setTimeout(() => controller.abort(runTimeoutError(runTimeoutMs)), runTimeoutMs);
@@ -112,9 +96,9 @@ async function succeed(
   deps: RunDeps,
 ): Promise<RunEnd> {
   const { task, stalledCount, bytesLeft } = claim;
-  if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
   const file = await produceFile(task, deps, {
     taskLease,
+    stalledCount,
     progress,
     signal: controller.signal,
     finish: finish.signal,
@@ -189,9 +173,4 @@ async function cleanUp(failed: Task, { files, logger }: RunDeps): Promise<void> 
 
 function runTimeoutError(runTimeoutMs: number): ServiceError {
   return new ServiceError("upstream_timeout", `the run did not complete within ${runTimeoutMs} ms`);
-}
-
-function poisonTaskError(stalledCount: number): ServiceError {
-  const message = `poison task: ${stalledCount} workers in a row died running it`;
-  return new ServiceError("internal", message, { retryable: false });
 }

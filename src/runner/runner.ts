@@ -8,7 +8,7 @@ import { createRunningTasks, type RunLimits, type RunningTasks } from "./running
 import { createStorageLimit } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
-export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage">, RunLimits, ClockOptions {
+export interface RunnerOptions extends Omit<RunDeps, "now" | "random" | "storage" | "mutex">, RunLimits, ClockOptions {
   /** How long ended tasks and their files are kept; default 0: for ever. */
   retentionS?: number;
   /** How many bytes the files of all tasks may have together; default 0: any number. */
@@ -32,8 +32,7 @@ const pollMs = 1_000;
 
 /**
  * Runs the tasks of the store: owners in turns, the oldest task of each first, as many at a time as
- * `concurrency` and `perHost` allow, each as soon as it is queued. A task that was running when its worker died
- * runs alone until it has more bytes than it had then.
+ * `concurrency` and `perHost` allow, each as soon as it is queued. `readInTurn` decides what the death of a worker means,
  * `decideRetry` decides what a failure means, `removeUnneededFiles` what stays on the
  * disk. Store errors are logged and retried, never thrown. Other processes may run tasks of the same store on
  * the same files.
@@ -43,8 +42,8 @@ export function createRunner(options: RunnerOptions): Runner {
   const { random = Math.random, maxStoredBytes: maxBytes = 0 } = options;
   const clock = createClock(options);
   const storage = createStorageLimit({ store, files, maxBytes, logger });
-  const deps: RunDeps = { ...options, storage, now: clock.now, random };
   const mutex = createKeyedMutex();
+  const deps: RunDeps = { ...options, storage, mutex, now: clock.now, random };
   const cleanup = createFileCleanup({ store, files, mutex, logger });
   const stopping = new AbortController();
   const runs = createRunningTasks({

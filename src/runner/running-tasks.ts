@@ -1,10 +1,9 @@
 import type { BaseLogger } from "pino";
-import { untilAborted } from "../async/deadline.ts";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 import { logOutages } from "../async/outages.ts";
 import { hostOf } from "../model/task.ts";
 import type { Claim, TaskStore } from "../stores/store.ts";
-import { isSuspect, type TaskRun } from "./run.ts";
+import type { TaskRun } from "./run.ts";
 import { Interruption, startTaskLease } from "./task-lease.ts";
 
 /** Which tasks run, and how many. */
@@ -39,14 +38,11 @@ export interface RunningTasks {
   of(id: string): TaskRun[];
 }
 
-/** A task that was running when its worker died runs alone until it has more bytes than it had then. */
 export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
   const { store, concurrency, perHost, leaseMs = 30_000, mutex, logger, signal } = options;
   const { runTask, onFreeSlot } = options;
   /** Each with a promise that resolves once it has ended. */
   const runs = new Map<TaskRun, Promise<void>>();
-  /** Runs that run alone: while there is one, no other may begin. */
-  const exclusive = new Set<TaskRun>();
   const attempt = logOutages(logger, {
     failed: "claiming tasks failed; retrying every second",
     restored: "claiming tasks works again",
@@ -58,19 +54,13 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
 
   function launch(run: TaskRun): void {
     const { id } = run.claim.task;
-    const others = isSuspect(run.claim) ? [...runs.values()] : [];
-    if (isSuspect(run.claim)) exclusive.add(run);
     if (signal.aborted) interrupt(run);
     const ended = mutex
-      .runExclusive(id, async () => {
-        await untilAborted(Promise.allSettled(others), run.controller.signal).catch(() => {});
-        await runTask(run);
-      })
+      .runExclusive(id, () => runTask(run))
       .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
       .finally(() => {
         run.taskLease.release();
         runs.delete(run);
-        exclusive.delete(run);
         onFreeSlot();
       });
     runs.set(run, ended);
@@ -78,7 +68,7 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
 
   return {
     of,
-    hasFreeSlot: () => runs.size < concurrency && exclusive.size === 0,
+    hasFreeSlot: () => runs.size < concurrency,
     async claimNext() {
       const sinceMs = performance.now();
       const exceptHosts = hostsOfMany(runs.keys(), perHost);
@@ -86,10 +76,7 @@ export function createRunningTasks(options: RunningTasksOptions): RunningTasks {
       if (claim === undefined) return false;
       for (const { controller } of of(claim.task.id)) controller.abort(new Interruption("leaseLost"));
       const lease = { claim, store, leaseMs: claim.leaseMs ?? leaseMs, sinceMs };
-      const run = openRun(lease, () => {
-        if (exclusive.delete(run)) onFreeSlot();
-      });
-      launch(run);
+      launch(openRun(lease));
       return true;
     },
   };
@@ -101,12 +88,9 @@ function hostsOfMany(runs: Iterable<TaskRun>, least: number): string[] {
   return Object.keys(byHost).filter((host) => (byHost[host]?.length ?? 0) >= least);
 }
 
-function openRun(
-  lease: { claim: Claim; store: TaskStore; leaseMs: number; sinceMs: number },
-  onProgress: () => void,
-): TaskRun {
+function openRun(lease: { claim: Claim; store: TaskStore; leaseMs: number; sinceMs: number }): TaskRun {
   const [controller, finish] = [new AbortController(), new AbortController()];
   const taskLease = startTaskLease({ ...lease, run: controller, finish });
   const { claim } = lease;
-  return { claim, host: hostOf(claim.task.url), taskLease, controller, finish, onProgress };
+  return { claim, host: hostOf(claim.task.url), taskLease, controller, finish };
 }

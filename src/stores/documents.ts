@@ -167,15 +167,13 @@ export function toPage(
 export function updateDocument(
   stored: StoredTask,
   change: TaskChange,
-  { lease, from, hasFile = false, madeProgress = false }: UpdateOptions,
+  { lease, from, hasFile = false, stalledCount = change.state === undefined ? stored.stalledCount : 0 }: UpdateOptions,
   now: Date,
 ): TaskWrite {
   const before = parseTask(stored);
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
   if (hasFile && before.file === null) throw noFileError(before);
-  const isReset = madeProgress || change.state !== undefined;
-  const stalledCount = isReset ? 0 : stored.stalledCount;
   const changed = toTaskWrite(changeTask(before, change, now), stalledCount, change.info !== undefined);
   if (!hasEnded(change.state)) return changed;
   return { ...changed, message: newMessage(changed.task, changed.stored.document) };
@@ -194,7 +192,7 @@ export function claimDocument(stored: StoredTask, now: Date): TaskWrite {
   }
   const queued = changeTask(before, { state: "queued" }, now);
   const task = changeTask(queued, { state: "running", progress: before.progress }, now);
-  return toTaskWrite(task, stored.stalledCount + 1);
+  return toTaskWrite(task, stored.stalledCount);
 }
 
 /** Returns by what a task's file is counted and found. */

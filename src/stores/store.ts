@@ -96,8 +96,8 @@ export interface TaskStore {
    * A task may run if it is `queued` with its `runAfter` reached and fewer than `limits.max_running`
    * tasks of its owner are running, or `running` under an expired lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the
    * lease expires or the task leaves `running`. For a queued task this begins a new attempt; for a dead
-   * worker's task the attempt and its progress continue, and `stalledCount` grows by one. Until another
-   * claim takes the task, an expired lease still allows updates.
+   * worker's task the attempt, its progress and `stalledCount` continue. Until another claim takes the task, an
+   * expired lease still allows updates.
    *
    * A store that one process has to itself expires all leases when it is opened. A store that several
    * processes share looks for expired leases every few seconds, and may use a lease of its own length.
@@ -207,8 +207,8 @@ export interface UpdateOptions {
   maxStoredBytes?: number;
   /** When a task that becomes queued may be claimed. */
   runAfter?: Date | undefined;
-  /** The run is further than the earlier ones: resets `stalledCount` to 0. */
-  madeProgress?: boolean;
+  /** The task's `stalledCount` from now on; default: as before, or 0 if the change has a state. */
+  stalledCount?: number | undefined;
 }
 
 export interface ClaimQuery {
@@ -220,7 +220,7 @@ export interface Claim {
   task: Task;
   /** Proves to `update` and `heartbeat` that the task is still held. */
   lease: string;
-  /** Workers in a row that died with this task without progress; 0 after every change of state. */
+  /** As the last update has left it: runs in a row that began something which may end their process, and died in it. */
   stalledCount: number;
   /** How long the lease lasts without a heartbeat, if the store uses a length of its own. */
   leaseMs?: number;

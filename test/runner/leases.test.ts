@@ -1,144 +1,129 @@
 import { describe, expect, test, vi } from "vitest";
+import { ServiceError } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createClock } from "../contracts/task-store/harness.ts";
+import { formatOf } from "../formats.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
+import { createTestResolver, pageOf } from "./resolver.ts";
 
-describe("a task whose workers die", () => {
-  test("continues in the same attempt after the first", async () => {
-    const { store } = await killed(1);
-    const { runner, until } = createRunnerHarness({ store });
+describe("a task whose workers died reading its page", () => {
+  test.each([1, 2, 4])("continues in the same attempt after %i of them", async (count) => {
+    const { store, ids } = await killed(count);
+    const { runner, until } = createRunnerHarness({ store, crashPauseMs: 1 });
     runner.start();
-    const [task] = (await store.list({ limit: 1 })).tasks;
-    expect(await until(task?.id ?? "", "succeeded")).toMatchObject({ attempts: 1 });
+    expect(await until(ids[0], "succeeded")).toMatchObject({ attempts: 1 });
   });
 
-  test("fails after two of them, whatever attempts are left", async () => {
-    const { store, id } = await killed(2);
-    let downloads = 0;
-    const { runner, until } = createRunnerHarness({
-      store,
-      downloads: async (job) => {
-        downloads += 1;
-        return writeMedium(job);
-      },
+  test("fails after five of them, whatever attempts are left", async () => {
+    const { store, ids } = await killed(5);
+    let reads = 0;
+    const resolver = createTestResolver(async (url) => {
+      reads += 1;
+      return pageOf(url);
     });
+    const { runner, until } = createRunnerHarness({ store, resolver });
     runner.start();
-    const { error, attempts } = await until(id, "failed");
-    const message = "poison task: 2 workers in a row died running it";
+    const { error, attempts } = await until(ids[0], "failed");
+    const message = "poison task: 5 processes in a row died reading its page";
     expect(error).toEqual({ code: "internal", message, retryable: false });
-    expect([attempts, downloads]).toEqual([1, 0]);
+    expect([attempts, reads]).toEqual([1, 0]);
   });
 
-  test("counts them from 0 again once a run has more bytes than earlier ones", async () => {
-    const { store, clock, id } = await killed(1, 100);
-    const { runner, until } = createRunnerHarness({
-      store,
-      now: clock.now,
-      downloads: async (job, context) => {
-        const report = { stage: "downloading", total_bytes: 900 } as const;
-        context.onProgress({ ...report, downloaded_bytes: 100 });
-        context.onProgress({ ...report, downloaded_bytes: 101 });
-        return neverEnd(job, { ...context, onProgress: () => {} });
-      },
-    });
+  test("is read at once after two of them, and later after more, while others go on", async () => {
+    const { store, ids } = await killed(2, 3);
+    const { runner, add, until, states } = createRunnerHarness({ store, crashPauseMs: 60_000, concurrency: 2 });
     runner.start();
-    await until(id, ({ progress }) => progress?.downloaded_bytes === 101);
-    clock.advance(60_000);
-    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 1 });
+    await until(ids[0], "succeeded");
+    for (const name of ["a", "b", "c"]) await until((await add(`https://${name}.test/`)).id, "succeeded");
+    expect(states(ids[1])).toEqual(["running"]);
+    await runner.stop();
+    expect(await store.get(ids[1])).toMatchObject({ state: "queued", attempts: 0 });
   });
 
-  test("does not count from 0 again if a run has only as many bytes as earlier ones", async () => {
-    const { store, clock, id } = await killed(1, 100);
-    const { runner, until, changes } = createRunnerHarness({
-      store,
-      now: clock.now,
-      downloads: async (job, context) => {
-        context.onProgress({ stage: "downloading", downloaded_bytes: 100, total_bytes: 900 });
-        return neverEnd(job, { ...context, onProgress: () => {} });
-      },
+  test("is not read while another such page is, but beside others", async () => {
+    const { store, ids } = await killed(2, 3);
+    const reading = new Set<string>();
+    const gate = Promise.withResolvers<void>();
+    const resolver = createTestResolver(async (url) => {
+      if (url.pathname === "/other") return pageOf(url);
+      expect(reading.size).toBe(0);
+      reading.add(url.href);
+      await gate.promise;
+      reading.delete(url.href);
+      return pageOf(url);
     });
+    const { runner, add, until } = createRunnerHarness({ store, resolver, crashPauseMs: 1, concurrency: 3 });
     runner.start();
-    await until(id, ({ progress }) => progress?.total_bytes === 900);
-    const resolving = changes.find(({ progress }) => progress?.stage === "resolving");
-    expect(resolving).toMatchObject({ progress: { downloaded_bytes: 100 } });
-    clock.advance(60_000);
-    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 2 });
+    const { id } = await add("https://video.example.com/other");
+    await until(id, "succeeded");
+    gate.resolve();
+    for (const each of ids) expect(await until(each, "succeeded")).toMatchObject({ attempts: 1 });
   });
 });
 
-describe("a task whose worker died", () => {
-  test("runs alone: the next one starts when it has ended", async () => {
-    const { store, id } = await killed(1);
-    const ending = Promise.withResolvers<void>();
-    const { runner, add, until, log } = createRunnerHarness({
-      store,
-      downloads: async (job) => {
-        await ending.promise;
-        return writeMedium(job);
-      },
+describe("a death of the worker", () => {
+  test("counts while a page is read, also when it is read again, and no longer", async () => {
+    const store = createMemoryStore();
+    const updates = vi.spyOn(store, "update");
+    const counts = () => updates.mock.calls.flatMap(([, , options]) => options?.stalledCount ?? []);
+    const whileRead: number[][] = [];
+    const resolver = createTestResolver(async (url) => {
+      whileRead.push(counts());
+      return pageOf(url, { formats: [formatOf("only", { url: `${url.href}?${whileRead.length}` })] });
     });
-    const other = await add("https://video.example.com/other");
-    runner.start();
-    await until(id, ({ progress }) => progress?.stage === "resolving");
-    await add("https://video.example.com/third");
-    expect(starts(log)).toEqual([id]);
-    ending.resolve();
-    await until(other.id, "succeeded");
-    expect(starts(log).slice(0, 2)).toEqual([id, other.id]);
-    expect(log[1]).toMatchObject({ task: id, msg: "run succeeded" });
-  });
-
-  test("runs beside others once it is further than then", async () => {
-    const { store, id } = await killed(1, 100);
-    const { runner, add, untilLoading, changes } = createRunnerHarness({
+    const { runner, add, untilLoading } = createRunnerHarness({
       store,
+      resolver,
       downloads: async (job, context) => {
-        context.onProgress({ stage: "downloading", downloaded_bytes: 101, total_bytes: 900 });
-        return neverEnd(job, { ...context, onProgress: () => {} });
+        if (whileRead.length > 1) return neverEnd(job, context);
+        throw new ServiceError("upstream_status", "the server returned 403", { upstreamStatus: 403 });
       },
     });
-    const other = await add("https://video.example.com/other");
+    const { id } = await add();
     runner.start();
-    await untilLoading(other.id);
-    expect(changes.findLast((task) => task.id === id)).toMatchObject({ state: "running" });
+    await untilLoading(id);
+    expect(whileRead).toEqual([[1], [1, 0, 1]]);
+    expect(counts().slice(3)).toEqual([0, 0]);
   });
 
-  test("waits until the runs have ended that go on already", async () => {
-    const clock = createClock();
-    const store = createMemoryStore({ now: clock.now });
-    const ending = Promise.withResolvers<void>();
-    const { runner, add, until, log } = createRunnerHarness({
-      store,
-      now: clock.now,
-      leaseMs: 3_000,
-      downloads: async (job) => {
-        if (job.format.url.endsWith("first")) await ending.promise;
-        return writeMedium(job);
-      },
-    });
-    const dead = await add("https://video.example.com/dead");
-    await store.claim({ leaseMs: 1_000 });
-    const first = await add("https://video.example.com/first");
+  test("counts nothing while its task only waits to be read", async () => {
+    const { store, clock, ids } = await killed(3);
+    const { runner, log } = createRunnerHarness({ store, now: clock.now, crashPauseMs: 60_000 });
     runner.start();
-    await until(first.id, ({ progress }) => progress?.stage === "downloading");
-    const claimed = vi.spyOn(store, "heartbeat");
-    clock.advance(1_001);
-    await vi.waitUntil(() => claimed.mock.calls.some(([id]) => id === dead.id), {
-      timeout: 10_000,
-    });
-    expect(starts(log)).toEqual([first.id]);
-    ending.resolve();
-    await until(dead.id, "succeeded");
-    expect(log.map(({ msg }) => msg).slice(0, 3)).toEqual(["run started", "run succeeded", "run started"]);
+    await vi.waitUntil(() => log.length === 1, 10_000);
+    expect(log[0]).toMatchObject({ task: ids[0], msg: "run started", stalledCount: 3 });
+    clock.advance(60_000);
+    expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: 3 });
   });
+
+  test.each([
+    [100, 3],
+    [101, 0],
+  ])(
+    "counts from the earlier ones on if the run has %i bytes where the earlier ones had 100: from %i",
+    async (bytes, from) => {
+      const { store, clock, ids } = await killed(3);
+      const { runner, until, changes } = createRunnerHarness({
+        store,
+        now: clock.now,
+        crashPauseMs: 1,
+        downloads: async (job, context) => {
+          context.onProgress({ stage: "downloading", downloaded_bytes: bytes, total_bytes: 900 });
+          return neverEnd(job, { ...context, onProgress: () => {} });
+        },
+      });
+      runner.start();
+      await until(ids[0], ({ progress }) => progress?.total_bytes === 900);
+      const resolving = changes.find(({ progress }) => progress?.stage === "resolving");
+      expect(resolving).toMatchObject({ progress: { downloaded_bytes: 100 } });
+      clock.advance(60_000);
+      expect(await store.claim({ leaseMs: 1 })).toMatchObject({ stalledCount: from });
+    },
+  );
 });
-
-function starts(log: readonly Record<string, unknown>[]): unknown[] {
-  return log.filter(({ msg }) => msg === "run started").map(({ task }) => task);
-}
 
 test("heartbeats hold a task longer than its lease", async () => {
   const beats: boolean[] = [];
@@ -211,16 +196,18 @@ test("a task that its own runner claims again, as after a suspend, has one run a
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
 });
 
-/** Creates a store with one task, whose worker died `count` times after `bytes` were downloaded. */
-async function killed(count: number, bytes = 0) {
+/** A store with a task for each of `counts`: so many of its workers died reading its page, after 100 bytes. */
+async function killed<Counts extends number[]>(...counts: Counts) {
   const clock = createClock();
   const store = createMemoryStore({ now: clock.now });
-  const { id } = await store.create(newTask("https://video.example.com/", {}, clock.now()));
-  for (let run = 0; run < count; run += 1) {
+  const progress = { stage: "downloading", downloaded_bytes: 100, total_bytes: null, speed: null, eta: null } as const;
+  const ids = counts.map(() => "") as { [Index in keyof Counts]: string };
+  for (const [index, stalledCount] of counts.entries()) {
+    const { id } = await store.create(newTask(`https://${index}.example.com/`, {}, clock.now()));
     await store.claim({ leaseMs: 1 });
-    clock.advance(1);
+    await store.update(id, { progress }, { stalledCount });
+    ids[index] = id;
   }
-  const downloaded = { downloaded_bytes: bytes, total_bytes: null, speed: null, eta: null };
-  await store.update(id, { progress: { stage: "downloading", ...downloaded } });
-  return { store, clock, id };
+  clock.advance(1);
+  return { store, clock, ids };
 }

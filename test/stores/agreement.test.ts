@@ -37,7 +37,7 @@ const call = fc.oneof(
       waitMs: fc.option(shortMs, { nil: undefined }),
       from: fc.option(fc.subarray([...states]), { nil: undefined }),
       isFenced: fc.boolean(),
-      madeProgress: fc.boolean(),
+      stalledCount: fc.option(fc.nat({ max: 3 }), { nil: undefined }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
@@ -121,7 +121,7 @@ async function perform(made: Call, { store, clock, ids, leases }: Context): Prom
       return store.update(id, change, {
         ...(made.isFenced && { lease }),
         ...(made.from && { from: made.from }),
-        madeProgress: made.madeProgress,
+        stalledCount: made.stalledCount,
         ...(runAfter && { runAfter }),
       });
     }

@@ -138,6 +138,8 @@ const migrations: readonly string[] = [
   ALTER TABLE unreel.owners ADD COLUMN records bigint NOT NULL DEFAULT 0;
   UPDATE unreel.counters SET counted_events = -1;
   `,
+  // An insert leaves out what all new tasks have alike.
+  "ALTER TABLE unreel.tasks ALTER COLUMN deaths SET DEFAULT 0",
 ];
 
 /** Processes of an earlier release may have finished files meanwhile, and the record of one may be damaged. */

@@ -22,8 +22,6 @@ export function toInsert(task: Task, idempotency: Idempotency | undefined): Task
     owner,
     host: hostOf(url),
     document: JSON.stringify(task),
-    lease: null,
-    stalledCount: 0,
     ...fileColumns(task),
     job: state === "queued" ? randomUUID() : null,
     idempotency: ofOwner(task, idempotency),

@@ -12,26 +12,32 @@ export interface RowUpdate extends Omit<StoredTask, "id" | "owner"> {
   job: string | null;
 }
 
-/** What a new task has besides, which never changes. */
-export interface NewRow extends RowUpdate, StoredTask {
+/** What an insert writes of a task: not what all new ones have alike. */
+export interface NewRow extends Omit<RowUpdate, "lease" | "stalledCount">, Pick<StoredTask, "id" | "owner"> {
   host: string;
 }
 
-export interface TaskRow extends NewRow {
+export interface TaskRow extends StoredTask, RowUpdate {
   seq: number;
+  host: string;
   /** Of the owner's key; null: it has none. */
   limits: KeyLimits | null;
 }
 
-/** The columns that an update writes, with their types and what they hold of the task. */
-export const updatedColumns = {
+/** Columns with their types and what they hold of the task. */
+const writtenColumns = {
   state: ["text", ({ state }) => state],
   document: ["text", ({ document }) => document],
-  lease: ["text", ({ lease }) => lease],
-  deaths: ["integer", ({ stalledCount }) => stalledCount],
   job: ["uuid", ({ job }) => job],
   bytes: ["bigint", ({ bytes }) => bytes],
   finished_at: ["text", ({ finishedAt }) => finishedAt],
+} satisfies Record<string, Column<NewRow | RowUpdate>>;
+
+/** The columns that an update writes. */
+const updatedColumns = {
+  ...writtenColumns,
+  lease: ["text", ({ lease }) => lease],
+  deaths: ["integer", ({ stalledCount }) => stalledCount],
 } satisfies Record<string, Column<RowUpdate>>;
 
 /** The columns that an insert writes, besides `seq`. */
@@ -39,7 +45,7 @@ export const insertedColumns = {
   id: ["text", ({ id }) => id],
   host: ["text", ({ host }) => host],
   owner: ["text", ({ owner }) => owner],
-  ...updatedColumns,
+  ...writtenColumns,
 } satisfies Record<string, Column<NewRow>>;
 
 type Column<Row> = [type: string, value: (row: Row) => string | number | null];

@@ -96,13 +96,13 @@ export function describeQuotas(open: OpenStore): void {
       expect(first.bytesLeft).toBe(100);
       for (const other of ["bert", undefined]) expect((await run(other, 1_000)).bytesLeft).toBeUndefined();
       expect((await run("anna", 15)).bytesLeft).toBe(40);
-      await add(page, {}, "anna");
+      const { id } = await add(page, {}, "anna");
       await store.keys.remove("anna");
       await addKey(harness, "anna", { max_bytes: 70 });
       expect((await claim()).bytesLeft).toBe(0);
       await store.update(first.id, { file: null });
       expireLeases();
-      expect(await claim()).toMatchObject({ stalledCount: 1, bytesLeft: 55 });
+      expect(await claim()).toMatchObject({ task: { id, attempts: 1 }, bytesLeft: 55 });
     });
 
     test("of 50 files at once exactly as many as fit are kept", async () => {

@@ -91,7 +91,7 @@ export function describeTurns(open: OpenStore): void {
       await add(page, {}, "bert");
       expect(await claimOwners(store, 1)).toEqual(["bert"]);
       const again = await store.claim({ leaseMs: minuteMs });
-      expect(again).toMatchObject({ stalledCount: 1, task: { id: hers.id } });
+      expect(again).toMatchObject({ task: { id: hers.id, attempts: 1 } });
     });
   });
 
@@ -116,7 +116,7 @@ export function describeTurns(open: OpenStore): void {
       await claim();
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
       expireLeases();
-      expect(await claim()).toMatchObject({ stalledCount: 1, task: { id: first.id } });
+      expect(await claim()).toMatchObject({ task: { id: first.id, attempts: 1 } });
       expect(await store.claim({ leaseMs: minuteMs })).toBeUndefined();
     });
 

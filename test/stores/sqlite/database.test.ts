@@ -123,7 +123,7 @@ describe("migrations", () => {
     const store = openSqliteStore({ path });
     expect(await store.get(task.id)).toEqual(JSON.parse(document));
     const claim = await store.claim({ leaseMs: 1000 });
-    expect(claim).toMatchObject({ stalledCount: 1, task: { id: task.id, attempts: 1 } });
+    expect(claim).toMatchObject({ stalledCount: 0, task: { id: task.id, attempts: 1 } });
     await store.close();
     const db = open(path);
     expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: migrations.length });

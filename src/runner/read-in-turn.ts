@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { KeyedMutex } from "../async/keyed-mutex.ts";
+import { ServiceError } from "../model/errors.ts";
+
+/** What the readings of pages in this process have in common. */
+export interface ReadingTurns {
+  /** Readings of pages that may have ended processes follow one another. */
+  mutex: KeyedMutex;
+  /** How long a reading waits after three deaths, twice as long after four; default 4,000 milliseconds. */
+  crashPauseMs?: number | undefined;
+}
+
+/** After so many processes in a row the page is taken for the cause. */
+const maxStalled = 5;
+
+/**
+ * Calls `read`, which reads a task's page: of all that a run does only this happens in the service's own process,
+ * which the page may end. `stalledCount` processes in a row have ended while they read it. One may have had any reason,
+ * or another page that was read beside it. After two, no two such pages are read at a time. After more, `read` also
+ * waits, so that kills in quick succession are not taken for the page's fault. Other tasks go on meanwhile.
+ *
+ * @throws ServiceError `internal` after five; `signal.reason` or an AbortError if aborted before `read` is called;
+ * errors of `read`.
+ */
+export async function readInTurn<T>(
+  read: () => Promise<T>,
+  stalledCount: number,
+  { mutex, crashPauseMs = 4_000 }: ReadingTurns,
+  signal: AbortSignal,
+): Promise<T> {
+  if (stalledCount >= maxStalled) throw poisonTaskError(stalledCount);
+  if (stalledCount < 2) return read();
+  if (stalledCount > 2) await sleep(crashPauseMs * 2 ** (stalledCount - 3), undefined, { signal });
+  return mutex.runExclusive("readings", () => {
+    signal.throwIfAborted();
+    return read();
+  });
+}
+
+function poisonTaskError(stalledCount: number): ServiceError {
+  const message = `poison task: ${stalledCount} processes in a row died reading its page`;
+  return new ServiceError("internal", message, { retryable: false });
+}

@@ -1,0 +1,155 @@
+import { hash } from "node:crypto";
+import { once } from "node:events";
+import { describe, expect, it } from "vitest";
+import type { Task } from "../../src/model/task.ts";
+import { resource } from "../media/resources.ts";
+import { openDatabase } from "../postgres/database.ts";
+import type { Cluster } from "./cluster.ts";
+import { film, openSite } from "./film-site.ts";
+import { openLiveSite } from "./live-site.ts";
+import { paddedFilm } from "./padded-film.ts";
+import { clientOf, openTestCluster } from "./test-cluster.ts";
+
+const stores: [string, () => Promise<string>][] = [
+  ["SQLite", async () => "sqlite:"],
+  ["Postgres", () => openDatabase()],
+];
+const env = { CONCURRENCY: "3", CONCURRENCY_PER_HOST: "9" };
+const longFilm = paddedFilm(3_000_000);
+const longFilmHash = hash("sha256", longFilm);
+
+describe.each(stores)("a service with %s", (store, openStore) => {
+  it("that is killed ten times as soon as it listens completes the two tasks that it was downloading", async () => {
+    const { site, cluster, client, ids, end } = await openDownloads(await openStore());
+    await end();
+    for (let kills = 1; kills < 10; kills += 1) await (await cluster.start("all")).end("SIGKILL");
+    site.bytesPerSecond = Infinity;
+    const last = await client();
+    for (const id of ids) {
+      expect(await last.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { sha256: longFilmHash } });
+    }
+  });
+
+  it("that is killed while it records starts new tasks at once, and completes all", async () => {
+    const live = await openLiveSite();
+    live.list(0, 3);
+    const { site, cluster, client, ids, end } = await openDownloads(await openStore(), 1, live.url);
+    const [download = "", recording = ""] = ids;
+    await end();
+    const service = await cluster.start("all");
+    const after = await client(service);
+    const startMs = performance.now();
+    const { id } = await after.post(site.url("new.mp4"));
+    await site.until(() => site.asked.some(({ path }) => path === "new.mp4"));
+    expect(performance.now() - startMs, store).toBeLessThan(1_000);
+    live.list(3, 6);
+    await after.until(recording, hasMoreThan(live.bytes(4)));
+    expect(await after.request("POST", recording, "/finish")).toBe(200);
+    site.bytesPerSecond = Infinity;
+    for (const each of [id, download, recording]) {
+      expect(await after.ended(each)).toMatchObject({ state: "succeeded", attempts: 1 });
+    }
+  });
+});
+
+describe("a service that is restarted each time it ends", () => {
+  it("completes downloads that were further each of the ten times it was killed", async () => {
+    const { site, client, ids, end } = await openDownloads("sqlite:");
+    for (let kills = 0; kills < 9; kills += 1) {
+      await end();
+      const [known, now] = [new Map<string, number>(), await client()];
+      for (const { id, progress } of await now.list()) known.set(id, progress?.downloaded_bytes ?? 0);
+      await Promise.all(ids.map((id) => now.until(id, hasMoreThan(known.get(id) ?? 0))));
+    }
+    await end();
+    site.bytesPerSecond = Infinity;
+    const last = await client();
+    for (const id of ids) {
+      expect(await last.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { sha256: longFilmHash } });
+    }
+  });
+
+  it("dies five times of a page that kills whoever reads it, and completes a task that it read meanwhile", async () => {
+    const site = await openSite();
+    const cluster = openTestCluster("sqlite:", env);
+    let deaths = 0;
+    site.answer("poison.mp4", (_response, _serve, { headers }) => {
+      deaths += 1;
+      process.kill(Number(headers["x-process"]), "SIGKILL");
+    });
+    site.resources.set("slow.mp4", resource("video/mp4", film));
+    site.answer("slow.mp4", (_response, serve) => deaths > 1 && serve());
+    const api = await cluster.start("all", { CONCURRENCY: "0" });
+    const first = await clientOf(api);
+    const poison = await first.post(site.url("poison.mp4"));
+    const slow = await first.post(site.url("slow.mp4"));
+    await api.end("SIGTERM");
+    let ended: Task | undefined;
+    for (let lives = 0; ended === undefined && lives < 12; lives += 1) {
+      ended = await liveUntilEnded(cluster, poison.id).catch(() => undefined);
+    }
+    const error = { code: "internal", retryable: false, message: expect.stringContaining("poison task: 5 ") };
+    expect(ended).toMatchObject({ state: "failed", attempts: 1, error });
+    expect(deaths).toBe(5);
+    const last = await clientOf(await cluster.start("all"));
+    expect(await last.ended(slow.id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(await last.ended((await last.post(site.url("film.mp4"))).id)).toMatchObject({ state: "succeeded" });
+  });
+
+  it("completes a task whose page it was reading each of the eight times it was stopped", async () => {
+    const site = await openSite();
+    const cluster = openTestCluster("sqlite:", env);
+    site.answer("film.mp4", () => {});
+    let id = "";
+    for (let stops = 0; stops < 8; stops += 1) {
+      const service = await cluster.start("all");
+      if (stops === 0) ({ id } = await (await clientOf(service)).post(site.url("film.mp4")));
+      await site.until(() => site.asked.length > stops);
+      expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });
+    }
+    site.answer("film.mp4", (_response, serve) => serve());
+    const last = await clientOf(await cluster.start("all"));
+    expect(await last.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+});
+
+/** Starts a service that downloads so many slow films, and records `live`; resolves once it has bytes of each. */
+async function openDownloads(storeUrl: string, films = 2, live?: string) {
+  const site = await openSite({ bytesPerSecond: 150_000 });
+  const names = Array.from({ length: films }, (_, index) => `long-${index}.mp4`);
+  for (const name of names) site.resources.set(name, resource("video/mp4", longFilm));
+  site.resources.set("new.mp4", resource("video/mp4", film));
+  const cluster = openTestCluster(storeUrl, env);
+  let service = await cluster.start("all");
+  const first = await clientOf(service);
+  const urls = [...names.map((name) => site.url(name)), ...(live === undefined ? [] : [live])];
+  const ids: string[] = [];
+  for (const url of urls) ids.push((await first.post(url)).id);
+  await Promise.all(ids.map((id) => first.until(id, hasMoreThan(0))));
+  return {
+    site,
+    cluster,
+    ids,
+    /** Kills the service. */
+    end: () => service.end("SIGKILL"),
+    /** A client of the service, started again unless it is given. */
+    async client(started?: typeof service) {
+      service = started ?? (await cluster.start("all"));
+      return clientOf(service);
+    },
+  };
+}
+
+/** Starts the service and ends it once the task has ended. Rejects if the service ends before. */
+async function liveUntilEnded(cluster: Cluster, id: string): Promise<Task> {
+  const service = await cluster.start("all");
+  const exit = once(service.process, "exit").then(() => Promise.reject(new Error("it was killed")));
+  const task = await Promise.race([exit, clientOf(service).then((client) => client.ended(id))]);
+  exit.catch(() => {});
+  await service.end("SIGTERM");
+  return task;
+}
+
+function hasMoreThan(bytes: number): (task: Task) => boolean {
+  return ({ progress }) => (progress?.downloaded_bytes ?? 0) > bytes;
+}
