@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expectUnavailable, send } from "./outage-harness.ts";
 import type { ServiceProcess } from "./service.ts";
 
@@ -11,7 +12,10 @@ export interface SteadyClient {
   stop(): Promise<Set<unknown>>;
 }
 
-/** Posts tasks for `page`, reads the newest one and asks for readiness, in turn. */
+/**
+ * Posts tasks for `page`, reads the newest one and asks for readiness, in turn. A POST is repeated with its key until it
+ * succeeds: one that was answered by 503 may have taken effect.
+ */
 export function startSteadyClient(service: ServiceProcess, page: string): SteadyClient {
   const ids = new Set<unknown>();
   const stopping = new AbortController();
@@ -21,8 +25,11 @@ export function startSteadyClient(service: ServiceProcess, page: string): Steady
   stopped.catch((error: unknown) => next.reject(error));
 
   async function run(): Promise<void> {
-    for (let path = "/tasks/"; !stopping.signal.aborted;) {
-      const posted = await send(service, "/tasks/", page);
+    let path = "/tasks/";
+    let key: string | null = null;
+    while (key !== null || !stopping.signal.aborted) {
+      key ??= randomUUID();
+      const posted = await send(service, "/tasks/", page, { "idempotency-key": key });
       const read = [await send(service, path), await send(service, "/health/ready")];
       for (const response of [posted, ...read]) {
         longestMs = Math.max(longestMs, response.ms);
@@ -31,6 +38,7 @@ export function startSteadyClient(service: ServiceProcess, page: string): Steady
       if (posted.status !== 201) continue;
       const { id } = posted.body;
       ids.add(id);
+      key = null;
       path = `/tasks/${String(id)}`;
       next.resolve();
       next = Promise.withResolvers();
