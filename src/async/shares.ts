@@ -14,17 +14,21 @@ type Admit = (release: Release) => void;
  *
  * Nobody loses a place. So that shares are found while others have more than theirs, up to twice `total` places are taken
  * for a while, and more only by owners with one place each. A `total` of 0 is no place for anybody.
+ *
+ * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back.
  */
 export class Shares {
   readonly #total: number;
+  readonly #isFirm: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
   /** By owner, in the order of the calls. */
   readonly #waiting = new Map<string, Set<Admit>>();
   #taken = 0;
 
-  constructor(total: number) {
+  constructor(total: number, { isFirm = false } = {}) {
     this.#total = total;
+    this.#isFirm = isFirm;
   }
 
   /** Places that are taken. */
@@ -35,9 +39,10 @@ export class Shares {
   /** Returns how many places the owner may take now. */
   free(owner: string): number {
     if (this.#total === 0) return 0;
+    const unused = this.#total - this.#taken;
+    if (this.#isFirm) return unused;
     const own = this.#placesOf(owner);
     const owners = this.#held.size + Number(own === 0);
-    const unused = this.#total - this.#taken;
     const upToShare = Math.min(Math.floor(this.#total / owners) - own, unused + this.#total);
     return Math.max(unused, upToShare, Number(own === 0));
   }

@@ -74,12 +74,12 @@ export const Config = Type.Object({
     "",
     "file of cookies (Netscape format) with which yt-dlp reads pages, as a person who is logged in; each run gets a copy",
   ),
-  YTDLP_CONCURRENCY: integer(2, [1, 64], "pages that yt-dlp reads at a time; further ones wait"),
+  YTDLP_CONCURRENCY: integer(2, [1, 64], "pages that yt-dlp reads at a time; others wait, owners in turn"),
   ALLOW_NETWORKS: text(
     "",
     "non-public networks that may be fetched from: comma-separated CIDR blocks, e.g. `127.0.0.0/8,::1/128`; IPv4 counts as such in every IPv6 form",
   ),
-  FETCHES_PER_HOST: integer(4, [1, 256], "concurrent requests per host; others wait"),
+  FETCHES_PER_HOST: integer(4, [1, 256], "concurrent requests per host; others wait, owners in turn"),
   PAGE_MAX_BYTES: integer(8 * MiB, [KiB, 256 * MiB], "largest page or manifest, bytes after decompression"),
   INFO_TIMEOUT_MS: integer(
     15_000,

@@ -31,6 +31,8 @@ export interface HttpClient {
 
 export interface GetOptions {
   signal: AbortSignal;
+  /** For whom: the slots of a host are shared by owners; default one for all. */
+  owner?: string | undefined;
   /** Limit of the decoded body, bytes. */
   maxBytes: number;
   /** Value of the `Accept` field; default any type. */

@@ -70,7 +70,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
     const timer = setTimeout(() => abort.abort(timeoutError(url, timeoutMs)), timeoutMs);
     try {
       const deadlineMs = readAt + timeoutMs;
-      const read = await resolver.resolve(url, { signal: abort.signal, deadlineMs });
+      const read = await resolver.resolve(url, { signal: abort.signal, owner, deadlineMs });
       const length = JSON.stringify(read).length;
       const info = length > maxInfoBytes / 3 ? bounded(read) : read;
       if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: Math.min(length, maxInfoBytes) });

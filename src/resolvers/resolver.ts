@@ -39,6 +39,8 @@ export interface Resolver<Output extends TObject = TObject> {
 
 export interface ResolveContext {
   signal: AbortSignal;
+  /** For whom: what is limited at a time is shared by owners; default one for all. */
+  owner?: string | undefined;
   /**
    * The formats may be `DownloadFormat`s: the caller downloads, and neither stores nor shows what goes
    * beyond `output`. Without it they match `output` exactly.

@@ -61,14 +61,14 @@ export async function downloadTarget(
 }
 
 async function resolveTarget(
-  { url, options }: Task,
+  { url, options, owner }: Task,
   before: FormatChoice | null,
   { resolver, signal, inTurn, saveInfo }: DownloadTargetDeps,
   isFirst: boolean,
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
   const page = await inTurn(async () => {
-    const found: unknown = await resolver.resolve(new URL(url), { signal, forDownload: true, needsHeights });
+    const found: unknown = await resolver.resolve(new URL(url), { signal, owner, forDownload: true, needsHeights });
     signal.throwIfAborted();
     if (!Value.Check(PageInfo, found)) throw noFormatsError(resolver);
     const chosen = () => chosenIds(() => chooseFormat(found, options, before));

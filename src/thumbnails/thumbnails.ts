@@ -56,7 +56,7 @@ export function createThumbnails({ client, timeoutMs }: ThumbnailsOptions) {
       let failure: unknown;
       for (const url of urls) {
         try {
-          return await fetchImage(client, url, page, signal);
+          return await fetchImage(client, url, { page, owner, signal });
         } catch (error) {
           signal.throwIfAborted();
           failure = error;
@@ -127,6 +127,10 @@ type TaggedImage = Image & { etag: string };
 
 const maxImageBytes = 2 * 1024 * 1024;
 
+interface ImageRequest extends ThumbnailRequest {
+  page: URL;
+}
+
 /** Enough of an image to tell its type, bytes. */
 const typeBytes = 64;
 
@@ -136,9 +140,10 @@ const typeBytes = 64;
  *
  * @throws ServiceError as `HttpClient.get`; `upstream_invalid` if the response is not such an image.
  */
-async function fetchImage(client: HttpClient, url: URL, page: URL, signal: AbortSignal): Promise<Image> {
+async function fetchImage(client: HttpClient, url: URL, { page, owner, signal }: ImageRequest): Promise<Image> {
   const response = await client.get(url, {
     signal,
+    owner,
     maxBytes: maxImageBytes,
     accept: "image/avif,image/webp,image/png,image/jpeg,image/gif",
     headers: createPageHeaders(page),

@@ -11,7 +11,7 @@ describe("host slots", () => {
     const slots = createHostSlots(2);
     const order: number[] = [];
     const take = async (n: number) => {
-      const release = await slots.acquire("a.test", never);
+      const release = await slots.acquire("a.test", "anna", never);
       order.push(n);
       return release;
     };
@@ -24,20 +24,40 @@ describe("host slots", () => {
     expect(order).toEqual([1, 2, 3, 4]);
   });
 
+  it("go in turn to the owners that have the fewest, and never exceed the limit", async () => {
+    const slots = createHostSlots(2);
+    const order: string[] = [];
+    const take = async (owner: string) => {
+      const release = await slots.acquire("a.test", owner, never);
+      order.push(owner);
+      return release;
+    };
+    const eves = ["eve", "eve", "eve", "eve"].map(take);
+    const bobs = ["bob", "bob"].map(take);
+    await Promise.all(eves.slice(0, 2));
+    expect(order).toEqual(["eve", "eve"]);
+    (await eves[0])?.();
+    (await bobs[0])?.();
+    await bobs[1];
+    (await eves[1])?.();
+    await eves[2];
+    expect(order).toEqual(["eve", "eve", "bob", "bob", "eve"]);
+  });
+
   it("of different hosts are independent", async () => {
     const slots = createHostSlots(1);
-    await slots.acquire("a.test", never);
-    await slots.acquire("b.test", never);
+    await slots.acquire("a.test", "anna", never);
+    await slots.acquire("b.test", "anna", never);
     expect(slots.size).toBe(2);
   });
 
   it("are released once, however often that is called", async () => {
     const slots = createHostSlots(1);
-    const release = await slots.acquire("a.test", never);
+    const release = await slots.acquire("a.test", "anna", never);
     release();
     release();
-    const again = await slots.acquire("a.test", never);
-    const waiting = slots.acquire("a.test", never);
+    const again = await slots.acquire("a.test", "anna", never);
+    const waiting = slots.acquire("a.test", "anna", never);
     release();
     expect(slots.size).toBe(1);
     again();
@@ -47,13 +67,13 @@ describe("host slots", () => {
 
   it("skip aborted waits, and use no memory for hosts without a request", async () => {
     const slots = createHostSlots(1);
-    const release = await slots.acquire("a.test", never);
+    const release = await slots.acquire("a.test", "anna", never);
     const abort = new AbortController();
-    const aborted = slots.acquire("a.test", abort.signal);
-    const waiting = slots.acquire("a.test", never);
+    const aborted = slots.acquire("a.test", "anna", abort.signal);
+    const waiting = slots.acquire("a.test", "anna", never);
     abort.abort(new Error("enough"));
     await expect(aborted).rejects.toThrow("enough");
-    await expect(slots.acquire("a.test", abort.signal)).rejects.toThrow("enough");
+    await expect(slots.acquire("a.test", "anna", abort.signal)).rejects.toThrow("enough");
     release();
     (await waiting)();
     expect(slots.size).toBe(0);

@@ -21,6 +21,8 @@ export interface Exchange {
 export interface ExchangeDeps {
   agent: Agent;
   slots: HostSlots;
+  /** For whom; default one for all. */
+  owner?: string | undefined;
 }
 
 /** What a request sends. */
@@ -34,10 +36,10 @@ export async function exchange(
   url: URL,
   fields: Record<string, string>,
   deadline: Deadline,
-  { agent, slots }: ExchangeDeps,
+  { agent, slots, owner = "" }: ExchangeDeps,
   content: RequestContent | { method: "GET" } = { method: "GET" },
 ): Promise<Exchange> {
-  const release = await slots.acquire(url.host, deadline.signal);
+  const release = await slots.acquire(url.host, owner, deadline.signal);
   try {
     const sent = agent.request({
       ...content,

@@ -23,7 +23,7 @@ export interface HttpClientOptions {
   allowNetworks?: string | readonly string[];
   /** Default: the system's resolver. */
   lookup?: Lookup;
-  /** Concurrent requests per host and port (`URL.host`); default 4. */
+  /** Concurrent requests per host and port (`URL.host`), in turn for each owner; default 4. */
   perHost?: number;
   /**
    * Longest wait for a lookup (at most 8 s), a connection, a response's header, or the next bytes;
@@ -87,7 +87,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       try {
         for (;;) {
           const fields = requestFields(url, request, describeGet(start));
-          const received = await exchange(url, fields, deadline, deps);
+          const received = await exchange(url, fields, deadline, { ...deps, owner: request.owner });
           request.cookies?.store(url, received.setCookie);
           if (!isRedirect(received.status)) {
             return await openResponse(received, request, deadline, limits, buffers);

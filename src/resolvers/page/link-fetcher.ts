@@ -32,6 +32,7 @@ export interface LinkFetcherOptions {
   client: HttpClient;
   slices: TimeSlices;
   signal: AbortSignal;
+  owner: string | undefined;
   cookies: CookieJar;
   /** URL of the page. */
   pageUrl: URL;
@@ -132,8 +133,8 @@ export class LinkFetcher {
   }
 
   #get(url: URL, from: URL, request: GetOptions) {
-    const { client, cookies } = this.#options;
-    return client.get(url, { ...request, headers: createPageHeaders(from), cookies });
+    const { client, owner, cookies } = this.#options;
+    return client.get(url, { ...request, owner, headers: createPageHeaders(from), cookies });
   }
 
   async #tryOrNull<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | null> {

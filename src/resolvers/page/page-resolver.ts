@@ -52,11 +52,12 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     name,
     output: PageInfo,
     async resolve(url, context) {
-      const { signal, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
+      const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
       const fetchedAt = now();
       const cookies = createCookieJar();
       const response = await client.get(url, {
         signal,
+        owner,
         maxBytes: pageMaxBytes,
         accept: acceptPage,
         cookies,
@@ -67,6 +68,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
         client,
         slices,
         signal,
+        owner,
         cookies,
         pageUrl: response.url,
         pageMaxBytes,

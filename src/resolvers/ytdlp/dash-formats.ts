@@ -13,6 +13,7 @@ export interface DashFormatsDeps {
   /** URL of the page, for `Referer`. */
   pageUrl: string;
   signal: AbortSignal;
+  owner?: string | undefined;
   /** When the formats must be listed, on the clock of `performance.now()`. */
   deadlineMs: number;
 }
@@ -50,7 +51,7 @@ export async function listDashFormats(
 async function readFormatsAt(
   url: string,
   [first]: readonly ListedFormat[],
-  { client, slices, pageUrl, signal, deadlineMs }: DashFormatsDeps,
+  { client, slices, pageUrl, signal, owner, deadlineMs }: DashFormatsDeps,
 ): Promise<ListedFormat[]> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
@@ -63,6 +64,7 @@ async function readFormatsAt(
   try {
     const { url: finalUrl, body } = await client.get(new URL(url), {
       signal: requestSignal,
+      owner,
       maxBytes: maxManifestBytes,
       headers: createSiteHeaders({ url, ...demands }, pageUrl),
     });

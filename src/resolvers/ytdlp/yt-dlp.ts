@@ -36,7 +36,7 @@ export interface YtDlp {
    * - `upstream_invalid`: the extractor fails, or exceeds memory, processor time or the answer's size
    * - `unavailable`: as above, and if the process ends
    */
-  extract(url: URL, options: { signal: AbortSignal }): Promise<unknown>;
+  extract(url: URL, options: { signal: AbortSignal; owner?: string | undefined }): Promise<unknown>;
   /** Ends all processes; safe to call twice. */
   close(): Promise<void>;
 }
@@ -174,9 +174,9 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
       throw new ServiceError("upstream_invalid", `yt-dlp for ${urlForMessage(url)}: ${result.failure}`);
     },
 
-    async extract(url, { signal }) {
+    async extract(url, { signal, owner = "" }) {
       const what = `yt-dlp for ${urlForMessage(url)}`;
-      const release = await slots.acquire("", signal);
+      const release = await slots.acquire("", owner, signal);
       const deadline = startDeadline(signal, timeoutMs, what);
       try {
         return await extractNow(url, what, deadline.signal);

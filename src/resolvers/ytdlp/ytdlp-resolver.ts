@@ -71,7 +71,7 @@ export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: Y
   const slices = createTimeSlices();
 
   async function readFacts(info: unknown, url: URL, context: ResolveContext): Promise<Facts> {
-    const { signal, forDownload = false, deadlineMs = Infinity } = context;
+    const { signal, owner, forDownload = false, deadlineMs = Infinity } = context;
     const dict = asDict(info);
     if (isGuess(dict, url)) {
       const what = "neither a web page nor media that yt-dlp knows";
@@ -86,6 +86,7 @@ export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: Y
       slices,
       pageUrl: url.href,
       signal,
+      owner,
       deadlineMs,
     });
     if (forDownload && formats.length === 0) {
