@@ -1,11 +1,14 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdir, rm } from "node:fs/promises";
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { KeyStore } from "../stores/key-store.ts";
+import { noFollow } from "../files/no-follow.ts";
 import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
+import { hashOf } from "./secrets.ts";
 
 export interface KeySocketOptions {
   /** Where the socket is; created if missing. */
@@ -19,6 +22,9 @@ export interface KeySocket {
   close(): Promise<void>;
 }
 
+/** What is sent to the socket: the token shows that the sender may read the file of this user alone. */
+const Request = Type.Object({ token: Type.String(), command: Type.Unknown() });
+
 /** Sent instead of a result. */
 const Refusal = Type.Object({ error: Type.String() });
 
@@ -29,18 +35,25 @@ const timeoutMs = 10_000;
 
 /**
  * Takes commands for a store that only this process can open: on a Unix socket for this user alone (mode 0600),
- * one command as a line of JSON for each connection. A socket that an earlier process has left is replaced.
+ * one command as a line of JSON for each connection, with the token of a file next to the socket. A process of this
+ * user that may not read the folder, such as yt-dlp's, thus cannot give commands. A socket and a token that an
+ * earlier process has left are replaced.
  *
- * @throws Error if the socket cannot be created.
+ * @throws Error if the socket or the file cannot be created.
  */
 export async function openKeySocket(options: KeySocketOptions): Promise<KeySocket> {
   const { folder, keys, onCommand } = options;
   const path = pathIn(folder);
+  const token = randomBytes(32).toString("base64url");
   const sockets = new Set<Socket>();
 
   async function respond(line: string): Promise<object> {
     try {
-      const command = parseJson(line);
+      const request = parseJson(line);
+      if (!Value.Check(Request, request) || !isSame(request.token, token)) {
+        return { error: `a key command must come with the token in ${tokenPathIn(folder)}` };
+      }
+      const { command } = request;
       if (!Value.Check(KeyCommand, command)) return { error: "this is not a valid key command" };
       const result = await runKeyCommand(keys, command);
       await onCommand();
@@ -60,6 +73,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
   });
   await mkdir(folder, { recursive: true });
   await rm(path, { force: true });
+  await saveToken(folder, token);
   server.listen(path);
   await once(server, "listening");
   await chmod(path, 0o600);
@@ -68,6 +82,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
     async close() {
       for (const socket of sockets) socket.destroy();
       await server[Symbol.asyncDispose]();
+      await rm(tokenPathIn(folder), { force: true });
     },
   };
 }
@@ -75,7 +90,7 @@ export async function openKeySocket(options: KeySocketOptions): Promise<KeySocke
 /**
  * Sends a command to the service that has opened the socket in `folder`. Returns undefined if there is none.
  *
- * @throws Error with the service's message if it refuses the command, or if it does not respond.
+ * @throws Error with the service's message if it refuses the command, if it does not respond, or if its token cannot be read.
  */
 export async function sendKeyCommand(folder: string, command: KeyCommand): Promise<KeyResult | undefined> {
   const socket = connect(pathIn(folder));
@@ -89,7 +104,8 @@ export async function sendKeyCommand(folder: string, command: KeyCommand): Promi
   }
   try {
     socket.setTimeout(timeoutMs, () => socket.destroy(new Error("the service does not respond")));
-    socket.write(`${JSON.stringify(command)}\n`);
+    const token = await readFile(tokenPathIn(folder), { encoding: "utf8", flag: noFollow.read });
+    socket.write(`${JSON.stringify({ token, command })}\n`);
     const response = parseJson(await readLine(socket));
     if (Value.Check(Refusal, response)) throw new Error(response.error);
     if (Value.Check(KeyResult, response)) return response;
@@ -101,6 +117,22 @@ export async function sendKeyCommand(folder: string, command: KeyCommand): Promi
 
 function pathIn(folder: string): string {
   return join(folder, "keys.sock");
+}
+
+function tokenPathIn(folder: string): string {
+  return join(folder, "keys.token");
+}
+
+/** Writes a new file, so that nobody has opened it before; for this user alone (mode 0600). */
+async function saveToken(folder: string, token: string): Promise<void> {
+  const path = tokenPathIn(folder);
+  await rm(path, { force: true });
+  await writeFile(path, token, { flag: "wx", mode: 0o600 });
+}
+
+/** Compares in a time that says nothing of either. */
+function isSame(given: string, expected: string): boolean {
+  return timingSafeEqual(Buffer.from(hashOf(given)), Buffer.from(hashOf(expected)));
 }
 
 /** @throws Error if the socket ends before the line does, or the line is too long. */

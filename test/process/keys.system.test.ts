@@ -1,4 +1,5 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -32,6 +33,13 @@ async function openStream(url: string, headers: Record<string, string>) {
   const response = await fetch(`${url}/tasks/events`, { headers });
   expect(response.status).toBe(200);
   return { ended: text(response.body!) };
+}
+
+/** Sends a line to the service's socket; returns the line that it sends back. */
+async function sendLine(folder: string, line: object): Promise<string> {
+  const socket = connect(join(folder, "keys.sock"));
+  socket.write(`${JSON.stringify(line)}\n`);
+  return await text(socket);
 }
 
 const secretPattern = /^unreel_[\w-]{43}\n$/;
@@ -101,8 +109,9 @@ describe.each(["sqlite:", "memory:"])("a running service with %s", (STORE_URL) =
     const env = { DATA_DIR: makeDataDir(), STORE_URL };
     const { url } = await start(env);
     expect(await statusOf(url)).toBe(200);
-    const socket = statSync(join(env.DATA_DIR, "keys.sock"));
-    expect([socket.isSocket(), socket.mode & 0o777]).toEqual([true, 0o600]);
+    const [socket, token] = ["keys.sock", "keys.token"].map((name) => statSync(join(env.DATA_DIR, name)));
+    expect([socket!.isSocket(), socket!.mode & 0o777]).toEqual([true, 0o600]);
+    expect([token!.isFile(), token!.mode & 0o777]).toEqual([true, 0o600]);
 
     const [anna, root] = [await addKey(env, "anna"), await addKey(env, "root", "--admin")];
     expect(await statusOf(url)).toBe(401);
@@ -121,6 +130,26 @@ describe.each(["sqlite:", "memory:"])("a running service with %s", (STORE_URL) =
     expect(await statusOf(url, bearer(root))).toBe(200);
     await runKeyProgram(env, "remove", "root", "--last");
     expect(await statusOf(url)).toBe(200);
+  });
+});
+
+describe("the socket for keys", () => {
+  it("takes no command without the token of the service that runs", async () => {
+    const env = { DATA_DIR: makeDataDir() };
+    const first = await start(env);
+    const earlier = readFileSync(join(env.DATA_DIR, "keys.token"), "utf8");
+    await first.end("SIGKILL");
+    const { url } = await start(env);
+    const token = readFileSync(join(env.DATA_DIR, "keys.token"), "utf8");
+    const command = { command: "add", name: "mallory", admin: true, limits: {} };
+    const refused = `{"error":"a key command must come with the token in ${env.DATA_DIR}/keys.token"}\n`;
+    const others = [command, { command }, { token: "", command }, { token: `${token}x`, command }];
+    for (const line of [...others, { token: earlier, command }]) {
+      expect(await sendLine(env.DATA_DIR, line)).toBe(refused);
+    }
+    expect(await statusOf(url)).toBe(200);
+    expect(await sendLine(env.DATA_DIR, { token, command })).toContain('"secret":"unreel_');
+    expect(await statusOf(url)).toBe(401);
   });
 });
 
@@ -147,7 +176,7 @@ describe("a service that was killed", () => {
     await runKeyProgram(env, "remove", "anna");
     expect(await statusOf(second.url, { cookie })).toBe(401);
     await second.end("SIGTERM");
-    expect(readdirSync(env.DATA_DIR)).not.toContain("keys.sock");
+    expect(readdirSync(env.DATA_DIR).filter((name) => name.startsWith("keys."))).toEqual([]);
   });
 });
 
