@@ -20,6 +20,7 @@ import { requireAccess } from "./access/access.ts";
 import { type BaseAppOptions, createBaseApp } from "./base-app.ts";
 import { registerDocs } from "./routes/docs.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
+import { refuseMistakenParameters } from "./server/mistaken-names.ts";
 import { registerMethods } from "./access/methods.ts";
 import { limitRates } from "./access/rate-limit.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -98,6 +99,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
   const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
+  refuseMistakenParameters(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);

@@ -179,6 +179,34 @@ describe("an invalid body", () => {
   });
 });
 
+describe("a mistaken name in a body", () => {
+  it.each([
+    [{ options: { max_heigth: 720 } }, "/options/max_heigth in the body is unknown; did you mean /options/max_height?"],
+    [{ options: { maxHeight: 720 } }, "did you mean /options/max_height?"],
+    [{ options: { format: "hls-1" } }, "did you mean /options/format_id?"],
+    [{ options: { colour: "green" } }, "/options/colour in the body is unknown, must be one of format_id, max_height"],
+    [{ options: { ["x".repeat(5_000)]: 1 } }, "must be one of format_id, max_height, audio_only"],
+    [{ max_height: 720 }, "/max_height in the body has no meaning; did you mean /options/max_height?"],
+    [{ "max-hight": 720 }, "did you mean /options/max_height?"],
+    [{ height: 720 }, "did you mean /options/max_height?"],
+    [{ formatId: "hls-1" }, "did you mean /options/format_id?"],
+    [{ audio: true }, "did you mean /options/audio_only?"],
+    [{ "audio/only": true }, "/audio~1only in the body has no meaning; did you mean /options/audio_only?"],
+    [{ option: { max_height: 720 } }, "did you mean /options?"],
+  ])("is refused, and what is likely meant is named: %j", async (members, named) => {
+    const problem = problemOf(await postTask(app, { url: pageUrl, ...members }));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
+    expect(problem.detail).toContain(named);
+    expect(problem.detail.length).toBeLessThan(500);
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  it("is named with all others", async () => {
+    const problem = problemOf(await postTask(app, { url: pageUrl, max_height: 720, audioOnly: true, note: "x" }));
+    expect(problem.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(["/max_height", "/audioOnly"]);
+  });
+});
+
 describe("an invalid query", () => {
   it.each([
     ["/info", "/url in the query is required, got nothing"],
@@ -200,8 +228,31 @@ describe("an invalid query", () => {
     expect(problem.errors).toHaveLength(1);
   });
 
-  it("may have unknown parameters", async () => {
-    expect((await app.inject("/tasks/?colour=green&__proto__=1")).statusCode).toBe(200);
+  it("may have parameters that nobody knows", async () => {
+    expect((await app.inject("/tasks/?colour=green&page=2&_=17&id=x&__proto__=1")).statusCode).toBe(200);
+  });
+
+  it.each([
+    ["GET", "/tasks/?limt=10", "/limt in the query has no meaning; did you mean /limit?"],
+    ["GET", "/tasks/?State=failed", "did you mean /state?"],
+    ["GET", "/tasks/events?owners=anna", "did you mean /owner?"],
+    ["POST", "/tasks/?max_height=720", "did you mean /options/max_height in the body of POST /tasks/?"],
+    ["POST", "/tasks/x/retry?format_id=1", "did you mean /options/format_id in the body of POST /tasks/?"],
+    ["GET", `/info?url=${pageUrl}&maxHeight=720`, "/maxHeight in the query has no meaning; did you mean /options"],
+    ["GET", `/info/thumbnail?url=${pageUrl}&audio_olny`, "did you mean /options/audio_only"],
+    ["DELETE", "/tasks/x?format-id=1", "did you mean /options/format_id"],
+  ] as const)("%s %s is refused: the name is nearly one that has a meaning", async (method, url, named) => {
+    const body = { "content-type": "application/json" };
+    const response = await app.inject({ method, url, headers: body, payload: { url: pageUrl } });
+    const problem = problemOf(response);
+    expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
+    expect(problem.detail).toContain(named);
+    expect(problem.errors).toHaveLength(1);
+  });
+
+  it("is said to cut a URL short rather than to have a mistaken name", async () => {
+    const problem = problemOf(await app.inject(`/info?url=${pageUrl}?v=1&max_height=2`));
+    expect(problem).toMatchObject({ status: 400, code: "invalid_url" });
   });
 });
 

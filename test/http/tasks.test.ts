@@ -42,12 +42,13 @@ describe("POST /tasks/", () => {
     });
   });
 
-  it("stores the known options and ignores every other member", async () => {
+  it("stores the options and ignores other members of the body", async () => {
     const options = { format_id: "hls-1080", max_height: 720, audio_only: false };
     const response = await postTask(app, {
       url: pageUrl,
-      options: { ...options, colour: "green" },
+      options,
       priority: 3,
+      colour: "green",
       state: "succeeded",
       id: "mine",
     });

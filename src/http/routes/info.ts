@@ -4,7 +4,7 @@ import type { InfoCache } from "../../resolvers/info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
 import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
-import { PageUrl, pageUrlOfQuery } from "./page-url.ts";
+import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { redirectTo } from "../responses/empty.ts";
 
@@ -56,8 +56,8 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       ...problems(...infoErrors, "not_acceptable"),
     },
   };
-  app.get("/info", { schema }, async (request, reply) => {
-    const url = pageUrlOfQuery(request);
+  app.get("/info", { schema, preValidation: refuseCutUrl }, async (request, reply) => {
+    const url = parsePageUrl(request.query.url, "query");
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
     const { info, ageS } = await infoCache.get(url, {
       owner: sharerOf(request.caller),

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { parseHttpUrl, shorten } from "../../net/http-url.ts";
 
@@ -9,22 +10,18 @@ export const PageUrl = Type.String({
 });
 
 /**
- * Parses the URL of a page, which is the parameter `url` of the request's query.
- *
- * @throws ServiceError `invalid_url` with a pointer to it; also if it has a query of its own that is not percent-encoded
- * and another parameter follows: that is most likely a part of the page's URL.
+ * Hook that fails with ServiceError `invalid_url` if the parameter `url` has a query of its own that is not
+ * percent-encoded and another parameter follows: that is most likely a part of the page's URL.
  */
-export function pageUrlOfQuery({ url, query }: { url: string; query: { url: string } }): URL {
+export function refuseCutUrl({ url }: FastifyRequest, _reply: FastifyReply, done: HookHandlerDoneFunction): void {
   const parameters = url.slice(url.indexOf("?") + 1).split("&");
   const at = parameters.findIndex((parameter) => parameter.startsWith("url="));
   const next = parameters[at + 1];
-  if (next !== undefined && parameters[at]?.includes("?") === true) {
-    const cut = JSON.stringify(shorten(next, 100));
-    const rule = "must be percent-encoded (& as %26) if it has a query";
-    const detail = `the URL ${rule}: it ends before &, and ${cut} is another parameter`;
-    throw pageUrlError("query", new ServiceError("invalid_url", detail));
-  }
-  return parsePageUrl(query.url, "query");
+  if (next === undefined || parameters[at]?.includes("?") !== true) return done();
+  const cut = JSON.stringify(shorten(next, 100));
+  const rule = "must be percent-encoded (& as %26) if it has a query";
+  const detail = `the URL ${rule}: it ends before &, and ${cut} is another parameter`;
+  return done(pageUrlError("query", new ServiceError("invalid_url", detail)));
 }
 
 /**

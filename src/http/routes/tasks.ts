@@ -12,6 +12,7 @@ import { states, Task, TaskOptions } from "../../model/task.ts";
 import { newTask } from "../../feed/task-changes.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
+import { findMistakes } from "../server/mistaken-names.ts";
 import { ownerFilter, OwnerQuery } from "../access/ownership.ts";
 import { PageUrl, parsePageUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
@@ -31,7 +32,7 @@ export const ListQuerySchema = Type.Object({
 
 export const NewTaskBody = Type.Object({
   url: PageUrl,
-  options: Type.Optional(TaskOptions),
+  options: Type.Optional(Type.Object(TaskOptions.properties, { ...TaskOptions, additionalProperties: false })),
 });
 
 export const NewTaskHeaders = Type.Object({
@@ -88,6 +89,8 @@ const createSchema = {
   },
 };
 
+const bodyNames = Object.keys(NewTaskBody.properties);
+
 interface TaskRoutesOptions {
   store: TaskStore;
   /** Tells which pages are refused at once. */
@@ -109,10 +112,12 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   });
 
   app.post("/tasks/", { schema: createSchema }, (request, reply) => {
+    const mistakes = findMistakes(request.body, bodyNames, "body");
+    if (mistakes !== undefined) throw mistakes;
     const url = parsePageUrl(request.body.url, "body");
     const blocked = guard.findHostProblem(url.hostname);
     if (blocked !== undefined) throw blocked;
-    const options = knownOptions(request.body.options);
+    const options = inFixedOrder(request.body.options);
     const key = request.headers["idempotency-key"];
     const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
     const task = newTask(url.href, options, new Date(), request.caller?.name);
@@ -172,9 +177,8 @@ function parseCursor(cursor: string): number {
   });
 }
 
-/** Returns the options that this version knows, in a fixed order; unknown ones are dropped. */
-function knownOptions(given: TaskOptions | undefined): TaskOptions {
-  if (given === undefined) return {};
+/** Returns the options in the order of their schema, so that equal ones have one fingerprint. */
+function inFixedOrder(given: TaskOptions = {}): TaskOptions {
   const names = Object.keys(TaskOptions.properties) as (keyof TaskOptions)[];
   return Object.fromEntries(names.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]));
 }

@@ -11,7 +11,7 @@ import { type Thumbnails, thumbnailTtlS } from "../../thumbnails/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
-import { pageUrlOfQuery } from "./page-url.ts";
+import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
 import { taskErrors, TaskParams } from "./task.ts";
@@ -94,8 +94,8 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     return isUnmodified ? reply.code(304).send() : reply.type(type).send(bytes);
   }
 
-  app.get("/info/thumbnail", { schema: pageSchema }, async (request, reply) => {
-    const url = pageUrlOfQuery(request);
+  app.get("/info/thumbnail", { schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
+    const url = parsePageUrl(request.query.url, "query");
     const { signal, caller } = request;
     const owner = sharerOf(caller);
     const { info } = await infoCache.get(url, { owner, signal, maxAgeS: Number.POSITIVE_INFINITY });

@@ -3,11 +3,12 @@ import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox
 import type { FastifySchemaCompiler } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { ruleOf, withIntegers } from "../../model/schema.ts";
+import { findLikely } from "./likely-name.ts";
 
 /**
  * Validates body, query and headers against their TypeBox schemas. Query parameters are parsed as integers
- * where the schema has one; nothing else is converted, and unknown members are allowed. Requests fail
- * with ServiceError `invalid_request`, with a fault for each of the first 20 members that break a rule.
+ * where the schema has one; nothing else is converted, and unknown members are allowed unless the schema excludes
+ * them. Requests fail with ServiceError `invalid_request`, with a fault for each of the first 20 members that break a rule.
  */
 export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, httpPart }) => {
   const check = TypeCompiler.Compile(schema);
@@ -17,8 +18,8 @@ export const validatorCompiler: FastifySchemaCompiler<TObject> = ({ schema, http
     // Returning a value is slower: Fastify then copies the headers on every access.
     if (check.Check(value)) return value === input ? true : { value };
     const faults = firstFaults(check.Errors(value)).map((error) => ({
-      pointer: error.path,
-      detail: `${brokenRule(error, part)}, got ${shown(error)}`,
+      pointer: error.path.slice(0, 200),
+      detail: unknownName(error) ?? `${brokenRule(error, part)}, got ${shown(error)}`,
     }));
     const [first] = faults;
     const where = first?.pointer === "" ? `the ${part}` : `${first?.pointer} in the ${part}`;
@@ -34,6 +35,17 @@ function firstFaults(errors: Iterable<ValueError>): ValueError[] {
     if (byPath.size === 20) break;
   }
   return [...byPath.values()];
+}
+
+/** Says what may be meant, if it is the name of a member that is wrong. */
+function unknownName({ type, schema, path }: ValueError): string | undefined {
+  if (type !== ValueErrorType.ObjectAdditionalProperties) return undefined;
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  const known = Object.keys(schema["properties"] as object);
+  const likely = findLikely(path.slice(parent.length + 1), known);
+  return likely === undefined
+    ? `is unknown, must be one of ${known.join(", ")}`
+    : `is unknown; did you mean ${parent}/${likely}?`;
 }
 
 function brokenRule({ type, schema, value }: ValueError, part: string): string {

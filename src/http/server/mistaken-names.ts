@@ -1,0 +1,53 @@
+import type { FastifyInstance, FastifyRequest, HookHandlerDoneFunction } from "fastify";
+import { type InputFault, ServiceError } from "../../model/errors.ts";
+import { TaskOptions } from "../../model/task.ts";
+import { findLikely } from "./likely-name.ts";
+
+const optionNames = Object.keys(TaskOptions.properties);
+
+/**
+ * Makes the routes that are registered after it, and that document an invalid request, refuse a query parameter without
+ * a meaning whose name is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`.
+ */
+export function refuseMistakenParameters(app: FastifyInstance): void {
+  app.addHook("onRoute", (route) => {
+    const { querystring, response } = (route.schema ?? {}) as { querystring?: Properties; response?: object };
+    if (response === undefined || !Object.hasOwn(response, 400)) return;
+    const own = Object.keys(querystring?.properties ?? {});
+    const refuse = (request: FastifyRequest, _reply: unknown, done: HookHandlerDoneFunction): void => {
+      done(findMistakes(request.query as object, own, "query"));
+    };
+    route.preHandler = [...[route.preHandler ?? []].flat(), refuse];
+  });
+}
+
+interface Properties {
+  properties?: object;
+}
+
+/**
+ * Returns ServiceError `invalid_request` if a member or parameter that is not among `own` is nearly one of them, or an
+ * option of a task; all others have no meaning and do no harm.
+ */
+export function findMistakes(values: object, own: readonly string[], part: "body" | "query"): ServiceError | undefined {
+  const faults: InputFault[] = [];
+  for (const name of Object.keys(values)) {
+    if (own.includes(name) || faults.length === 20) continue;
+    const likely = likelyPointer(name, own, part);
+    if (likely !== undefined) {
+      const pointer = `/${name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      faults.push({ pointer, detail: `has no meaning; did you mean ${likely}?` });
+    }
+  }
+  const [first] = faults;
+  if (first === undefined) return undefined;
+  return new ServiceError("invalid_request", `${first.pointer} in the ${part} ${first.detail}`, { faults });
+}
+
+function likelyPointer(name: string, own: readonly string[], part: "body" | "query"): string | undefined {
+  const ownName = findLikely(name, own);
+  if (ownName !== undefined) return `/${ownName}`;
+  const option = findLikely(name, optionNames);
+  if (option === undefined) return undefined;
+  return part === "body" ? `/options/${option}` : `/options/${option} in the body of POST /tasks/`;
+}
