@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, buildApp } from "../../src/http/app.ts";
+import type { AddressInfo } from "node:net";
 import type { Response } from "light-my-request";
 import { pageUrl, postTask } from "./requests.ts";
+import { startSubPath } from "./sub-path.ts";
 
 let app: App;
 beforeEach(async () => {
@@ -23,7 +25,7 @@ describe("POST /tasks/", () => {
     expect(response.statusCode).toBe(201);
     expect(response.headers["content-type"]).toBe("application/json; charset=utf-8");
     const task = response.json();
-    expect(response.headers.location).toBe(`/tasks/${task.id}`);
+    expect(response.headers.location).toBe(`../tasks/${task.id}`);
     expect(task).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
       url: pageUrl,
@@ -202,6 +204,30 @@ describe("DELETE /tasks/{id}", () => {
   });
 });
 
+describe("a service below a path of a proxy that says nothing of it", () => {
+  it("gives URLs that lead back through the proxy", async () => {
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    await createTasks(2);
+    const base = await startSubPath((app.server.address() as AddressInfo).port, "/a/b/");
+    const tasks = new URL("tasks/", base);
+    const created = await fetch(tasks, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ url: pageUrl }),
+    });
+    const { id } = (await created.json()) as { id: string };
+    expect(new URL(created.headers.get("location")!, created.url).href).toBe(new URL(id, tasks).href);
+    const first = await fetch(new URL("?limit=2", tasks));
+    const { next } = (await first.json()) as { next: string };
+    const second = (await (await fetch(new URL(next, first.url))).json()) as { tasks: object[] };
+    expect(second.tasks).toHaveLength(1);
+    for (const path of ["tasks?limit=1", "info/?url=https%3A%2F%2Fa.test%2F", "docs"]) {
+      const response = await fetch(new URL(path, base));
+      expect([path, response.redirected, response.status]).toEqual([path, true, 200]);
+    }
+  });
+});
+
 describe("the paths", () => {
   it.each([
     ["GET", "/tasks?limit=3", "/tasks/?limit=3"],
@@ -210,6 +236,8 @@ describe("the paths", () => {
     ["GET", "/%74asks", "/tasks/"],
   ] as const)("%s %s redirects to %s, keeping method and body", async (method, url, location) => {
     const response = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
-    expect([response.statusCode, response.headers.location]).toEqual([308, location]);
+    expect(response.statusCode).toBe(308);
+    const asked = new URL(url, "http://localhost");
+    expect(new URL(response.headers.location!, asked).href).toBe(new URL(location, asked).href);
   });
 });

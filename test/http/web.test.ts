@@ -1,5 +1,4 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -10,7 +9,7 @@ import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
 import { buildWebFiles } from "../../src/http/web/web-files.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
-import { startUpstream } from "../net/upstream.ts";
+import { startSubPath } from "./sub-path.ts";
 
 let app: FastifyInstance;
 beforeAll(async () => {
@@ -177,15 +176,7 @@ describe("a service behind a proxy that serves it below a path", () => {
   it("gives the page and its assets there, as all addresses are relative", async () => {
     await app.listen({ host: "127.0.0.1", port: 0 });
     const { port } = app.server.address() as { port: number };
-    const proxy = await startUpstream((request, response) => {
-      const path = /^\/some\/path(\/.*)$/.exec(request.url ?? "")?.[1];
-      if (path === undefined) return response.writeHead(404).end();
-      return httpRequest({ host: "127.0.0.1", port, path }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      }).end();
-    });
-    const base = proxy.url("/some/path/");
+    const base = await startSubPath(port, "/some/path/");
     const page = await (await fetch(base)).text();
     const paths = [...page.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = ""]) => path);
     expect(paths).toContain("manifest.webmanifest");

@@ -85,9 +85,9 @@ async function post(url: string, { key, page }: Sent): Promise<string> {
 async function count(dataDir: string, sent: readonly Sent[]) {
   const service = await startService({ DATA_DIR: dataDir, RESOLVER: "stub", CONCURRENCY: "0" });
   const stored = new Map<string, string[]>();
-  let next: string | null = "/tasks/?limit=200";
+  let next: string | null = "?limit=200";
   while (next !== null) {
-    const page = (await (await fetch(service.url + next)).json()) as {
+    const page = (await (await fetch(new URL(next, `${service.url}/tasks/`))).json()) as {
       tasks: { id: string; url: string }[];
       next: string | null;
     };

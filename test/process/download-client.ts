@@ -60,8 +60,8 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
     },
     async list() {
       const tasks: Task[] = [];
-      for (let path: string | null = "/tasks/?limit=200"; path !== null;) {
-        const page = (await (await fetch(base + path)).json()) as {
+      for (let path: string | null = "?limit=200"; path !== null;) {
+        const page = (await (await fetch(new URL(path, `${base}/tasks/`))).json()) as {
           tasks: Task[];
           next: string | null;
         };

@@ -6,7 +6,10 @@ export function noContent(description: string) {
   return Type.Unsafe<void>({ type: "null", description });
 }
 
-/** Returns a handler that redirects to `path`, keeping method, body and query (RFC 9110 §15.4.9). */
+/**
+ * Returns a handler that redirects to `path`, which is relative to the request's, keeping method, body and query
+ * (RFC 9110 §15.4.9).
+ */
 export function redirectTo(path: string) {
   return async ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const query = url.indexOf("?");

@@ -2,7 +2,14 @@ import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import packageJson from "../../../package.json" with { type: "json" };
-import type { FastifyInstance, FastifySchema, RouteOptions } from "fastify";
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifySchema,
+  HookHandlerDoneFunction,
+  RouteOptions,
+} from "fastify";
 import { sessionCookie } from "../access/access.ts";
 import { problemMediaType } from "../responses/problem.ts";
 
@@ -24,7 +31,6 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
           "Every error is a problem document (RFC 9457). Its `code` is one of a closed list; " +
           "`retryable` tells whether the same request may succeed later.",
       },
-      servers: [{ url: "/" }],
       components: {
         securitySchemes: {
           key: { type: "http", scheme: "bearer", description: "needed once the service has keys" },
@@ -49,15 +55,35 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
     },
   });
-  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
+  app.get("/openapi.json", { schema: { hide: true } }, async () => withServer(".", app.swagger()));
   await app.register(async (docs) => {
     // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
     await docs.register(helmet, {
       contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
       strictTransportSecurity: false,
     });
-    await docs.register(swaggerUi, { routePrefix: "/docs", staticCSP: false });
+    await docs.register(swaggerUi, {
+      routePrefix: "/docs",
+      staticCSP: false,
+      uiHooks: { onRequest: redirectToFolder },
+      // For /docs/json.
+      transformSpecification: (document) => withServer("..", document),
+      transformSpecificationClone: false,
+    });
   });
+}
+
+/** Returns the document with the service's URL, relative to that of the document, as a proxy may have it below any path. */
+function withServer(url: string, document: object): object {
+  return { ...document, servers: [{ url }] };
+}
+
+/** Redirects from `/docs` to `/docs/`: only there are the URLs of the page's assets relative. */
+function redirectToFolder({ url }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+  const [path = ""] = url.split("?", 1);
+  if (path === "/docs") reply.redirect("docs/");
+  else if (path === "/docs/" && url !== path) reply.redirect("./");
+  else done();
 }
 
 /**

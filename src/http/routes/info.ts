@@ -71,7 +71,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     return info;
   });
 
-  app.all("/info/", { schema: { hide: true } }, redirectTo("/info"));
+  app.all("/info/", { schema: { hide: true } }, redirectTo("../info"));
 };
 
 /** Returns the greatest age that the request accepts, seconds (RFC 9111 §5.2.1). */

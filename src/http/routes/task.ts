@@ -75,7 +75,7 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     return reply.code(204).send();
   });
 
-  app.all("/tasks", { schema: { hide: true } }, redirectTo("/tasks/"));
+  app.all("/tasks", { schema: { hide: true } }, redirectTo("tasks/"));
 };
 
 /** Returns the task, undefined if there is none, or `"damaged"`: such a record can be deleted too. */

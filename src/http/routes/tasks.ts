@@ -20,7 +20,7 @@ import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object({
   tasks: Type.Array(TaskRef, { description: "newest first" }),
-  next: nullable(Type.String(), "URL of the next page; null on the last page"),
+  next: nullable(Type.String(), "URL of the next page, relative to that of the request; null on the last page"),
 });
 
 export const ListQuerySchema = Type.Object({
@@ -70,7 +70,7 @@ const createSchema = {
   response: {
     201: {
       ...TaskRef,
-      headers: { location: { type: "string", description: "path of the task" } },
+      headers: { location: { type: "string", description: "URL of the task, relative to that of the request" } },
     },
     ...problems(
       "invalid_request",
@@ -89,6 +89,9 @@ const createSchema = {
   },
 };
 
+/** `/tasks/` relative to itself, as the service cannot know below which path a proxy has it. */
+const ownPath = "../tasks/";
+
 const bodyNames = Object.keys(NewTaskBody.properties);
 
 interface TaskRoutesOptions {
@@ -106,7 +109,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const owner = ownerFilter(request.caller, asked);
     const before = cursor === undefined ? undefined : parseCursor(cursor);
     const page = await store.list({ limit, state, owner, before });
-    const next = page.next === undefined ? null : nextPath(page.next, { limit, state, owner: asked });
+    const next = page.next === undefined ? null : nextUrl(page.next, { limit, state, owner: asked });
     if (next !== null) reply.header("link", `<${next}>; rel="next"`);
     return sendList(reply, page.tasks, next);
   });
@@ -122,7 +125,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, options) };
     const task = newTask(url.href, options, new Date(), request.caller?.name);
     return store.create(task, idempotency).then((created) => {
-      reply.code(201).header("location", `/tasks/${created.id}`);
+      reply.code(201).header("location", `${ownPath}${created.id}`);
       return created;
     });
   });
@@ -154,12 +157,12 @@ async function sendList(reply: FastifyReply, tasks: readonly Task[], next: strin
   return reply.send(Readable.from(written()));
 }
 
-function nextPath(before: number, query: { limit: number; state?: string | undefined; owner?: string | undefined }) {
+function nextUrl(before: number, query: { limit: number; state?: string | undefined; owner?: string | undefined }) {
   const { limit, state, owner } = query;
   const parameters = new URLSearchParams({ cursor: formatCursor(before), limit: `${limit}` });
   if (state !== undefined) parameters.set("state", state);
   if (owner !== undefined) parameters.set("owner", owner);
-  return `/tasks/?${parameters.toString()}`;
+  return `${ownPath}?${parameters.toString()}`;
 }
 
 /** Returns the cursor of the page of tasks with a `seq` below `before`; opaque, so that its content may change. */

@@ -1,6 +1,5 @@
-import { request } from "node:http";
 import { expect, it } from "vitest";
-import { startUpstream } from "../../net/upstream.ts";
+import { startSubPath } from "../../http/sub-path.ts";
 import type { OpenTab } from "../browser.ts";
 import { filmPage } from "./found-pages.ts";
 import { openApp } from "./open-app.ts";
@@ -14,19 +13,7 @@ export function placesOfThePage(openTab: OpenTab): void {
     app.pages.set(address, filmPage(address));
     await addDone(app, { title: "A film" });
     const { port } = new URL(app.url);
-    const proxy = await startUpstream((incoming, response) => {
-      const { url = "", method, headers } = incoming;
-      const path = /^\/some\/path(\/.*)$/.exec(url)?.[1];
-      if (path === undefined) return response.writeHead(404).end();
-      const outgoing = request({ port, path, method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      outgoing.on("error", () => response.destroy());
-      response.on("close", () => outgoing.destroy());
-      return incoming.pipe(outgoing);
-    });
-    const tab = await openTab(proxy.url("/some/path/").href);
+    const tab = await openTab((await startSubPath(port, "/some/path/")).href);
     const { page } = tab;
     const downloading = page.waitForEvent("download");
     await page.getByRole("link", { name: "Save" }).click();

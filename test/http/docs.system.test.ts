@@ -1,0 +1,34 @@
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { buildApp } from "../../src/http/app.ts";
+import { useBrowser } from "../web/browser.ts";
+import { isChromiumMissing } from "../web/chromium.ts";
+import { startSubPath } from "./sub-path.ts";
+
+describe.skipIf(isChromiumMissing)("/docs in a browser", () => {
+  const openTab = useBrowser();
+
+  it.each(["/", "/a/b/"])("loads all that it needs, and sends requests, below %s of a proxy", async (path) => {
+    const app = await buildApp();
+    onTestFinished(() => app.close());
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const base = await startSubPath((app.server.address() as AddressInfo).port, path);
+    const { page, expectShifts } = await openTab(base.href, { path: "docs" });
+    expectShifts();
+    const responses: [path: string, status: number][] = [];
+    page.on("response", (response) => {
+      responses.push([new URL(response.url()).pathname, response.status()]);
+    });
+    for (const start of ["docs", "docs/", "docs?from=here", "docs/?from=here"]) {
+      await page.goto(new URL(start, base).href);
+      await page.getByText("List tasks, newest first").waitFor();
+      expect(page.url()).toBe(new URL("docs/", base).href);
+    }
+    await page.getByText("List tasks, newest first").click();
+    await page.getByRole("button", { name: "Try it out" }).click();
+    await page.getByRole("button", { name: "Execute" }).click();
+    await page.locator(".live-responses-table .response").getByText('"next": null').waitFor();
+    expect(responses.filter(([, status]) => status >= 400)).toEqual([]);
+    expect(responses).toContainEqual([`${path}tasks/`, 200]);
+  });
+});
