@@ -22,6 +22,21 @@ const inputs: [string, string][] = [
   ["many players", `<video src=/a.mp4><source src=/b.mp4><track src=/c.vtt>`.repeat(50_000)],
 ];
 
+const call = (body: string, argument: string) => `<script>x=(function(a){${body}}(${argument}`;
+const escapes = '\\"'.repeat(120_000);
+
+/** The same, of scripts with a URL of a medium. */
+const scripts: [string, string][] = [
+  ["a text of escapes without an end", call(`"/1.mp4"${escapes}\\`, '"x"))')],
+  ["an argument of escapes without an end", call("return a", `"/1.mp4"${escapes}\\`)],
+  [
+    "a long argument that is named often",
+    call(`return [${"a,".repeat(90_000)}]`, `"/1.mp4?\u2026${"x".repeat(60_000)}"))`),
+  ],
+  ["the state of Angular without references", `<script>{&q;a.mp4"${"x".repeat(4 * mega)}`],
+  ["a percent-encoded text without escapes", `<script>%7B"a.mp4"${"x".repeat(4 * mega)}`],
+];
+
 const blocks: [string, string][] = [
   ["nested arrays", "[".repeat(500_000)],
   ["nested arrays, closed", "[".repeat(200_000) + "]".repeat(200_000)],
@@ -34,7 +49,7 @@ const blocks: [string, string][] = [
 ];
 
 describe("hostile pages", () => {
-  it.each(inputs)("are read to their end: %s", async (_, html) => {
+  it.each([...inputs, ...scripts])("are read to their end: %s", async (_, html) => {
     const info = await resolvePage(`<meta property="og:title" content="first">${html}${tail}`);
     expect(info).toMatchObject({
       title: "first",

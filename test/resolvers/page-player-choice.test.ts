@@ -175,6 +175,9 @@ describe("the URL of a medium", () => {
     "is an argument of the function that makes a page's state": script(
       `window.__NUXT__=(function(a,b,c){return {data:[{video:{title:"a,b",src:b}}],x:[c,a]}}("a","/own.mp4",{}))`,
     ),
+    "is an argument that is named before a longer one": script(
+      `a=(function(a,b){return {data:[{src:a},{x:[${"b,".repeat(100)}b]}]}}("/own.mp4","${"x".repeat(200)}"))`,
+    ),
     "is in the state that Angular writes": `<script id="ng-state" type="application/json">{&q;v&q;:{&q;title&q;:&q;A &a; B&q;,&q;src&q;:&q;/own.mp4&q;}}</script>`,
     "is in a call in an attribute": `<div x-data="player({ src: '/own.mp4' })"></div>`,
     "is percent-encoded": script(`setup({file: "https%3A%2F%2Fvideo.example.com%2Fown.mp4"})`),

@@ -33,8 +33,8 @@ export function* decodeAngularState(text: string): Steps<string> {
   for (let at = 0; at < text.length;) {
     const end = Math.min(at + stepLength, text.length);
     // A reference is not cut.
-    const last = text.lastIndexOf("&", end);
-    const cut = end < text.length && last > Math.max(at, end - 3) ? last : end;
+    const last = lastBefore(text, "&", end, 2);
+    const cut = end < text.length && last > at ? last : end;
     parts.push(
       angularReferences.reduce(
         (decoded, [reference, character]) => decoded.replaceAll(reference, character),
@@ -45,47 +45,6 @@ export function* decodeAngularState(text: string): Steps<string> {
     yield;
   }
   return parts.join("");
-}
-
-/** Longer scripts are left as they are, UTF-16 code units: matching a string takes memory for each escape in it. */
-const maxInlinedLength = 256 * 1024;
-const maxArgumentsLength = 64 * 1024;
-/** Values that are looked at between two pauses. */
-const valuesPerStep = 1_000;
-const callStart = /^\s{0,20}[\w.$]{1,60}\s?=\s?\(function\(([\w$]+(?:,[\w$]+){0,5000})\)\{/;
-/** A string, or a name that is a value. */
-const inlinedValue = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|([:,[(])([A-Za-z_$][\w$]{0,10})(?=[,}\])])/;
-/** An argument: a string, another literal, or a call. */
-const argument = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\{\}|\[\]|\w{1,30}\([^()"]{0,100}\)|[^,"()]{1,100}/g;
-
-/**
- * Returns a script that assigns the result of a function called at once, as Nuxt 2 writes the state of a page
- * (`window.__NUXT__=(function(a,b){return {src:a}}("/1.mp4",null))`), with the arguments in the places of the
- * parameters; any other text as it is.
- */
-export function* inlineArguments(text: string): Steps<string> {
-  if (text.length > maxInlinedLength) return text;
-  const [head, parameters] = callStart.exec(text.slice(0, 20_000)) ?? [];
-  const end = text.lastIndexOf("}(");
-  if (head === undefined || parameters === undefined || end < head.length) return text;
-  const stated = text.slice(end + 2, end + 2 + maxArgumentsLength).match(argument) ?? [];
-  yield;
-  const byName = new Map(parameters.split(",").map((name, index) => [name, stated[index]]));
-  const body = text.slice(head.length, end);
-  const pattern = new RegExp(inlinedValue, "g");
-  const parts: string[] = [];
-  let at = 0;
-  let count = 0;
-  for (let match = pattern.exec(body); match !== null; match = pattern.exec(body)) {
-    const [, before, name = ""] = match;
-    const literal = byName.get(name);
-    if (before !== undefined && literal !== undefined) {
-      parts.push(body.slice(at, match.index), before, literal);
-      at = pattern.lastIndex;
-    }
-    if (++count % valuesPerStep === 0) yield;
-  }
-  return parts.join("") + body.slice(at);
 }
 
 /** Returns JSON that is given in base64; any other text as it is, also one that is in base64 only in part. */
@@ -115,8 +74,8 @@ export function* unescapeInSteps(source: string): Steps<string> {
   while (at < source.length) {
     let end = Math.min(at + stepLength, source.length);
     // An escape sequence is not cut: it starts with the last backslash of an odd number of them.
-    const last = source.lastIndexOf("\\", end);
-    if (end < source.length && last > end - 12 && last > at + 1) end = startOfRun(source, last);
+    const last = lastBefore(source, "\\", end, 11);
+    if (end < source.length && last > at + 1) end = startOfRun(source, last);
     parts.push(unescapeString(source.slice(at, end)));
     at = end;
     yield;
@@ -128,6 +87,13 @@ export function* unescapeInSteps(source: string): Steps<string> {
 /** Whether the text is an object or an array in percent-encoding. */
 export function isPercentEncoded(text: string): boolean {
   return /^\s{0,10}%(?:7b|5b)/i.test(text.slice(0, 20));
+}
+
+/** Returns where `mark` stands last among the `count` characters before `end`; -1: nowhere. */
+function lastBefore(text: string, mark: string, end: number, count: number): number {
+  const start = Math.max(0, end - count);
+  const at = text.slice(start, end).lastIndexOf(mark);
+  return at < 0 ? -1 : start + at;
 }
 
 function startOfRun(source: string, last: number): number {

@@ -1,12 +1,7 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
-import {
-  decodeAngularState,
-  decodeJsonInBase64,
-  inlineArguments,
-  isPercentEncoded,
-  unescapeInSteps,
-} from "./encodings.ts";
+import { decodeAngularState, decodeJsonInBase64, isPercentEncoded, unescapeInSteps } from "./encodings.ts";
+import { inlineArguments } from "./inline-arguments.ts";
 import { findNames } from "./media-names.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { outlineScript } from "./tokens.ts";
