@@ -69,8 +69,8 @@ export interface Tab {
   page: Page;
   /** Lets Chromium write to the console that these requests have failed. */
   expectFailures(address: RegExp): void;
-  /** Lets rows move from now on, as others above them come and go. */
-  expectShifts(): void;
+  /** Lets rows, or elements that begin so, move from now on, as others above them come and go. */
+  expectShifts(start?: string): void;
   /** Pastes the text into the address field, from a real clipboard. */
   paste(text: string): Promise<void>;
 }
@@ -100,7 +100,7 @@ async function openTab(context: BrowserContext, { href, origin }: URL, hasClock:
     page,
     expectFailures: (address) =>
       void expected.push(new RegExp(`^error: Failed to load resource: .*(?:${address.source})`)),
-    expectShifts: () => void expected.push(/^error: layout shift: [\d.e-]+ <li>/),
+    expectShifts: (start = "<li>") => void expected.push(new RegExp(`^error: layout shift: [\\d.e-]+ ${start}`)),
     async paste(text) {
       // One that is being closed still has the focus.
       await page.locator("dialog[open]").waitFor({ state: "detached" });
