@@ -1,4 +1,4 @@
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../../test/http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { fillStore } from "./fill.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";

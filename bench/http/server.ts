@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { pino } from "pino";
 import { accessKeyOf } from "../../src/keys/secrets.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../../test/http/app.ts";
 import { createMetrics, type Metrics } from "../../src/metrics/metrics.ts";
 import { measureStore } from "../../src/stores/measured.ts";
 import { openStore } from "../../src/stores/registry.ts";

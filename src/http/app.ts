@@ -1,19 +1,12 @@
-import { randomUUID } from "node:crypto";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { openDiskFiles } from "../files/disk.ts";
 import type { FileStore } from "../files/files.ts";
 import { createInfoCache } from "../resolvers/info-cache.ts";
 import { createAddressGuard } from "../net/addresses/address-guard.ts";
 import type { HttpClient } from "../net/client.ts";
-import { createHttpClient, networkList } from "../net/http/http-client.ts";
-import { type KeyRing, openKeyRing } from "../keys/key-ring.ts";
+import { networkList } from "../net/http/http-client.ts";
+import type { KeyRing } from "../keys/key-ring.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
-import { createStubResolver } from "../resolvers/stub.ts";
-import { createMemoryStore } from "../stores/memory/memory-store.ts";
 import type { TaskStore } from "../stores/store.ts";
-import { createTaskEvents } from "../feed/task-events.ts";
 import { Task } from "../model/task.ts";
 import { createThumbnails } from "../thumbnails/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
@@ -36,16 +29,15 @@ import { thumbnailRoutes } from "./routes/thumbnails.ts";
 import { webRoutes } from "./routes/web.ts";
 
 export interface AppOptions extends BaseAppOptions {
-  /** Where tasks are stored; default: a store in memory, which is closed with the app. */
-  store?: TaskStore;
-  /** The keys of `store`; default: they are read from it every second, until the app is closed. */
-  keys?: KeyRing;
-  /** Where the files of tasks are; default: a folder of its own for temporary files. */
-  files?: FileStore;
-  /** What reads pages; default: the stub, which fetches nothing. */
-  resolver?: Resolver;
-  /** What fetches thumbnails; default: a client that may fetch from `allowNetworks`, closed with the app. */
-  client?: HttpClient;
+  store: TaskStore;
+  /** The keys of `store`. */
+  keys: KeyRing;
+  /** Where the files of tasks are. */
+  files: FileStore;
+  /** What reads pages. */
+  resolver: Resolver;
+  /** What fetches thumbnails. */
+  client: HttpClient;
   /**
    * Networks that pages may be on although they are not public, as the resolver knows them; default none.
    * A task for a page that is elsewhere is refused if its URL shows that.
@@ -72,12 +64,8 @@ export type App = FastifyInstance;
  * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them; what was
  * passed in stays open.
  */
-export async function buildApp(options: AppOptions = {}): Promise<App> {
-  const {
-    resolver = createStubResolver(),
-    infoTimeoutMs = 15_000,
-    files = openDiskFiles({ folder: join(tmpdir(), `unreel-${randomUUID()}`) }),
-  } = options;
+export async function buildApp(options: AppOptions): Promise<App> {
+  const { store, keys, files, resolver, client, infoTimeoutMs = 15_000 } = options;
   const infoCache = createInfoCache({
     resolver,
     ttlS: options.infoCacheTtlS ?? 300,
@@ -93,10 +81,7 @@ export async function buildApp(options: AppOptions = {}): Promise<App> {
     infoCache.stop();
     thumbnails.stop();
   });
-  const client = options.client ?? openOwnClient(app, options.allowNetworks);
   const thumbnails = createThumbnails({ client, timeoutMs: infoTimeoutMs });
-  const store = options.store ?? openOwnStore(app, options.logger);
-  const keys = options.keys ?? (await openOwnKeys(app, store, options.logger));
   const access = requireAccess(app, keys);
   await limitRates(app, store.keys);
   refuseMistakenParameters(app);
@@ -152,24 +137,4 @@ async function serveOnly(app: App, hint: string, register: () => Promise<void>):
   methods.refuseOthers();
   await app.ready();
   return app;
-}
-
-async function openOwnKeys(app: App, store: TaskStore, logger: AppOptions["logger"]): Promise<KeyRing> {
-  const keys = await openKeyRing({ keys: store.keys, logger });
-  app.addHook("onClose", async () => keys.close());
-  return keys;
-}
-
-/** A client of its own, closed with the app. */
-function openOwnClient(app: App, allowNetworks: AppOptions["allowNetworks"] = []): HttpClient {
-  const client = createHttpClient({ allowNetworks });
-  app.addHook("onClose", () => client.close());
-  return client;
-}
-
-/** A store in memory, closed with the app. */
-function openOwnStore(app: App, logger: AppOptions["logger"]): TaskStore {
-  const store = createMemoryStore({ events: createTaskEvents({ logger }) });
-  app.addHook("onClose", () => store.close());
-  return store;
 }

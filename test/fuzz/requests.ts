@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { LightMyRequestResponse } from "fastify";
 import * as fc from "fast-check";
-import { type App, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import { urls, render, junk, inputPlans } from "./input-plan.ts";
 import { defineTarget } from "./target.ts";
 

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 /** What a thread of this file posts when it ends. */

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 
 const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
 

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { useBrowser } from "../web/browser.ts";
 import { isChromiumMissing } from "../web/chromium.ts";
 import { startSubPath } from "./sub-path.ts";

@@ -3,7 +3,8 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ErrorCode, errorCodes } from "../../src/model/errors.ts";
-import { type App, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 let app: App;

@@ -1,5 +1,6 @@
 import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
-import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import type { MetricsSource } from "../../src/http/routes/metrics.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";

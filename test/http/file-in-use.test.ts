@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addFinishedTask } from "./finished-task.ts";
 

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { buildWorkerApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 
 it("is live and ready while its store takes writes", async () => {

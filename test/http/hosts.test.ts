@@ -3,7 +3,8 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type App, buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { type App, buildWorkerApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { pageUrl } from "./requests.ts";
 

@@ -6,7 +6,8 @@ import { Type } from "@sinclair/typebox";
 import { pino } from "pino";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { getInfo, pageUrl } from "./requests.ts";
 

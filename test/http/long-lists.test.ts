@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { formatOf } from "../formats.ts";

@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import postman from "openapi-to-postmanv2";
 import { describe, expect, it } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, it } from "vitest";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 
 const id = "client-7_a.B";
 

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { buildApp, buildWorkerApp } from "../../src/http/app.ts";
+import { buildWorkerApp } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type AppOptions, buildApp } from "../../src/http/app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import type { HttpClient } from "../../src/net/client.ts";
 import { newTask } from "../../src/feed/task-changes.ts";

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type App, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { buildApp } from "./app.ts";
 import type { AddressInfo } from "node:net";
 import type { Response } from "light-my-request";
 import { pageUrl, postTask } from "./requests.ts";

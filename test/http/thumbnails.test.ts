@@ -1,7 +1,8 @@
 import { type IncomingHttpHeaders, request, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type App, type AppOptions, buildApp } from "../../src/http/app.ts";
+import type { App } from "../../src/http/app.ts";
+import { type AppOptions, buildApp } from "./app.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { buildApp, buildMetricsApp } from "../../src/http/app.ts";
+import { buildMetricsApp } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addFinishedTask } from "../http/finished-task.ts";

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createRunnerHarness } from "../runner/harness.ts";
 import { createTestResolver, pageOf } from "../runner/resolver.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Value } from "@sinclair/typebox/value";
 import { describe, expect, it } from "vitest";
 import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createAutoResolver } from "../../src/resolvers/auto.ts";

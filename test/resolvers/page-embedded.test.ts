@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import type { HttpClient } from "../../src/net/client.ts";
 import { createPageResolver } from "../../src/resolvers/page/page-resolver.ts";
 import { localClient } from "../net/client.ts";

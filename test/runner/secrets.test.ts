@@ -1,6 +1,6 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { buildApp } from "../../src/http/app.ts";
+import { buildApp } from "../http/app.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { formatOf } from "../formats.ts";

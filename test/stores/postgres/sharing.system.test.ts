@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
-import { buildApp } from "../../../src/http/app.ts";
+import { buildApp } from "../../http/app.ts";
 import { accessKeyOf, newSecret } from "../../../src/keys/secrets.ts";
 import type { State, Task } from "../../../src/model/task.ts";
 import { emptyCounts } from "../../../src/stores/rules.ts";
