@@ -54,9 +54,9 @@ export function parseKeywords(values: readonly string[]): string[] {
   return parseTags(found);
 }
 
-/** Trims the start and cuts between code points; replaces lone surrogates. */
+/** Trims the start, of at most `length` characters, and cuts between code points; replaces lone surrogates. */
 function cut(value: string | null | undefined, length: number): string | undefined {
-  const start = value?.trimStart();
+  const start = value?.slice(0, 2 * length).trimStart();
   if (start === undefined || start.length <= length) return start?.toWellFormed();
   return start
     .slice(0, length)

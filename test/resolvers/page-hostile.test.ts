@@ -5,6 +5,8 @@ const mega = 1024 * 1024;
 /** Closes whatever is open. */
 const tail = `"'><!----></script></title></textarea></style><link rel="canonical" href="/read">`;
 
+const attributes = Array.from({ length: 100 }, (_, n) => `a${n}=1`).join(" ");
+
 /** Each would take minutes, or all memory, if any step were quadratic. */
 const inputs: [string, string][] = [
   ["angle brackets", "<".repeat(4 * mega)],
@@ -19,6 +21,11 @@ const inputs: [string, string][] = [
   ["deep properties", `<b itemscope><b itemprop=a>${"<b itemprop=b>x".repeat(100_000)}`],
   ["end tags without a start", `<div itemscope>${"<p>".repeat(1_000)}${"</x>".repeat(mega)}`],
   ["white space in attributes", `<p a${" ".repeat(200_000)}b>`.repeat(10)],
+  [
+    "many names of one meta",
+    `<meta property="${"og:type ".repeat(2_000)}" content="${" ".repeat(32_000)}">`.repeat(50),
+  ],
+  ["sources of a player with many attributes", `<video ${attributes}>${"<source data-x>".repeat(200_000)}`],
   ["many players", `<video src=/a.mp4><source src=/b.mp4><track src=/c.vtt>`.repeat(50_000)],
 ];
 
@@ -37,6 +44,10 @@ const scripts: [string, string][] = [
   ["a percent-encoded text without escapes", `<script>%7B"a.mp4"${"x".repeat(4 * mega)}`],
 ];
 
+/** As many references as fit in so many characters. */
+const references = (id: string, length: number) => `[${`{"@id":"${id}"},`.repeat(length / 12)}1]`;
+const blank = " ".repeat(80_000);
+
 const blocks: [string, string][] = [
   ["nested arrays", "[".repeat(500_000)],
   ["nested arrays, closed", "[".repeat(200_000) + "]".repeat(200_000)],
@@ -45,6 +56,15 @@ const blocks: [string, string][] = [
   ["strings without an end", `{"${'\\"'.repeat(400_000)}`],
   ["commas", `{${", ".repeat(400_000)}`],
   ["many things", `[${'{"@type":"VideoObject","name":"x"},'.repeat(20_000)}{}]`],
+  [
+    "references to actions of many types",
+    `[{"@id":"c","x":1,"@type":[${'"a",'.repeat(20_000)}"a"]},{"@id":"b","interactionType":${references("c", 80_000)}},
+      {"@type":"VideoObject","interactionStatistic":${references("b", 80_000)}}]`,
+  ],
+  [
+    "references to an author without a name",
+    `[{"@id":"a","name":"${blank}"},${`{"@type":"Article","author":${references("a", 12_000)}},`.repeat(12)}{}]`,
+  ],
   ["a cycle", '{"@graph":[{"@id":"a","@type":"WebPage","x":{"@id":"b"}},{"@id":"b","name":"y","x":{"@id":"a"}}]}'],
 ];
 

@@ -1,7 +1,7 @@
 import { decodeHTML } from "entities";
 import type { Attributes } from "./attributes.ts";
 import { maxBytesPerUnit, type PageText } from "./charset.ts";
-import { localName, type Thing, type Value } from "./thing.ts";
+import { localName, maxTypes, type Thing, type Value } from "./thing.ts";
 
 interface Item extends Thing {
   readonly properties: Map<string, Value[]>;
@@ -28,6 +28,8 @@ const maxFrames = 128;
 const maxTargets = 16;
 const maxValues = 200;
 const maxTextLength = 20_000;
+/** Of all texts of a page, as encoded: nested properties have the same text. */
+const maxTextsLength = 4 * 1024 * 1024;
 
 const voidElements = new Set("area base br col embed hr img input link meta param source track wbr".split(" "));
 const urlAttributes: Readonly<Record<string, string>> = {
@@ -64,6 +66,8 @@ export class MicrodataReader {
   /** The number of open elements beyond `maxFrames`. */
   #excessDepth = 0;
   readonly #pageText: PageText;
+  /** How much more text of the page is kept, as encoded. */
+  #remaining = maxTextsLength;
 
   constructor(pageText: PageText) {
     this.#pageText = pageText;
@@ -105,7 +109,9 @@ export class MicrodataReader {
 
   text(chunk: string): void {
     for (const target of this.#targets) {
-      if (target.remaining > 0) target.chunks.push(chunk.slice(0, target.remaining));
+      const kept = chunk.slice(0, Math.max(0, Math.min(target.remaining, this.#remaining)));
+      if (kept !== "") target.chunks.push(kept);
+      this.#remaining -= kept.length;
       target.remaining -= chunk.length;
     }
   }
@@ -148,7 +154,7 @@ export class MicrodataReader {
 }
 
 function newItem(attributes: Attributes): Item {
-  const types = localNamesIn(attributes.get("itemtype"));
+  const types = localNamesIn(attributes.get("itemtype")).slice(0, maxTypes);
   return { types, id: attributes.get("itemid")?.trim() || null, properties: new Map() };
 }
 

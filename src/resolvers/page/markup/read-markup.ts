@@ -9,6 +9,9 @@ import { MicrodataReader } from "./microdata.ts";
 
 const maxMetas = 2_000;
 const maxLinks = 500;
+/** Of a `<meta>`, in one attribute: each name has the whole content. And their UTF-16 code units. */
+const maxNames = 10;
+const maxNamesLength = 1_000;
 /** Of a `rel`, UTF-16 code units. */
 const maxRelLength = 200;
 const maxJsonLdBlocks = 100;
@@ -53,6 +56,8 @@ class MarkupCollector implements HtmlSink {
   readonly #microdata: MicrodataReader;
   readonly #markup: Markup;
   #player: Player | null = null;
+  /** Whether `#player` is part of the page's design; null: not known yet. */
+  #isDecoration: boolean | null = null;
   /** `#player` stands for an element such as `<amp-video>`: it ends with the next tag that is no part of a player. */
   #isPlayerImplied = false;
   #capture: Capture | null = null;
@@ -120,7 +125,8 @@ class MarkupCollector implements HtmlSink {
   /** Whether it is a `<source>` of a video that is a part of the page's design. */
   #isInDecoration(name: string): boolean {
     const player = this.#player;
-    return name === "source" && player !== null && isDecoration(player.kind, player.attributes);
+    if (name !== "source" || player === null) return false;
+    return (this.#isDecoration ??= isDecoration(player.kind, player.attributes));
   }
 
   #update(): void {
@@ -167,6 +173,7 @@ class MarkupCollector implements HtmlSink {
 
   #addPlayer(kind: Player["kind"], attributes: Attributes): void {
     this.#player = { kind, attributes, sources: [], tracks: [] };
+    this.#isDecoration = null;
     this.#isPlayerImplied = false;
     addBounded(this.#markup.players, this.#player, maxPlayers);
   }
@@ -199,7 +206,7 @@ function addMeta(markup: Markup, attributes: Attributes): void {
   const content = attributes.get("content") || attributes.get("value");
   if (content === undefined || content === "") return;
   for (const key of ["property", "name", "http-equiv"]) {
-    for (const name of attributes.get(key)?.toLowerCase().split(/\s+/) ?? []) {
+    for (const name of attributes.get(key)?.slice(0, maxNamesLength).toLowerCase().split(/\s+/, maxNames) ?? []) {
       if (name !== "") addBounded(markup.metas, { name, content }, maxMetas);
     }
   }

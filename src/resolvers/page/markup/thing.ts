@@ -10,6 +10,10 @@ export interface Thing {
 
 export type Value = string | Thing;
 
+/** Of a thing, and of the nested things of a property whose texts count: references could make of a short page many times its texts. */
+export const maxTypes = 20;
+const maxNested = 50;
+
 /** Returns `VideoObject` for `https://schema.org/VideoObject` and `schema:VideoObject`. */
 export function localName(name: string): string {
   return name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("#"), name.lastIndexOf(":")) + 1);
@@ -41,12 +45,16 @@ export function textsOf(thing: Thing, ...names: string[]): string[] {
 
 /** Returns the first text of the first of these properties that has any; null if none has. */
 export function textOf(thing: Thing, ...names: string[]): string | null {
-  return textsOf(thing, ...names)[0] ?? null;
+  for (const name of names) {
+    const text = thing.properties.get(name)?.find((value) => typeof value === "string");
+    if (text !== undefined) return text;
+  }
+  return null;
 }
 
-/** Returns a property's values as texts; of a nested thing the first text of `names`. */
+/** Returns the first 50 of a property's values as texts; of a nested thing the first text of `names`. */
 export function textsWithin(thing: Thing, property: string, ...names: string[]): string[] {
-  return valuesOf(thing, property).flatMap((value) =>
-    typeof value === "string" ? [value] : textsOf(value, ...names).slice(0, 1),
-  );
+  return valuesOf(thing, property)
+    .slice(0, maxNested)
+    .flatMap((value) => (typeof value === "string" ? [value] : (textOf(value, ...names) ?? [])));
 }

@@ -21,6 +21,8 @@ const sideProperties = new Set(
 );
 const descriptiveProperties = "name description duration uploaddate thumbnailurl author".split(" ");
 const maxThings = 2_000;
+/** Of a thing. */
+const maxPages = 5;
 
 export interface ThingChoice {
   medium: Thing | null;
@@ -76,7 +78,10 @@ function toCandidate({ thing, property, isInArticle, isAside }: Found, base: URL
     titles: name === null ? [] : [name],
     texts: [],
     ids: [],
-    urls: urlsOf(thing, base),
+    // Not kept: on a long base, short URLs of many things would take much memory.
+    get urls() {
+      return urlsOf(thing, base);
+    },
     duration: parseDuration(textOf(thing, "duration")),
     exclusion: isAside ? "other" : "none",
     isInOther: isAside,
@@ -90,8 +95,10 @@ function urlsOf(thing: Thing, base: URL): URL[] {
   const stated = [
     thing.id,
     textOf(thing, "url"),
-    ...textsWithin(thing, "mainentityofpage", "url"),
-    ...thingsOf(thing, "mainentityofpage").map(({ id }) => id),
+    ...textsWithin(thing, "mainentityofpage", "url").slice(0, maxPages),
+    ...thingsOf(thing, "mainentityofpage")
+      .slice(0, maxPages)
+      .map(({ id }) => id),
     textOf(thing, "embedurl"),
   ];
   return parseUrls(stated, base);

@@ -1,6 +1,6 @@
 import { decodeHTML, decodeHTMLStrict } from "entities";
 import type { Steps } from "../../../parsers/steps.ts";
-import { localName, type Thing, type Value } from "../markup/thing.ts";
+import { localName, maxTypes, type Thing, type Value } from "../markup/thing.ts";
 
 const maxThings = 2000;
 const maxDepth = 16;
@@ -94,7 +94,7 @@ function toThing(object: Map<string, unknown>, depth: number, state: State): Thi
   const properties = new Map<string, Value[]>();
   for (const [key, value] of object) {
     if (key.startsWith("@")) continue;
-    const values = toValues(value, depth + 1, state);
+    const values = toValues(value, depth + 1, state).slice(0, maxValues);
     if (values.length > 0) properties.set(localName(key).toLowerCase(), values);
     for (const [index, each] of values.entries()) {
       if (typeof each === "string" || each.id === null || each.properties.size > 0) continue;
@@ -103,6 +103,7 @@ function toThing(object: Map<string, unknown>, depth: number, state: State): Thi
   }
   const types = toValues(object.get("@type") ?? object.get("type"), depth + 1, state)
     .filter((type) => typeof type === "string")
+    .slice(0, maxTypes)
     .map(localName);
   const stated = object.get("@id");
   const id = typeof stated === "string" && stated !== "" ? stated : null;

@@ -7,7 +7,17 @@ import { parseKeywords, parseLine, parseProse } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import { audioTypes } from "./choose-thing.ts";
-import { isA, localName, type Thing, textOf, textsOf, textsWithin, thingsOf, valuesOf } from "../markup/thing.ts";
+import {
+  isA,
+  localName,
+  maxTypes,
+  type Thing,
+  textOf,
+  textsOf,
+  textsWithin,
+  thingsOf,
+  valuesOf,
+} from "../markup/thing.ts";
 
 /** Extracts what a schema.org VideoObject, AudioObject or the like states. `now` decides on live status. */
 export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
@@ -36,11 +46,14 @@ export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
 /** Limits of what is looked at for lists, more than a record has. */
 const maxPages = 50;
 const maxImages = 50;
+const maxEncodings = 50;
+const maxAuthors = 10;
+const maxInteractions = 50;
 
-/** Extracts what schema.org's page types state about the page; of each field, the first page that has it. */
+/** Extracts what schema.org's page types state about the page; of each field, the first of 50 pages that has it. */
 export function extractPage(pages: readonly Thing[], base: URL): Metadata {
   const listed = pages.slice(0, maxPages);
-  const first = <T>(extract: (page: Thing) => T | null) => firstKnown(pages, extract);
+  const first = <T>(extract: (page: Thing) => T | null) => firstKnown(listed, extract);
   return {
     webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
     site_name: first((page) => parseLine(textsWithin(page, "publisher", "name")[0])),
@@ -58,7 +71,12 @@ function authorOf(thing: Thing): string | null {
   const names = ["author", "creator", "byartist"].flatMap((property) =>
     textsWithin(thing, property, "name", "alternatename"),
   );
-  return names.map(parseLine).find((name) => name !== null && !name.includes("://")) ?? null;
+  return (
+    names
+      .slice(0, maxAuthors)
+      .map(parseLine)
+      .find((name) => name !== null && !name.includes("://")) ?? null
+  );
 }
 
 function profileUrl(person: Thing | undefined, base: URL): string | null {
@@ -97,7 +115,8 @@ function pixels(thing: Thing | null, side: "width" | "height"): number | null {
 
 function resources(thing: Thing, kind: "video" | "audio", base: URL): Resource[] {
   const found: Resource[] = [];
-  for (const part of [thing, ...thingsOf(thing, "encoding", "encodings", "associatedmedia")]) {
+  const encodings = thingsOf(thing, "encoding", "encodings", "associatedmedia");
+  for (const part of [thing, ...encodings.slice(0, maxEncodings)]) {
     const stated = {
       type: textsOf(part, "encodingformat", "fileformat").find((type) => type.includes("/")) ?? null,
       width: pixels(part, "width"),
@@ -125,16 +144,17 @@ function viewCount(thing: Thing): number | null {
  * text in the older form `UserPlays:6241`.
  */
 function interactions(thing: Thing, older: string, ...actions: string[]): number | null {
-  for (const value of valuesOf(thing, "interactionstatistic", "interactioncount", "userinteraction")) {
+  const stated = valuesOf(thing, "interactionstatistic", "interactioncount", "userinteraction");
+  for (const value of stated.slice(0, maxInteractions)) {
     if (typeof value === "string") {
       const [name = "", count] = value.slice(0, 100).split(":");
-      const stated = localName(name.trim()) === older ? parseCount(count) : null;
-      if (stated !== null) return stated;
+      const known = localName(name.trim()) === older ? parseCount(count) : null;
+      if (known !== null) return known;
       continue;
     }
-    const types = valuesOf(value, "interactiontype").flatMap((type) =>
-      typeof type === "string" ? [type] : [...type.types, ...(type.id === null ? [] : [type.id])],
-    );
+    const types = valuesOf(value, "interactiontype")
+      .slice(0, maxTypes)
+      .flatMap((type) => (typeof type === "string" ? [type] : [...type.types, ...(type.id === null ? [] : [type.id])]));
     if (types.length === 0) types.push("");
     if (!types.some((type) => actions.includes(localName(type)))) continue;
     const count = parseCount(textOf(value, "userinteractioncount"));
