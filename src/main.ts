@@ -1,14 +1,20 @@
 import { setTimeout as wait } from "node:timers/promises";
-import closeWithGrace from "close-with-grace";
 import type { FastifyListenOptions } from "fastify";
 import { pino } from "pino";
 import { readConfig, settingsByPart } from "./config/config.ts";
 import type { App } from "./http/app.ts";
 import { openServices } from "./services.ts";
+import { openLogOutput } from "./system/log-output.ts";
+import { stopOnSignal } from "./system/stop-on-signal.ts";
+
+/** How long the service may take to stop after `DRAIN_MS`; Docker allows 10 s. */
+const stopMs = 9_500;
 
 await start().catch((error: unknown) => {
   process.stderr.write(`unreel: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
+  // Whatever is still open.
+  setTimeout(() => process.exit(), 3_000).unref();
 });
 
 /** Settings → services → listen → run tasks → wait for a signal → close the services. */
@@ -16,7 +22,8 @@ async function start(): Promise<void> {
   // URLs of pages and media carry tokens: what the service creates is for its user alone.
   process.umask(0o077);
   const config = readConfig();
-  const logger = pino({ level: config.LOG_LEVEL });
+  const output = openLogOutput((lines) => logger.warn({ lines }, "lines of the log were dropped: nobody read it"));
+  const logger = pino({ level: config.LOG_LEVEL }, output);
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
   const { app, metricsApp, runner, webhooks } = await openServices(
@@ -37,9 +44,7 @@ async function start(): Promise<void> {
   runner?.start();
   webhooks?.start();
   const services = opened.move();
-  closeWithGrace({ logger, delay: config.DRAIN_MS + 9_500 }, async ({ signal, err }) => {
-    if (err) logger.fatal({ err }, "stopping after an unhandled error");
-    else logger.info({ signal }, "stopping; requests in flight may finish");
+  stopOnSignal({ logger, logClosed: output.closed, delayMs: config.DRAIN_MS + stopMs }, async (err) => {
     drain.abort();
     // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
     runner?.stop().catch(() => {});

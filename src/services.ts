@@ -1,4 +1,6 @@
+import { accessSync, constants } from "node:fs";
 import { isIPv4 } from "node:net";
+import { resolve } from "node:path";
 import type { Logger } from "pino";
 import type { SettingsByPart } from "./config/config.ts";
 import { openEngine } from "./engines/registry.ts";
@@ -14,6 +16,7 @@ import { openResolver } from "./resolvers/registry.ts";
 import { createRunner } from "./runner/runner.ts";
 import { measureStore } from "./stores/measured.ts";
 import { openStore } from "./stores/registry.ts";
+import { createFolder } from "./system/create-folder.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** Connections of `METRICS_PORT`, in addition to those of the service. */
@@ -53,6 +56,7 @@ type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** Opens what the app, the runner and the webhooks use. */
 async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDisposableStack) {
+  openDataFolder(config.files.folder);
   const files = openDiskFiles(config.files);
   const { url, ...storeSettings } = config.store;
   const ownStore = await openStore(url, { ...storeSettings, logger });
@@ -72,6 +76,17 @@ async function openParts(config: SettingsByPart, logger: Logger, opened: AsyncDi
   });
   opened.defer(() => resolver.close());
   return { files, store, metrics, client, resolver, logger };
+}
+
+/** @throws Error that names the setting if the folder cannot be created, or no files in it. */
+function openDataFolder(folder: string): void {
+  try {
+    createFolder(resolve(folder));
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`DATA_DIR must be a folder in which files can be created, got ${folder}: ${reason}`, { cause });
+  }
 }
 
 /** Opens what calls the URLs that the operator wrote; the guard lets these lead to any network. */

@@ -1,7 +1,7 @@
-import { mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ServiceError } from "../../model/errors.ts";
+import { createFolder } from "../../system/create-folder.ts";
 import { applicationId, migrate, migrations, readPragma } from "./migrations.ts";
 
 /** Returns the file that `location` names; default: `tasks.db` in `dataDir`. */
@@ -21,7 +21,7 @@ export function openDatabase(path: string): DatabaseSync {
   const file = resolve(path);
   let db: DatabaseSync | undefined;
   try {
-    mkdirSync(dirname(file), { recursive: true });
+    createFolder(dirname(file));
     db = new DatabaseSync(file);
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     assertOurs(db);

@@ -1,0 +1,60 @@
+import closeWithGrace from "close-with-grace";
+import type { Logger } from "pino";
+
+export interface StopOptions {
+  logger: Logger;
+  /** Aborted once nobody can read the log any more. */
+  logClosed: AbortSignal;
+  /** How long `stop` may take, milliseconds. */
+  delayMs: number;
+}
+
+/** A process that gets one of these is broken: no code of ours must run in it any more. */
+const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] as const;
+
+/**
+ * Calls `stop` once: after a signal, after an unhandled error, or when the log is closed. The process ends after that,
+ * but not later than `delayMs`, and at once after a second signal or error. SIGHUP counts once, as a closed terminal may
+ * send several.
+ */
+export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promise<void>): void {
+  const { logger, logClosed, delayMs } = options;
+  let isStopping = false;
+  let cause: string | undefined;
+  const closing = closeWithGrace(
+    {
+      logger,
+      delay: delayMs,
+      skip: [...faults, "SIGHUP"],
+      onSecondSignal(signal) {
+        logger.error({ signal }, "ending at once: a second signal");
+        endOnSignals();
+      },
+      onTimeout() {
+        logger.fatal({ delayMs }, "ending at once: the service did not stop in time");
+        process.kill(process.pid, "SIGKILL");
+      },
+    },
+    async ({ signal = cause, err }) => {
+      isStopping = true;
+      if (err) logger.fatal({ err }, "stopping after an unhandled error");
+      else logger.info({ signal }, "stopping; requests in flight may finish");
+      await stop(err);
+      endOnSignals();
+    },
+  );
+  const stopOnce = (name: string): void => {
+    if (isStopping) return;
+    cause = name;
+    closing.close();
+  };
+  const onLogClosed = (): void => stopOnce("log closed");
+  process.on("SIGHUP", stopOnce);
+  logClosed.addEventListener("abort", onLogClosed);
+  if (logClosed.aborted) onLogClosed();
+}
+
+/** From now on signals end the process: its exit waits for calls of the system, such as a read from a disk that hangs. */
+function endOnSignals(): void {
+  for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]) process.removeAllListeners(signal);
+}

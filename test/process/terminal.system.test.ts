@@ -1,0 +1,230 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { findFreePort } from "./free-port.ts";
+import { collectLog, commandWith, type ServiceProcess, startCommand, startRefused, startService } from "./service.ts";
+
+const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
+
+/**
+ * Runs a command on a terminal, prints its process id, and reads the terminal; no longer after SIGUSR1. The terminal is
+ * closed when this ends.
+ */
+const onTerminal = `
+import os, pty, signal, sys
+pid, terminal = pty.fork()
+if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
+signal.signal(signal.SIGUSR1, lambda *_: os.waitpid(pid, 0))
+print(pid, flush=True)
+while os.read(terminal, 65536): pass`;
+
+const endMs = 15_000;
+
+async function openSettings(): Promise<{ DATA_DIR: string; PORT: string; CONCURRENCY: string }> {
+  const DATA_DIR = mkdtempSync(join(tmpdir(), "unreel-terminal-"));
+  onTestFinished(() => rmSync(DATA_DIR, { recursive: true, force: true }));
+  return { DATA_DIR, PORT: await findFreePort(), CONCURRENCY: "0" };
+}
+
+type Settings = Awaited<ReturnType<typeof openSettings>>;
+
+async function start(settings: Settings, command?: string[]): Promise<ServiceProcess> {
+  const service = await startService(settings, command);
+  onTestFinished(async () => void (await service.end("SIGKILL")));
+  // By then it handles signals.
+  await fillLog(service.url, 50);
+  return service;
+}
+
+/** Starts the program on a terminal; resolves once it listens. */
+async function startOnTerminal(settings: Settings) {
+  const reader = spawn("python3", ["-c", onTerminal, ...startCommand], {
+    env: { PATH: process.env["PATH"], YTDLP: "off", ...settings },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [line] = await once(reader.stdout.setEncoding("utf8"), "data");
+  const pid = Number(line);
+  onTestFinished(() => {
+    reader.kill("SIGKILL");
+    if (isRunning(pid)) process.kill(pid, "SIGKILL");
+  });
+  const url = `http://127.0.0.1:${settings.PORT}`;
+  await expect.poll(() => isLive(url), { timeout: 20_000 }).toBe(true);
+  return { pid, url, reader };
+}
+
+async function isLive(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/health/live`).catch(() => undefined);
+  return response?.status === 200;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function expectEnd(pid: number): Promise<void> {
+  await expect.poll(() => isRunning(pid), { timeout: endMs }).toBe(false);
+}
+
+/** The same settings, port included, start again, without a warning. */
+async function expectCleanStart(settings: Settings): Promise<void> {
+  const { url, startLog, end } = await start(settings);
+  expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  expect(startLog.filter(({ level }) => (level as number) > 30)).toEqual([]);
+  expect(await end("SIGTERM")).toEqual({ code: 0, signal: null });
+}
+
+/** Each request is a line of the log. */
+async function fillLog(url: string, requests: number): Promise<void> {
+  for (let sent = 0; sent < requests; sent += 50) {
+    const statuses = await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const response = await fetch(`${url}/tasks/`, { headers: { "x-request-id": "i".repeat(64) } });
+        await response.bytes();
+        return response.status;
+      }),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  }
+}
+
+async function untilExit(child: ChildProcess) {
+  const [code, signal] = child.exitCode === null ? await once(child, "exit") : [child.exitCode, child.signalCode];
+  return { code, signal };
+}
+
+describe.skipIf(!hasPython)("on a terminal (needs python3)", () => {
+  it("the service stops when the terminal is closed", { timeout: 60_000 }, async () => {
+    const settings = await openSettings();
+    const { pid, reader } = await startOnTerminal(settings);
+    reader.kill("SIGKILL");
+    await expectEnd(pid);
+    await expectCleanStart(settings);
+  });
+
+  it("the service goes on while nobody reads the terminal, and stops after SIGTERM", { timeout: 60_000 }, async () => {
+    const settings = await openSettings();
+    const { pid, url, reader } = await startOnTerminal(settings);
+    reader.kill("SIGUSR1");
+    await fillLog(url, 500);
+    process.kill(pid, "SIGTERM");
+    await expectEnd(pid);
+    await expectCleanStart(settings);
+  });
+});
+
+describe("standard output that is a pipe", () => {
+  it("ends the service when its other end is closed, with the next line of the log", async () => {
+    const settings = await openSettings();
+    const service = await start(settings);
+    service.process.stdout!.destroy();
+    await fillLog(service.url, 50).catch(() => {});
+    expect(await untilExit(service.process)).toEqual({ code: 0, signal: null });
+    await expectCleanStart(settings);
+  });
+
+  it(
+    "does not hold the service up while nobody reads it; what is dropped is counted",
+    { timeout: 60_000 },
+    async () => {
+      const settings = await openSettings();
+      const service = await start(settings);
+      const log = collectLog(service);
+      const output = service.process.stdout!;
+      output.pause();
+      await fillLog(service.url, 8_000);
+      output.resume();
+      const dropped = (): number => {
+        const notices = log.filter(({ msg }) => msg === "lines of the log were dropped: nobody read it");
+        return notices.reduce((sum, { lines }) => sum + (lines as number), 0);
+      };
+      await expect
+        .poll(async () => {
+          await fillLog(service.url, 50);
+          return dropped();
+        })
+        .toBeGreaterThan(0);
+      const requests = log.filter(({ reqId }) => reqId !== undefined).length;
+      expect((requests + dropped()) % 50).toBe(0);
+      output.pause();
+      await fillLog(service.url, 1_000);
+      expect(await service.end("SIGTERM")).toEqual({ code: 0, signal: null });
+      output.resume();
+      await expectCleanStart(settings);
+    },
+  );
+});
+
+describe("signals", () => {
+  it("SIGHUP stops the service, however often it comes", async () => {
+    const settings = await openSettings();
+    const service = await start(settings);
+    const log = collectLog(service);
+    service.process.kill("SIGHUP");
+    expect(await service.end("SIGHUP")).toEqual({ code: 0, signal: null });
+    expect(log.at(-1)).toMatchObject({ signal: "SIGHUP", msg: "stopping; requests in flight may finish" });
+    await expectCleanStart(settings);
+  });
+
+  it("a second SIGTERM ends the service, even while a call of the system does not return", async () => {
+    const settings = await openSettings();
+    const fifo = join(settings.DATA_DIR, "fifo");
+    execFileSync("mkfifo", [fifo]);
+    // A thread waits for the other end of the named pipe.
+    const preload = `import { readFile } from "node:fs"; readFile(${JSON.stringify(fifo)}, () => {});`;
+    const service = await start(settings, preloaded(preload));
+    const isStopping = once(service.process.stdout!, "data");
+    service.process.kill("SIGTERM");
+    await isStopping;
+    await expect.poll(() => isLive(service.url)).toBe(false);
+    await expect
+      .poll(() => {
+        service.process.kill("SIGTERM");
+        return isRunning(service.process.pid!);
+      })
+      .toBe(false);
+    await expectCleanStart(settings);
+  });
+
+  it("a service that does not stop ends itself", { timeout: 60_000 }, async () => {
+    const settings = await openSettings();
+    const preload = "AsyncDisposableStack.prototype.disposeAsync = () => new Promise(() => {});";
+    const service = await start(settings, preloaded(preload));
+    const log = collectLog(service);
+    const startMs = performance.now();
+    expect(await service.end("SIGTERM")).toEqual({ code: null, signal: "SIGKILL" });
+    expect(performance.now() - startMs).toBeLessThan(endMs);
+    expect(log.at(-1)).toMatchObject({ level: 60, msg: "ending at once: the service did not stop in time" });
+    await expectCleanStart(settings);
+  });
+});
+
+function preloaded(module: string): string[] {
+  return commandWith("--import", `data:text/javascript,${encodeURIComponent(module)}`);
+}
+
+it.skipIf(process.platform !== "linux")("a DATA_DIR that cannot be created ends the start with one line", async () => {
+  for (const DATA_DIR of ["/proc/x", "/proc/x/y", "/dev/null/x"]) {
+    for (const STORE_URL of ["sqlite:", "memory:"]) {
+      const { code, stdout, stderr } = await startRefused({ DATA_DIR, STORE_URL });
+      const rule = "DATA_DIR must be a folder in which files can be created";
+      expect({ code, stdout, stderr }).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(new RegExp(`^unreel: ${rule}, got ${DATA_DIR}: E.*\n$`)),
+      });
+    }
+  }
+  const { code, stderr } = await startRefused({ DATA_DIR: tmpdir(), STORE_URL: "sqlite:/proc/x/tasks.db" });
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^unreel: cannot open the task store \/proc\/x.*ENOENT.*\n$/),
+  ]);
+});
