@@ -20,8 +20,11 @@ export type FileWarningCode = keyof typeof fileWarnings;
 const descriptions = Object.entries(fileWarnings).map(([code, when]) => `\`${code}\`: ${when}`);
 
 /** Stored files may have codes of a newer release, so the schema accepts any. */
-export const FileWarning = Type.Object({
-  code: Type.String({ description: descriptions.join("; ") }),
-  message: Type.String({ description: "what differs, where, and by how much" }),
-});
+export const FileWarning = Type.Object(
+  {
+    code: Type.String({ description: descriptions.join("; ") }),
+    message: Type.String({ description: "what differs, where, and by how much" }),
+  },
+  { title: "FileWarning" },
+);
 export type FileWarning = Static<typeof FileWarning>;

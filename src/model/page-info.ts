@@ -17,52 +17,61 @@ export const vocabularies = [
 export type Vocabulary = (typeof vocabularies)[number];
 
 /** A picture of the video. */
-export const Thumbnail = Type.Object({
-  url: Type.String(),
-  width: nullableCount("pixels"),
-  height: nullableCount("pixels"),
-});
+export const Thumbnail = Type.Object(
+  {
+    url: Type.String(),
+    width: nullableCount("pixels"),
+    height: nullableCount("pixels"),
+  },
+  { title: "Thumbnail" },
+);
 export type Thumbnail = Static<typeof Thumbnail>;
 
 /** A player that other pages may show. */
-export const Embed = Type.Object({
-  url: Type.String({ description: "URL of a player page to put into an iframe" }),
-  width: nullableCount("pixels"),
-  height: nullableCount("pixels"),
-});
+export const Embed = Type.Object(
+  {
+    url: Type.String({ description: "URL of a player page to put into an iframe" }),
+    width: nullableCount("pixels"),
+    height: nullableCount("pixels"),
+  },
+  { title: "Embed" },
+);
 export type Embed = Static<typeof Embed>;
 
 /** One way to download the media; the field names are yt-dlp's. */
-export const Format = Type.Object({
-  format_id: Type.String({ description: "unique on the page; a task's `options` can name it" }),
-  url: Type.String({ description: "URL of the file, or of the variant's own manifest" }),
-  manifest_url: nullableText("URL of the manifest that lists this format"),
-  protocol: oneOf(["https", "m3u8", "dash"], "how it is fetched; `https`: one progressive file"),
-  ext: nullableText("file name extension, without the dot"),
-  mime_type: nullableText("media type as the site states it, without parameters"),
-  width: nullableCount("pixels"),
-  height: nullableCount("pixels"),
-  fps: nullableNumber("frames per second"),
-  vcodec: nullableText('RFC 6381 codec of the video; "none": no video; null: unknown'),
-  acodec: nullableText('RFC 6381 codec of the audio; "none": no audio; null: unknown'),
-  tbr: nullableNumber("total bit rate, kbit/s"),
-  filesize: nullableCount("bytes"),
-  filesize_approx: Type.Optional(
-    nullableCount(
-      "estimate, bytes: of this format alone, of an HLS variant with its separate audio; null: unknown, or `filesize` is known; absent in old records",
+export const Format = Type.Object(
+  {
+    format_id: Type.String({ description: "unique on the page; a task's `options` can name it" }),
+    url: Type.String({ description: "URL of the file, or of the variant's own manifest" }),
+    manifest_url: nullableText("URL of the manifest that lists this format"),
+    protocol: oneOf(["https", "m3u8", "dash"], "how it is fetched; `https`: one progressive file"),
+    ext: nullableText("file name extension, without the dot"),
+    mime_type: nullableText("media type as the site states it, without parameters"),
+    width: nullableCount("pixels"),
+    height: nullableCount("pixels"),
+    fps: nullableNumber("frames per second"),
+    vcodec: nullableText('RFC 6381 codec of the video; "none": no video; null: unknown'),
+    acodec: nullableText('RFC 6381 codec of the audio; "none": no audio; null: unknown'),
+    tbr: nullableNumber("total bit rate, kbit/s"),
+    filesize: nullableCount("bytes"),
+    filesize_approx: Type.Optional(
+      nullableCount(
+        "estimate, bytes: of this format alone, of an HLS variant with its separate audio; null: unknown, or `filesize` is known; absent in old records",
+      ),
     ),
-  ),
-  language: nullableText("BCP 47 tag of the audio"),
-  has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
-  http_headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), {
-      description: "request headers that the site demands; cookies are never listed",
-    }),
-  ),
-  http_chunk_size: Type.Optional(
-    Type.Integer({ minimum: 1, description: "the site serves ranges of at most this many bytes at full speed" }),
-  ),
-});
+    language: nullableText("BCP 47 tag of the audio"),
+    has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
+    http_headers: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: "request headers that the site demands; cookies are never listed",
+      }),
+    ),
+    http_chunk_size: Type.Optional(
+      Type.Integer({ minimum: 1, description: "the site serves ranges of at most this many bytes at full speed" }),
+    ),
+  },
+  { title: "Format" },
+);
 export type Format = Static<typeof Format>;
 
 /** A format with what only its download needs, which is never stored or shown. */
@@ -81,19 +90,25 @@ export interface Fragment {
 }
 
 /** One page of a playlist. */
-export const Entry = Type.Object({
-  url: Type.String({ description: "URL of the entry's page" }),
-  title: nullableText("title"),
-  duration: nullableNumber("seconds"),
-});
+export const Entry = Type.Object(
+  {
+    url: Type.String({ description: "URL of the entry's page" }),
+    title: nullableText("title"),
+    duration: nullableNumber("seconds"),
+  },
+  { title: "Entry" },
+);
 export type Entry = Static<typeof Entry>;
 
 /** A file of subtitles in one language. */
-export const Subtitle = Type.Object({
-  url: Type.String(),
-  ext: nullableText("vtt, ttml, srt …"),
-  name: nullableText("label to show to people"),
-});
+export const Subtitle = Type.Object(
+  {
+    url: Type.String(),
+    ext: nullableText("vtt, ttml, srt …"),
+    name: nullableText("label to show to people"),
+  },
+  { title: "Subtitle" },
+);
 export type Subtitle = Static<typeof Subtitle>;
 
 /**

@@ -25,47 +25,58 @@ export const TaskOptions = Type.Object(
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
     audio_only: Type.Optional(Type.Boolean({ description: "download only the audio" })),
   },
-  { description: "which format to download; default: the best one" },
+  { title: "TaskOptions", description: "which format to download; default: the best one" },
 );
 export type TaskOptions = Static<typeof TaskOptions>;
 
 /** How far a run has come; `null` is what is not known. */
-export const Progress = Type.Object({
-  stage: oneOf(["resolving", "downloading", "processing"], "what the run is doing"),
-  downloaded_bytes: nullableCount("bytes"),
-  total_bytes: nullableCount("bytes"),
-  speed: nullableNumber("bytes per second"),
-  eta: nullableNumber("seconds"),
-  is_live: Type.Optional(Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" })),
-});
+export const Progress = Type.Object(
+  {
+    stage: oneOf(["resolving", "downloading", "processing"], "what the run is doing"),
+    downloaded_bytes: nullableCount("bytes"),
+    total_bytes: nullableCount("bytes"),
+    speed: nullableNumber("bytes per second"),
+    eta: nullableNumber("seconds"),
+    is_live: Type.Optional(
+      Type.Boolean({ description: "a live stream is recorded; `POST /tasks/{id}/finish` ends it" }),
+    ),
+  },
+  { title: "Progress" },
+);
 
 export type Progress = Static<typeof Progress>;
 
 /** The file that a task has made, as it is served. */
-export const TaskFile = Type.Object({
-  name: Type.String(),
-  mime_type: Type.String(),
-  size: Type.Integer({ minimum: 0, description: "bytes" }),
-  sha256: Type.String({ description: "hexadecimal" }),
-  duration: nullableNumber("seconds"),
-  width: nullableCount("pixels"),
-  height: nullableCount("pixels"),
-  url: Type.String({ description: "path to download it from" }),
-  warnings: Type.Optional(
-    Type.Array(FileWarning, {
-      description: "what differs between the media that was fetched and the file; empty: nothing",
-    }),
-  ),
-});
+export const TaskFile = Type.Object(
+  {
+    name: Type.String(),
+    mime_type: Type.String(),
+    size: Type.Integer({ minimum: 0, description: "bytes" }),
+    sha256: Type.String({ description: "hexadecimal" }),
+    duration: nullableNumber("seconds"),
+    width: nullableCount("pixels"),
+    height: nullableCount("pixels"),
+    url: Type.String({ description: "path to download it from" }),
+    warnings: Type.Optional(
+      Type.Array(FileWarning, {
+        description: "what differs between the media that was fetched and the file; empty: nothing",
+      }),
+    ),
+  },
+  { title: "TaskFile" },
+);
 
 export type TaskFile = Static<typeof TaskFile>;
 
 /** Why a run has failed, in the members of a problem document. */
-export const TaskFailure = Type.Object({
-  code: Type.String({ description: "one of the `code`s of a problem document" }),
-  message: Type.String(),
-  retryable: Type.Boolean(),
-});
+export const TaskFailure = Type.Object(
+  {
+    code: Type.String({ description: "one of the `code`s of a problem document" }),
+    message: Type.String(),
+    retryable: Type.Boolean(),
+  },
+  { title: "TaskFailure" },
+);
 
 export type TaskFailure = Static<typeof TaskFailure>;
 

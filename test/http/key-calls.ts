@@ -8,14 +8,14 @@ import { addKey } from "./keys.ts";
 type Call = () => Promise<AppResponse>;
 
 interface Operation {
-  security?: readonly object[];
+  security: readonly object[];
 }
 
 /** For each operation that needs a key, calls that get the responses of that check; and those of sessions. */
 export function keyCalls(paths: Record<string, Record<string, Operation>>): Record<string, Call> {
   const calls = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations)
-      .filter(([, { security }]) => security !== undefined)
+      .filter(([, { security }]) => security.length > 0)
       .flatMap(([method]): [string, Call][] => {
         const url = path.replace("{id}", "x");
         const send = (app: App, headers = {}) => app.inject({ method: method as "GET", url, headers });

@@ -1,6 +1,14 @@
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import postman from "openapi-to-postmanv2";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { PageInfo } from "../../src/model/page-info.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
+import { makeFolder } from "../stores/folder.ts";
 import { buildApp } from "./app.ts";
 import { calls as otherCalls } from "./calls.ts";
 import { withApp } from "./failing-app.ts";
@@ -14,7 +22,7 @@ interface Document {
   paths: Record<string, Record<string, Operation>>;
 }
 interface Operation {
-  security?: object[];
+  security: object[];
   parameters?: { name: string; in: string }[];
   responses: Record<string, DocumentedResponse>;
 }
@@ -32,6 +40,17 @@ const calls = {
 };
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");
+
+/** Returns the document of a service that reads pages, as `npm start` does. */
+async function documentOfPages(): Promise<NamedDocument> {
+  const app = await buildApp({ resolver: { ...createStubResolver(), output: PageInfo } });
+  onTestFinished(() => app.close());
+  return (await app.inject("/openapi.json")).json();
+}
+
+interface NamedDocument {
+  components: { schemas: Record<string, { properties: Record<string, object> }> };
+}
 
 function documented(): [name: string, response: DocumentedResponse, pointer: string][] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -116,6 +135,44 @@ describe("the OpenAPI document", () => {
     const collection = JSON.stringify(result.output[0]?.data);
     const operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods));
     expect(collection.match(/"request":\{"name"/g)).toHaveLength(operations.length);
+  });
+
+  it("has no fault for Redocly's linter, except that the path of tasks is fixed", async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, "openapi.json"), JSON.stringify(await documentOfPages()));
+    const linter = fileURLToPath(import.meta.resolve("@redocly/cli/bin/cli.js"));
+    const config = new URL("../../redocly.yaml", import.meta.url).pathname;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [linter, "lint", "openapi.json", "--config", config, "--format", "json"],
+      { cwd: folder, env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" } },
+    );
+    expect(JSON.parse(stdout).totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
+  });
+
+  it("names the types that clients see, each once", async () => {
+    const { components } = await documentOfPages();
+    const names = ["PageInfo", "Format", "Thumbnail", "Subtitle", "Task", "TaskOptions", "TaskFile", "Progress"];
+    expect(Object.keys(components.schemas)).toEqual(
+      expect.arrayContaining([...names, "FileWarning", "TaskFailure", "TaskList", "NewTask", "Problem"]),
+    );
+    const { formats } = components.schemas["PageInfo"]!.properties;
+    expect(formats).toMatchObject({ type: "array", items: { $ref: "#/components/schemas/Format" } });
+    expect(components.schemas["Task"]!.properties["info"]).toMatchObject({
+      anyOf: [{ $ref: "#/components/schemas/PageInfo" }, { type: "null" }],
+    });
+  });
+
+  it("says of each operation which keys it needs, also if it is none", () => {
+    const needed = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { security }]) => [`${method} ${path}`, security.length] as const),
+    );
+    expect(needed.filter(([, count]) => count === 0).map(([name]) => name)).toEqual([
+      "post /session",
+      "delete /session",
+      "get /health/live",
+      "get /health/ready",
+    ]);
   });
 
   it("is shown on a page that loads nothing from other hosts", async () => {

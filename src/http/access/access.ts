@@ -88,7 +88,11 @@ const security = [{ key: [] }, { session: [] }];
 /** Adds to the route's schema what it needs, and how it fails without. */
 function documentAccess(route: RouteOptions): void {
   const { schema, config: { access = "key" } = {} } = route;
-  if (schema?.response === undefined || schema.hide === true || access === "open") return;
+  if (schema?.response === undefined || schema.hide === true) return;
+  if (access === "open") {
+    route.schema = { ...schema, security: [] };
+    return;
+  }
   const failures =
     access === "admin"
       ? problems("unauthorized", "forbidden", "too_many_requests")

@@ -12,6 +12,7 @@ import type {
 } from "fastify";
 import { sessionCookie } from "../access/access.ts";
 import { problemMediaType } from "../responses/problem.ts";
+import { nameSchemas } from "./named-schemas.ts";
 
 /**
  * Documents all routes that are registered after it: `/openapi.json` is OpenAPI 3.1, made from the schemas
@@ -55,7 +56,10 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
         typeof json["$id"] === "string" ? json["$id"] : `schema-${index}`,
     },
   });
-  app.get("/openapi.json", { schema: { hide: true } }, async () => withServer(".", app.swagger()));
+  let named: object | undefined;
+  /** Returns the document with the service's URL, relative to that of the document: a proxy may have it below any path. */
+  const withServer = (url: string): object => ({ ...(named ??= nameSchemas(app.swagger())), servers: [{ url }] });
+  app.get("/openapi.json", { schema: { hide: true } }, async () => withServer("."));
   await app.register(async (docs) => {
     // A reverse proxy terminates TLS; over plain HTTP, upgraded requests would break the page.
     await docs.register(helmet, {
@@ -67,22 +71,17 @@ export async function registerDocs(app: FastifyInstance): Promise<void> {
       staticCSP: false,
       uiHooks: { onRequest: redirectToFolder },
       // For /docs/json.
-      transformSpecification: (document) => withServer("..", document),
+      transformSpecification: () => withServer(".."),
       transformSpecificationClone: false,
     });
   });
 }
 
-/** Returns the document with the service's URL, relative to that of the document, as a proxy may have it below any path. */
-function withServer(url: string, document: object): object {
-  return { ...document, servers: [{ url }] };
-}
-
 /** Redirects from `/docs` to `/docs/`: only there are the URLs of the page's assets relative. */
 function redirectToFolder({ url }: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
   const [path = ""] = url.split("?", 1);
-  if (path === "/docs") reply.redirect("docs/");
-  else if (path === "/docs/" && url !== path) reply.redirect("./");
+  if (path === "/docs") reply.redirect("docs/", 308);
+  else if (path === "/docs/" && url !== path) reply.redirect("./", 308);
   else done();
 }
 

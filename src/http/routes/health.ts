@@ -5,7 +5,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { problems } from "../responses/problem.ts";
 
-const Health = Type.Object({ status: Type.Literal("ok") }, { description: "healthy" });
+const Health = Type.Object({ status: Type.Literal("ok") }, { title: "Health", description: "healthy" });
 
 interface HealthRoutesOptions {
   store: TaskStore;

@@ -12,7 +12,10 @@ import { problems } from "../responses/problem.ts";
 /** How long a browser keeps the cookie. */
 const maxAgeS = 30 * 86_400;
 
-const KeyOwner = Type.Object({ name: Type.String(), admin: Type.Boolean() }, { description: "whose key it is" });
+const KeyOwner = Type.Object(
+  { name: Type.String(), admin: Type.Boolean() },
+  { title: "KeyOwner", description: "whose key it is" },
+);
 
 const getSchema = {
   operationId: "getSession",

@@ -18,10 +18,13 @@ import { PageUrl, parsePageUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { TaskRef } from "./task.ts";
 
-const TaskList = Type.Object({
-  tasks: Type.Array(TaskRef, { description: "newest first" }),
-  next: nullable(Type.String(), "URL of the next page, relative to that of the request; null on the last page"),
-});
+const TaskList = Type.Object(
+  {
+    tasks: Type.Array(TaskRef, { description: "newest first" }),
+    next: nullable(Type.String(), "URL of the next page, relative to that of the request; null on the last page"),
+  },
+  { title: "TaskList" },
+);
 
 export const ListQuerySchema = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "tasks per page" })),
@@ -30,10 +33,14 @@ export const ListQuerySchema = Type.Object({
   cursor: Type.Optional(Type.String({ description: "the page to return, from `next`; opaque" })),
 });
 
-export const NewTaskBody = Type.Object({
-  url: PageUrl,
-  options: Type.Optional(Type.Object(TaskOptions.properties, { ...TaskOptions, additionalProperties: false })),
+/** Of an option that is not known nothing would come. */
+const NewTaskOptions = Type.Object(TaskOptions.properties, {
+  title: "NewTaskOptions",
+  description: TaskOptions.description!,
+  additionalProperties: false,
 });
+
+export const NewTaskBody = Type.Object({ url: PageUrl, options: Type.Optional(NewTaskOptions) }, { title: "NewTask" });
 
 export const NewTaskHeaders = Type.Object({
   "idempotency-key": Type.Optional(

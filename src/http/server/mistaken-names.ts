@@ -6,23 +6,22 @@ import { findLikely } from "./likely-name.ts";
 const optionNames = Object.keys(TaskOptions.properties);
 
 /**
- * Makes the routes that are registered after it, and that document an invalid request, refuse a query parameter without
- * a meaning whose name is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`.
+ * Makes the routes of tasks and pages that are registered after it refuse a query parameter without a meaning whose name
+ * is nearly that of one of theirs or of an option of a task: ServiceError `invalid_request`.
  */
 export function refuseMistakenParameters(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {
-    const { querystring, response } = (route.schema ?? {}) as { querystring?: Properties; response?: object };
-    if (response === undefined || !Object.hasOwn(response, 400)) return;
+    const { tags = [], querystring } = (route.schema ?? {}) as {
+      tags?: string[];
+      querystring?: { properties: object };
+    };
+    if (!tags.includes("tasks") && !tags.includes("info")) return;
     const own = Object.keys(querystring?.properties ?? {});
     const refuse = (request: FastifyRequest, _reply: unknown, done: HookHandlerDoneFunction): void => {
       done(findMistakes(request.query as object, own, "query"));
     };
     route.preHandler = [...[route.preHandler ?? []].flat(), refuse];
   });
-}
-
-interface Properties {
-  properties?: object;
 }
 
 /**
