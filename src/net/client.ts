@@ -42,8 +42,9 @@ export interface GetOptions {
   /** Each hop sends the jar's cookies, and adds those that its response sets. Default: no cookies. */
   cookies?: CookieJar;
   /**
-   * Accepts no content coding, so that offsets mean the same in every response. A response that has
-   * one fails with `upstream_invalid`.
+   * Accepts no content coding, so that offsets mean the same in every response. A whole response that has one
+   * all the same is decoded, and comes without the fields of its coded form: length, ranges and validators. A 206
+   * that has one fails with `upstream_invalid`.
    */
   identity?: boolean;
   /**

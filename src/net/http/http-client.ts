@@ -131,7 +131,8 @@ async function openResponse(
     checkPartial({ status, headers }, range, what);
     const isEmpty = headers.get("content-length") === "0";
     const decoders = isEmpty ? [] : createDecoders(headers.get("content-encoding"), what);
-    if (decoders.length > 0 && (identity === true || range !== undefined)) throw encodedError(what);
+    const isUnwanted = decoders.length > 0 && (identity === true || range !== undefined);
+    if (isUnwanted && status === 206) throw encodedError(what);
     const responseBody = createResponseBody({
       raw: body,
       decoding: decode(body, decoders, maxBytes, what),
@@ -142,7 +143,8 @@ async function openResponse(
       toError: (error) =>
         deadline.signal.aborted ? deadline.signal.reason : toUpstreamError(error, what, idleTimeoutMs),
     });
-    return { url, status, headers, body: responseBody, release: buffers.release };
+    const fields = isUnwanted ? withoutCodedFields(headers) : headers;
+    return { url, status, headers: fields, body: responseBody, release: buffers.release };
   } catch (error) {
     await discard(body);
     throw error;
@@ -160,8 +162,15 @@ function statusError(what: string, status: number, retryAfter: string | undefine
 }
 
 function encodedError(what: string): ServiceError {
-  const rule = "identity was requested, but the response has a content coding";
+  const rule = "identity was requested, but the part that was sent has a content coding";
   return invalidResponseError(what, rule);
+}
+
+const fieldsOfCodedForm: ReadonlySet<string> = new Set(["content-length", "accept-ranges", "etag", "last-modified"]);
+
+/** Leaves out what is true of the coded bytes only (RFC 9110 §8.4): their length, ranges and validators. */
+function withoutCodedFields(headers: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...headers].filter(([name]) => !fieldsOfCodedForm.has(name)));
 }
 
 function tooManyRedirectsError(url: URL): ServiceError {
