@@ -54,6 +54,22 @@ test("audio has a language and no video", () => {
   ]);
 });
 
+test("contentType says what a set is, then the media type, then the codecs", () => {
+  const kinds = (attributes: string, codecs = "") => {
+    const { formats } = read(period(set(attributes, `<Representation id="x" ${codecs}/>`)));
+    return formats.map(({ vcodec, acodec }) => (vcodec === "none" ? "audio" : acodec === "none" ? "video" : "both"));
+  };
+  const [avc, aac, both] = ['codecs="avc1.64001f"', 'codecs="mp4a.40.2"', 'codecs="avc1.64001f,mp4a.40.2"'];
+  expect(kinds('contentType="audio" mimeType="video/mp2t"', aac)).toEqual(["audio"]);
+  expect(kinds('contentType="Audio" mimeType="video/mp4"')).toEqual(["audio"]);
+  expect(kinds('contentType="video" mimeType="audio/mp4"', avc)).toEqual(["video"]);
+  expect(kinds('contentType="text" mimeType="video/mp4"')).toEqual([]);
+  expect(kinds('contentType="image" mimeType="video/mp4"', avc)).toEqual([]);
+  expect(kinds('mimeType="video/mp4"', both)).toEqual(["both"]);
+  expect(kinds('mimeType="application/mp4"', aac)).toEqual(["audio"]);
+  expect(kinds('contentType="application" mimeType="application/mp4"', avc)).toEqual(["video"]);
+});
+
 test("a Representation that is one file has that file's URL", () => {
   const body =
     '<BaseURL>https://cdn.example.com/x/</BaseURL><Period><AdaptationSet mimeType="video/mp4">' +

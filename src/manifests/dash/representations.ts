@@ -91,11 +91,11 @@ function resolve(element: MpdElement, base: URL | null): URL | null {
   return base === null || element.baseUrl === "" ? base : tryParseUrl(element.baseUrl, base);
 }
 
+/** The specification's order: what the set states of its content, then the media type, then the codecs. */
 function kindOf(contentType: string | undefined, mimeType: string | null, codecs: Codecs): DashRepresentation["kind"] {
-  for (const kind of ["video", "audio", "text"] as const) {
-    if (contentType === kind || mimeType?.startsWith(`${kind}/`)) return kind;
-  }
-  if (mimeType?.startsWith("image/")) return null;
+  const stated = contentType?.trim().toLowerCase() || mimeType?.split("/", 1)[0];
+  if (stated === "video" || stated === "audio" || stated === "text") return stated;
+  if (stated === "image") return null;
   if (codecs.vcodec !== null && codecs.vcodec !== "none") return "video";
   if (codecs.acodec !== null && codecs.acodec !== "none") return "audio";
   return codecs.text || textExtensions.has(mimeType ?? "") ? "text" : null;
