@@ -42,7 +42,7 @@ export interface AccessCheck {
  * ServiceError
  *
  * - `unauthorized` if there is no key, or a wrong one;
- * - `too_many_requests` if their client address has sent too many wrong ones;
+ * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
  * While there are no keys at all, every request passes.
@@ -51,9 +51,9 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   const guesses = createGuessLimit();
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
-    const found = guesses.check(clientOf(request.socket.remoteAddress), key);
-    if (found === undefined) throw new ServiceError("unauthorized", "the key is not valid");
-    return found;
+    if (key !== undefined) return key;
+    guesses.countWrong(clientOf(request.socket.remoteAddress));
+    throw new ServiceError("unauthorized", "the key is not valid");
   }
 
   function identify(request: FastifyRequest): AccessKey {
