@@ -95,4 +95,6 @@ export interface SegmentTiming {
   offsetS: number | null;
   /** When its media may be presented, presentation times in seconds; default: always. */
   span?: { startS: number; endS: number };
+  /** How long it lasts by its manifest, seconds; default: unknown. */
+  durationS?: number;
 }

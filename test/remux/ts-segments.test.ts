@@ -83,6 +83,42 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(audioSpan).toBeCloseTo(span / 90_000, 3);
   });
 
+  for (const [how, fps, lastS] of [
+    ["as long as those before", 1, 1],
+    ["as long as those before, if each lasts 5 seconds", 0.2, 5],
+  ] as const) {
+    it(`shows the last picture of a slow video ${how}`, () => {
+      const rate = ["-f", "lavfi", "-i", `testsrc2=size=160x120:rate=${fps}:duration=${4 / fps}`, "-r", `${fps}`];
+      const { samples } = demux([media.make("slow.ts", ...rate, ...x264, "-bf", "0")]).track("video");
+      expect(samples.map(({ duration }) => duration / 90_000)).toEqual([0, 0, 0, lastS]);
+    });
+  }
+
+  it("shows the last picture until the listed end of its segment, if the segments before end where they are listed", () => {
+    const still = (s: number) => [
+      "-f",
+      "lavfi",
+      "-i",
+      `testsrc2=size=160x120:rate=10:duration=1.1`,
+      "-output_ts_offset",
+      `${s}`,
+    ];
+    const segments = [0, 4].map((s) => {
+      const times = ["-vf", "setpts=if(eq(N\\,10)\\,3/TB\\,PTS)", "-vsync", "vfr"];
+      return media.make(`still-${s}.ts`, ...still(s), ...times, ...x264, "-bf", "0");
+    });
+    const last = (listedS: readonly number[]): number => {
+      const recorder = createRecorder();
+      const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: createTimelines(), kinds: ["video"] });
+      for (const [i, durationS] of listedS.entries()) demuxer.read(segments[i]!, { ...start, durationS });
+      demuxer.flush();
+      return recorder.track("video").samples.at(-1)!.duration / 90_000;
+    };
+    expect(last([4, 4])).toBeCloseTo(1, 2);
+    expect(last([4, 7.5])).toBeCloseTo(4.5, 2);
+    expect(last([5, 9])).toBeCloseTo(0.1, 2);
+  });
+
   it("puts a timeline at its stated offset", () => {
     const recorder = createRecorder();
     const timelines = createTimelines();

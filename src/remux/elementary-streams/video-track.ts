@@ -1,28 +1,37 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../codecs/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
-import { ticksPerSecond, unwrap } from "./timestamps.ts";
+import type { ListedEnd } from "./listed-end.ts";
+import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
 /** A stream with more formats keeps the latest sample entry; the samples have the parameter sets too. */
 const maxFormats = 64;
 const defaultDuration = ticksPerSecond / 25;
+/** A longer distance of two pictures may be a gap, unless the one before is as long. */
+const maxDuration = ticksPerSecond;
+/** A manifest is not more exact. */
+const leastListed = ticksPerSecond / 10;
 /** Between decode and presentation time. */
 const maxDelay = 10 * ticksPerSecond;
+
+export interface VideoTrackOptions extends TrackReaderOptions<VideoSyntax> {
+  listedEnd: ListedEnd;
+}
 
 /**
  * Creates a reader of H.264 or HEVC. Parameter sets go into the sample entry. If they change, they make
  * another sample entry and stay in the samples too, for players that read only one of the two. Pictures
  * before the first parameter sets are left out.
  */
-export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): TrackReader {
+export function createVideoTrack(options: VideoTrackOptions): TrackReader {
   const { stream, syntax, clock, output, language, onDrop = () => {} } = options;
   const sets = createParameterSets(syntax);
   const writeNals = createNalWriter();
   let formats = 0;
   let dts = -defaultDuration;
   let delay = 0;
-  let duration = defaultDuration;
+  const steps = createSteps();
 
   const declare = (): void => {
     if (formats >= maxFormats) return;
@@ -33,11 +42,11 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
   };
   const advance = (unit: TimedAccessUnit): void => {
     if (!unit.time) {
-      dts += duration;
+      dts += steps.usual;
       return;
     }
     const next = clock.time(unit.time.dts);
-    if (next > dts && next - dts < ticksPerSecond) duration = next - dts;
+    steps.add(next - dts);
     dts = next;
     delay = unwrap(unit.time.pts - unit.time.dts, 0);
     if (Math.abs(delay) > maxDelay) delay = 0;
@@ -46,6 +55,7 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
     advance(unit);
     if (sets.take(nalUnitsWith(unit, nal.parameters))) declare();
     if (formats === 0) return onDrop();
+    const duration = unit.isLast ? lastDuration(unit.time, options, steps.usual) : steps.usual;
     clock.reach(dts + delay + duration);
     output.write({
       data: writeNals(unit, formats === 1 ? nal.filler | nal.parameters : nal.filler),
@@ -58,6 +68,31 @@ export function createVideoTrack(options: TrackReaderOptions<VideoSyntax>): Trac
   const units = new AccessUnitReader(stream, syntax, onAccessUnit);
   // Nothing to skip: PES packets with missing bytes are removed from the stream.
   return { read: (isLast) => units.read(isLast), skip: () => {} };
+}
+
+/** Measures how long a picture lasts by the distances of decode times. */
+function createSteps() {
+  let count = 0;
+  let latest = 0;
+  let usual = defaultDuration;
+  return {
+    get usual(): number {
+      return usual;
+    },
+    add(step: number): void {
+      count += 1;
+      // The first one has none before it.
+      if (count === 1 || step <= 0) return;
+      if (step < maxDuration || count === 2 || latest >= maxDuration) usual = step;
+      latest = step;
+    },
+  };
+}
+
+/** Returns how long the last picture lasts: as the pictures before, or longer if the manifest says so. */
+function lastDuration(time: PesTime | null, { listedEnd }: VideoTrackOptions, usual: number): number {
+  const listed = time === null ? null : listedEnd.after(time.pts);
+  return listed !== null && listed - usual > leastListed ? Math.round(listed) : usual;
 }
 
 function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {

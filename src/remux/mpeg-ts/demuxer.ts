@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
-import type { Demuxer, DemuxerOptions } from "../samples.ts";
+import type { Demuxer, DemuxerOptions, SegmentTiming } from "../samples.ts";
 import { createTrackOutput } from "../track-output.ts";
 import { createPacketReader, packetLength } from "./packets.ts";
 import { createPidTable, pidOf, type PidTable } from "./pids.ts";
@@ -20,16 +20,18 @@ export function createMpegTsDemuxer({ sink, timelines, kinds, onDrop = () => {} 
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
   const program = createProgramReader(pids, kinds, streams.set);
   const packets = createPacketReader(createPacketRouter(pids, program));
-  let timeline: number | null = null;
+  let current: SegmentTiming | null = null;
   return {
     read(segment, timing) {
-      if (timing.timeline !== timeline) {
-        if (timeline !== null) streams.finish();
-        ({ timeline } = timing);
+      if (timing.timeline !== current?.timeline) {
+        if (current !== null) streams.finish();
         bases.reset(timing);
         packets.reset();
         program.reset();
       }
+      // A large segment is read in several parts.
+      if (timing !== current) streams.startSegment(timing);
+      current = timing;
       pids.startSegment();
       packets.read(segment);
     },

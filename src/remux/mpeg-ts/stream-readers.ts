@@ -5,10 +5,11 @@ import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { StreamClock } from "../elementary-streams/clock.ts";
-import { ElementaryStream, type TrackReader, type TrackReaderOptions } from "../elementary-streams/stream.ts";
+import { ListedEnd } from "../elementary-streams/listed-end.ts";
+import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import type { TimeBases } from "../elementary-streams/time-bases.ts";
-import { createVideoTrack } from "../elementary-streams/video-track.ts";
-import type { TrackKind } from "../samples.ts";
+import { createVideoTrack, type VideoTrackOptions } from "../elementary-streams/video-track.ts";
+import type { SegmentTiming, TrackKind } from "../samples.ts";
 import type { TrackOutput } from "../track-output.ts";
 import { PesReader } from "./pes.ts";
 import type { PidTable } from "./pids.ts";
@@ -27,6 +28,7 @@ interface OpenStream {
   chosen: ChosenStream;
   stream: ElementaryStream;
   clock: StreamClock;
+  listedEnd: ListedEnd;
   pes: PesReader;
   track: TrackReader;
 }
@@ -37,6 +39,8 @@ const maxWaitBytes = 2 * 1024 * 1024;
 /** Creates the readers of the streams of a program. */
 export function createStreamReaders(options: StreamReadersOptions) {
   let open: OpenStream[] = [];
+  /** How long the segment lasts by its manifest. */
+  let segmentS: number | undefined;
 
   const countHeld = (): number => open.reduce((total, { stream }) => total + stream.length, 0);
   /** Writes what is held back. */
@@ -62,8 +66,14 @@ export function createStreamReaders(options: StreamReadersOptions) {
         clock.close();
       }
       open = streams.map((chosen) => openStream(chosen, options, countHeld));
+      for (const { listedEnd } of open) listedEnd.startSegment(segmentS);
     },
     finish,
+    /** What is read from now on is of another segment. */
+    startSegment({ durationS }: SegmentTiming): void {
+      segmentS = durationS;
+      for (const { listedEnd } of open) listedEnd.startSegment(durationS);
+    },
   };
 }
 
@@ -76,7 +86,8 @@ function openStream(
   const stream = new ElementaryStream();
   const clock = new StreamClock(bases);
   const onCut = () => onDrop(chosen.kind);
-  const track = createTrack(chosen, { stream, clock, output: outputs[chosen.kind], onDrop: onCut });
+  const listedEnd = new ListedEnd();
+  const track = createTrack(chosen, { stream, clock, listedEnd, output: outputs[chosen.kind], onDrop: onCut });
   const pes: PesReader = new PesReader({
     stream,
     onStart() {
@@ -89,10 +100,11 @@ function openStream(
     onTime(time) {
       if (clock.beginsTimeBase(time)) readAll(opened);
       clock.note(time);
+      listedEnd.note(time);
     },
     onCut,
   });
-  const opened = { chosen, stream, clock, pes, track };
+  const opened = { chosen, stream, clock, listedEnd, pes, track };
   pids.set(chosen.pid, {
     read: (bytes, from, to, isStart) => pes.read(bytes, from, to, isStart),
     onLoss() {
@@ -115,7 +127,7 @@ function readAll({ clock, stream, track }: OpenStream): void {
 const videoSyntaxes = { avc, hevc };
 const audioSyntaxes = { adts, "mpeg-audio": mpegAudio, dolby };
 
-type TrackOptions = Omit<TrackReaderOptions<unknown>, "syntax" | "language">;
+type TrackOptions = Omit<VideoTrackOptions, "syntax" | "language">;
 
 function createTrack({ codec, language }: ChosenStream, options: TrackOptions): TrackReader {
   return codec === "avc" || codec === "hevc"

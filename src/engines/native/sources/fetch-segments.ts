@@ -98,8 +98,8 @@ async function* requestsFor(
   const inits = new Map<string, number>();
   let currentInit: number | null = null;
   for await (const segment of segments) {
-    const { timeline, offsetS, span, moved } = segment;
-    const timing = { timeline, offsetS, ...(span && { span }) };
+    const { timeline, offsetS, span, moved, durationS } = segment;
+    const timing = { timeline, offsetS, ...(span && { span }), ...(durationS > 0 && { durationS }) };
     const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
@@ -107,7 +107,7 @@ async function* requestsFor(
       yield { part, key, timing, durationS: 0, isInit: true, isOptional: false };
     }
     currentInit = init;
-    const { url, range, key, sequence, durationS, computed, isOptional = false } = segment;
+    const { url, range, key, sequence, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
     yield { part, key, timing, durationS, computed, isInit: false, isOptional };
   }
