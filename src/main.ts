@@ -22,7 +22,9 @@ async function start(): Promise<void> {
   // URLs of pages and media carry tokens: what the service creates is for its user alone.
   process.umask(0o077);
   const config = readConfig();
-  const output = openLogOutput((lines) => logger.warn({ lines }, "lines of the log were dropped: nobody read it"));
+  const output = openLogOutput(config.LOG_FORMAT, (lines) =>
+    logger.warn({ lines }, "lines of the log were dropped: nobody read it"),
+  );
   const logger = pino({ level: config.LOG_LEVEL }, output);
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();

@@ -37,7 +37,12 @@ export const Config = Type.Object({
   LOG_LEVEL: choice(
     "info",
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
-    "least severe level that is logged, as JSON on standard output: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`",
+    "least severe level that is logged, on standard output: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`",
+  ),
+  LOG_FORMAT: choice(
+    "auto",
+    ["auto", "json", "text"],
+    "what the lines of the log are: `json`; `text`, for people; or `auto`, which is `text` on a terminal and else `json`",
   ),
   METRICS_PORT: integer(0, [0, 65535], "port that serves `/metrics` for Prometheus without a key; 0: none"),
   METRICS_HOST: text("127.0.0.1", "address that METRICS_PORT is on; whoever reaches it can read the metrics"),

@@ -1,5 +1,8 @@
 import { constants, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
+import { formatLogLine } from "./log-line.ts";
+
+export type LogFormat = "auto" | "json" | "text";
 
 export interface LogOutput {
   /** Writes a line without ever waiting: see `openLogOutput`. */
@@ -13,12 +16,14 @@ const maxWaitingBytes = 1024 * 1024;
 const retryMs = 100;
 
 /**
- * Opens standard output for the lines of a log. `write` never waits and never throws: lines wait while a pipe or a
+ * Opens standard output for the lines of pino's log, which are written as JSON, or as `formatLogLine` returns them: `auto` is
+ * `text` on a terminal, else `json`. `write` never waits and never throws: lines wait while a pipe or a
  * terminal is full, and are dropped while `maxWaitingBytes` wait or a disk is full. `onDropped` is called with their
  * number once lines are written again.
  */
-export function openLogOutput(onDropped: (lines: number) => void): LogOutput {
+export function openLogOutput(format: LogFormat, onDropped: (lines: number) => void): LogOutput {
   const isTerminal = isatty(1);
+  const isText = format === "text" || (format === "auto" && isTerminal);
   const fd = openStandardOutput(isTerminal);
   const closed = new AbortController();
   let waiting: Buffer[] = [];
@@ -64,7 +69,7 @@ export function openLogOutput(onDropped: (lines: number) => void): LogOutput {
     write(line) {
       if (closed.signal.aborted) return;
       const before = dropped;
-      add(Buffer.from(line));
+      add(Buffer.from(isText ? formatLogLine(line) : line));
       if (before === 0 || dropped > before || waiting.length > 0) return;
       dropped = 0;
       onDropped(before);

@@ -24,7 +24,8 @@ export function commandWith(...flags: string[]): string[] {
 
 export const startCommand = commandWith();
 
-function spawnService(env: Record<string, string>, command = startCommand) {
+/** Starts the real program; `startService` also waits until it listens. */
+export function spawnService(env: Record<string, string>, command = startCommand) {
   const [file = "", ...args] = command;
   return spawn(file, args, {
     env: { PATH: process.env["PATH"], PORT: "0", YTDLP: "off", ...env },

@@ -1,16 +1,26 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findFreePort } from "./free-port.ts";
-import { collectLog, commandWith, type ServiceProcess, startCommand, startRefused, startService } from "./service.ts";
+import {
+  collectLog,
+  commandWith,
+  type ServiceProcess,
+  spawnService,
+  startCommand,
+  startRefused,
+  startService,
+} from "./service.ts";
 
 const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
 /**
- * Runs a command on a terminal, prints its process id, and reads the terminal; no longer after SIGUSR1. The terminal is
+ * Runs a command on a terminal, prints its process id, and prints what it reads from the terminal; no longer after SIGUSR1. The terminal is
  * closed when this ends.
  */
 const onTerminal = `
@@ -19,7 +29,7 @@ pid, terminal = pty.fork()
 if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
 signal.signal(signal.SIGUSR1, lambda *_: os.waitpid(pid, 0))
 print(pid, flush=True)
-while os.read(terminal, 65536): pass`;
+while text := os.read(terminal, 65536): os.write(1, text)`;
 
 const endMs = 15_000;
 
@@ -40,20 +50,29 @@ async function start(settings: Settings, command?: string[]): Promise<ServicePro
 }
 
 /** Starts the program on a terminal; resolves once it listens. */
-async function startOnTerminal(settings: Settings) {
+async function startOnTerminal(settings: Settings & { LOG_FORMAT?: string }) {
   const reader = spawn("python3", ["-c", onTerminal, ...startCommand], {
     env: { PATH: process.env["PATH"], YTDLP: "off", ...settings },
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const [line] = await once(reader.stdout.setEncoding("utf8"), "data");
-  const pid = Number(line);
+  let shown = "";
+  reader.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
+  await expect.poll(() => shown).toContain("\n");
+  const pid = Number.parseInt(shown, 10);
   onTestFinished(() => {
     reader.kill("SIGKILL");
     if (isRunning(pid)) process.kill(pid, "SIGKILL");
   });
   const url = `http://127.0.0.1:${settings.PORT}`;
   await expect.poll(() => isLive(url), { timeout: 20_000 }).toBe(true);
-  return { pid, url, reader };
+  return { pid, url, reader, shown: () => shown };
+}
+
+async function sendRaw(port: string, request: string): Promise<void> {
+  const socket = connect(Number(port), "127.0.0.1");
+  socket.end(Buffer.from(request));
+  socket.resume();
+  await once(socket, "close");
 }
 
 async function isLive(url: string): Promise<boolean> {
@@ -120,7 +139,36 @@ describe.skipIf(!hasPython)("on a terminal (needs python3)", () => {
   });
 });
 
+describe.skipIf(!hasPython)("the log on a terminal (needs python3)", () => {
+  it("is lines for people, in which nothing controls the terminal", { timeout: 60_000 }, async () => {
+    const { url, shown } = await startOnTerminal(await openSettings());
+    expect(shown()).toMatch(/^\d\d:\d\d:\d\d\.\d{3} info  Server listening at http:\/\/127\.0\.0\.1:\d+\r?$/m);
+    await sendRaw(
+      new URL(url).port,
+      "GET /tasks/\u009b31m\u202e\u0007 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    );
+    await fetch(`${url}/tasks/?limit=0`);
+    await expect
+      .poll(shown)
+      .toMatch(/ info  request reqId=\S+ method=GET path=\/tasks\/ status=400 code=invalid_request ms=/);
+    expect(shown().replaceAll(/[\r\n]/g, "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+
+  it("is JSON if LOG_FORMAT says so", { timeout: 60_000 }, async () => {
+    const { shown } = await startOnTerminal({ ...(await openSettings()), LOG_FORMAT: "json" });
+    expect(shown()).toMatch(/^\{"level":30,.*"msg":"Server listening at/m);
+  });
+});
+
 describe("standard output that is a pipe", () => {
+  it("has lines for people if LOG_FORMAT says so", async () => {
+    const service = spawnService({ ...(await openSettings()), LOG_FORMAT: "text" });
+    const [line] = (await once(createInterface(service.stdout), "line")) as [string];
+    expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} (?:info|warn)  ?\S/);
+    service.kill("SIGKILL");
+    await once(service, "exit");
+  });
+
   it("ends the service when its other end is closed, with the next line of the log", async () => {
     const settings = await openSettings();
     const service = await start(settings);
