@@ -91,7 +91,11 @@ export const Config = Type.Object({
     [1, 600_000],
     "time limit for reading one page, or a thumbnail of one, milliseconds",
   ),
-  INFO_CACHE_TTL_S: integer(300, [0, 86_400], "how long a page's information is cached, seconds; 0: not at all"),
+  INFO_CACHE_TTL_S: integer(
+    300,
+    [0, 86_400],
+    "how long a page's information is cached for a key, seconds; 0: not at all",
+  ),
   INFO_CONCURRENCY: integer(
     64,
     [1, 10_000],

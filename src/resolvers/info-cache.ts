@@ -13,7 +13,8 @@ import { createSingleFlight } from "../async/single-flight.ts";
 export interface InfoCache {
   /**
    * Returns what is on the page, as `boundInfo` thins it, from the cache if it was read less than `ttlS` and `maxAgeS` ago.
-   * Concurrent calls for one URL share one read (single flight), which is aborted with the last of them.
+   * Concurrent calls of an owner for one URL share one read (single flight), which is aborted with the last of them. Owners
+   * share nothing: from an age or a time that it did not cause, an owner could tell what others read.
    *
    * @throws ServiceError `too_many_requests` while `concurrency` other pages are being read and the owner has its share of
    * them, `upstream_timeout` after `timeoutMs`, `unavailable` once `stop` was called, and what the resolver
@@ -73,7 +74,7 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       const read = await resolver.resolve(url, { signal: abort.signal, owner, deadlineMs });
       const length = JSON.stringify(read).length;
       const info = length > maxInfoBytes / 3 ? bounded(read) : read;
-      if (ttlS > 0) cache.set(url.href, { info, readAt }, { size: Math.min(length, maxInfoBytes) });
+      if (ttlS > 0) cache.set(keyOf(url, owner), { info, readAt }, { size: Math.min(length, maxInfoBytes) });
       return info;
     } finally {
       clearTimeout(timer);
@@ -83,12 +84,13 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
 
   return {
     async get(url, query) {
-      const hit = cache.get(url.href);
+      const key = keyOf(url, query.owner);
+      const hit = cache.get(key);
       const ageS = hit && (performance.now() - hit.readAt) / 1000;
       if (hit && ageS !== undefined && ageS < Math.min(ttlS, query.maxAgeS)) {
         return { info: hit.info, ageS: Math.floor(ageS) };
       }
-      const info = await inFlight.run(url.href, query.signal, (abort) => readPage(url, query.owner, abort));
+      const info = await inFlight.run(key, query.signal, (abort) => readPage(url, query.owner, abort));
       return { info, ageS: 0 };
     },
     stop() {
@@ -96,6 +98,10 @@ export function createInfoCache(options: InfoCacheOptions): InfoCache {
       inFlight.abort(shutdownError());
     },
   };
+}
+
+function keyOf(url: URL, owner: string): string {
+  return `${owner} ${url.href}`;
 }
 
 const pageInfoCheck = TypeCompiler.Compile(withNativeKinds(PageInfo));

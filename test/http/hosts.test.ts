@@ -134,6 +134,44 @@ describe.each([
   });
 });
 
+describe.each(["/info", "/info/thumbnail", "/tasks/events", "/tasks/x/thumbnail"])("GET %s starts work", (path) => {
+  const host = "127.0.0.1:3000";
+  // Without the headers that the route needs: a request that passes the check of hosts fails later.
+  const passes = async (headers: Headers) => (await inject("GET", path, { host, accept: "text/plain", ...headers }))[0];
+
+  it.each<Headers>([
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" },
+    { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-user": "?1" },
+    { "sec-fetch-site": "same-site" },
+    { "sec-fetch-site": "same-site", origin: "http://127.0.0.1:8080" },
+    { "sec-fetch-site": "none, cross-site" },
+    { origin: "https://attacker.net" },
+    { origin: "null" },
+    { "sec-fetch-site": "cross-site", cookie: "unreel_session=x" },
+    { "sec-fetch-site": "cross-site", authorization: "Basic dTpw" },
+  ])("so pages of other sites may not send it: %o", async (headers) => {
+    expect(await inject("GET", path, { host, ...headers })).toEqual(crossSite);
+  });
+
+  it.each<Headers>([
+    {},
+    { "sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-user": "?1" },
+    { "sec-fetch-site": "same-origin" },
+    { origin: "http://127.0.0.1:3000" },
+    { "sec-fetch-site": "same-site", origin: "https://unreel.example.com" },
+    { "sec-fetch-site": "cross-site", origin: "https://attacker.net", authorization: "Bearer unreel_key" },
+  ])("which programs, the person at the browser, its own pages and pages with a key may: %o", async (headers) => {
+    expect([400, 404, 406]).toContain(await passes(headers));
+  });
+});
+
+it("POST with a key in Authorization may come from any page, with the cookie of a session it may not", async () => {
+  const headers = { "sec-fetch-site": "cross-site", origin: "https://attacker.net" };
+  expect(await inject("POST", "/tasks/", { ...headers, authorization: "Bearer unreel_key" })).toEqual(created);
+  expect(await inject("POST", "/tasks/", { ...headers, cookie: "unreel_session=unreel_key" })).toEqual(crossSite);
+});
+
 describe("a request that is refused", () => {
   it("says which setting adds hosts", async () => {
     const response = await app.inject({

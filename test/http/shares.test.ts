@@ -58,6 +58,28 @@ describe("owners share", () => {
     expect(refused[0]?.headers["retry-after"]).toBe("1");
   });
 
+  test("no reading of a page: neither its age nor its content tells an owner what others read", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    let reads = 0;
+    const stub = createStubResolver();
+    const resolver: Resolver = {
+      ...stub,
+      resolve: async (url) => ({ url: url.href, resolver: `read ${(reads += 1)}` }),
+    };
+    const { app, eve, bob } = await openShared({ resolver, infoCacheTtlS: 300 });
+    const get = async (headers: Record<string, string>) => {
+      const response = await app.inject({ url: `/info?url=${encodeURIComponent(pageUrl)}`, headers });
+      return [response.headers["age"], response.json().resolver];
+    };
+    expect(await get(bob)).toEqual(["0", "read 1"]);
+    vi.advanceTimersByTime(200_000);
+    expect(await get(eve)).toEqual(["0", "read 2"]);
+    vi.advanceTimersByTime(200_000);
+    expect(await get(eve)).toEqual(["200", "read 2"]);
+    expect(await get(bob)).toEqual(["0", "read 3"]);
+  });
+
   test("the event streams", async () => {
     const { app, eve, bob } = await openShared({ maxEventStreams: 4 });
     await app.listen({ host: "127.0.0.1", port: 0 });

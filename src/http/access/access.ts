@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
+import { secretOfBearer } from "../server/bearer.ts";
 import { clientOf } from "../server/connections.ts";
 import { createGuessLimit } from "./guess-limit.ts";
 import { problems } from "../responses/problem.ts";
@@ -57,8 +58,8 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
   }
 
   function identify(request: FastifyRequest): AccessKey {
-    const { authorization = "", cookie: cookies } = request.headers;
-    const [, secret] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+    const { cookie: cookies } = request.headers;
+    const secret = secretOfBearer(request.headers);
     if (secret !== undefined) return checked(request, keys.find(secret));
     const session = cookies && app.parseCookie(cookies)[sessionCookie];
     if (session) return checked(request, keys.findSession(session));

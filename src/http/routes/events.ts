@@ -39,7 +39,7 @@ const watchSchema = {
       description: "one event for each change, a comment every 15 seconds",
       content: { [mediaType]: { schema: Type.String() } },
     },
-    ...problems("invalid_request", "forbidden", "not_acceptable", "too_many_requests"),
+    ...problems("invalid_request", "cross_site", "forbidden", "not_acceptable", "too_many_requests"),
   },
 };
 
@@ -64,7 +64,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   // Fastify would run the GET handler for HEAD, which never ends.
   app.head(path, { schema: { hide: true } }, async (_request, reply) => reply.headers(streamHeaders).send());
 
-  const options = { exposeHeadRoute: false, schema: watchSchema };
+  const options = { exposeHeadRoute: false, config: { startsWork: true }, schema: watchSchema };
   app.get(path, options, async (request, reply) => {
     const { caller } = request;
     const owner = ownerFilter(caller, request.query.owner);

@@ -16,6 +16,7 @@ export const InfoQuerySchema = Type.Object({
 export const infoErrors = [
   "invalid_request",
   "invalid_url",
+  "cross_site",
   "address_blocked",
   "login_required",
   "geo_restricted",
@@ -56,7 +57,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       ...problems(...infoErrors, "not_acceptable"),
     },
   };
-  app.get("/info", { schema, preValidation: refuseCutUrl }, async (request, reply) => {
+  app.get("/info", { config: { startsWork: true }, schema, preValidation: refuseCutUrl }, async (request, reply) => {
     const url = parsePageUrl(request.query.url, "query");
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
     const { info, ageS } = await infoCache.get(url, {

@@ -61,6 +61,7 @@ const taskSchema = {
     ...responses,
     ...problems(
       ...taskErrors,
+      "cross_site",
       "address_blocked",
       "upstream_unreachable",
       "upstream_status",
@@ -75,6 +76,8 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   app,
   { store, infoCache, thumbnails },
 ) => {
+  const config = { startsWork: true };
+
   async function send(info: unknown, what: string, request: FastifyRequest, reply: FastifyReply) {
     if (!illustratedCheck.Check(info)) {
       throw new ServiceError("not_found", `${what} has no thumbnail`);
@@ -94,7 +97,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     return isUnmodified ? reply.code(304).send() : reply.type(type).send(bytes);
   }
 
-  app.get("/info/thumbnail", { schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
+  app.get("/info/thumbnail", { config, schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
     const url = parsePageUrl(request.query.url, "query");
     const { signal, caller } = request;
     const owner = sharerOf(caller);
@@ -102,7 +105,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
     return send(info, `the page ${urlForMessage(url)}`, request, reply);
   });
 
-  app.get("/tasks/:id/thumbnail", { schema: taskSchema }, async (request, reply) => {
+  app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
     const { id, info } = await requireTask(store, request);
     return send(info, `task ${id}`, request, reply);
   });

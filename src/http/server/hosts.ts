@@ -2,6 +2,14 @@ import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { shorten } from "../../net/http-url.ts";
+import { secretOfBearer } from "./bearer.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Whether the route's GET does more than to read what is stored, so that web pages of other sites may not make it. */
+    startsWork?: boolean;
+  }
+}
 
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
@@ -12,9 +20,10 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  * - `invalid_request` if `Host` is missing, repeated or invalid (RFC 9112 §3.2);
  * - `misdirected_request` if it is a name that public DNS could resolve to this service (DNS rebinding) and
  *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does;
- * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) and the browser says that another site makes the
- *   request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
- *   `allowedHosts`. Other clients than browsers send neither.
+ * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) or the route starts work, and the browser says that another
+ *   site makes the request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
+ *   `allowedHosts`, or `same-site` without `Origin`. Other clients than browsers send neither. Requests with a key in
+ *   `Authorization` pass: a page that could send the key would have it.
  *
  * @throws RangeError that names the first of `allowedHosts` that is not a host name.
  */
@@ -29,7 +38,7 @@ export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly
       return done(misdirectedError(authority.text));
     }
     known = authority;
-    if (safeMethods.has(request.method)) return done();
+    if (safeMethods.has(request.method) && request.routeOptions.config.startsWork !== true) return done();
     return done(findCrossSite(request, authority?.text, allowed));
   });
 }
@@ -106,13 +115,19 @@ function isOwnName(name: string, allowed: ReadonlySet<string>): boolean {
   return isIP(name) !== 0 || localName.test(name) || allowed.has(name);
 }
 
+/** `none`: the person at the browser makes the request. */
+const ownSites: ReadonlySet<string> = new Set(["same-origin", "none"]);
+
 function findCrossSite(
   { headers, method }: FastifyRequest,
   own: string | undefined,
   allowed: ReadonlySet<string>,
 ): ServiceError | undefined {
-  const { origin, "sec-fetch-site": site } = headers;
-  if (site === "cross-site") return crossSiteError(method, "Sec-Fetch-Site: cross-site");
+  const { origin, "sec-fetch-site": site = "none" } = headers;
+  if (secretOfBearer(headers) !== undefined) return undefined;
+  if (!ownSites.has(site) && (site !== "same-site" || origin === undefined)) {
+    return crossSiteError(method, `Sec-Fetch-Site: ${shorten(site, 100)}`);
+  }
   if (origin === undefined || isOwnOrigin(origin, own, allowed)) return undefined;
   return crossSiteError(method, `Origin: ${shorten(origin, 100)}`);
 }
