@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { pipeline } from "node:stream/promises";
 import { pino } from "pino";
 import { Value } from "@sinclair/typebox/value";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -162,11 +165,13 @@ describe.skipIf(installed === undefined)(`with yt-dlp${missing}`, () => {
 });
 
 /**
- * Starts yt-dlp once for all tests that do not close it while it reads a page; each has a proxy of its own.
+ * Starts yt-dlp once for all tests that do not close it while it reads a page; each has a proxy of its own. yt-dlp reaches
+ * one port only: that of a relay to the proxy.
  */
 function createSharedYtDlp() {
   let opened: Promise<YtDlp | undefined> | undefined;
   let proxy: GuardedProxy | undefined;
+  let relay: Server | undefined;
   let extractions = 0;
 
   async function end(): Promise<void> {
@@ -174,6 +179,7 @@ function createSharedYtDlp() {
     opened = undefined;
     await ytDlp?.close();
     await proxy?.close();
+    relay?.close();
   }
 
   return {
@@ -181,7 +187,8 @@ function createSharedYtDlp() {
     async open(options: { allowNetworks: string; idleTimeoutMs: number }): Promise<YtDlp> {
       await proxy?.close();
       proxy = await openGuardedProxy(options);
-      opened ??= openYtDlp({ ...ytDlpOptions, proxy: forwardTo(() => proxy!) });
+      relay ??= await openRelay(() => proxy!);
+      opened ??= openYtDlp({ ...ytDlpOptions, proxy: forwardTo(() => proxy!, relay) });
       const ytDlp = (await opened)!;
       return {
         version: ytDlp.version,
@@ -204,13 +211,38 @@ function createSharedYtDlp() {
 
 type ProxyPart = Pick<GuardedProxy, "port" | "openRun">;
 
-function forwardTo(current: () => ProxyPart): ProxyPart {
+function forwardTo(current: () => ProxyPart, relay: Server): ProxyPart {
+  const { port } = relay.address() as AddressInfo;
   return {
-    get port() {
-      return current().port;
+    port,
+    openRun(options) {
+      const run = current().openRun(options);
+      return {
+        url: run.url.replace(/\d+$/, `${port}`),
+        get error() {
+          return run.error;
+        },
+        close: () => run.close(),
+      };
     },
-    openRun: (options) => current().openRun(options),
   };
+}
+
+/** Opens a port that leads to whichever proxy there is. */
+async function openRelay(current: () => ProxyPart): Promise<Server> {
+  const relay = createServer((socket) => {
+    const far = connect(current().port, "127.0.0.1");
+    // A socket that is closed early ends the other.
+    for (const [from, to] of [
+      [socket, far],
+      [far, socket],
+    ] as const) {
+      pipeline(from, to).catch(() => to.destroy());
+    }
+  }).unref();
+  relay.listen(0, "127.0.0.1");
+  await once(relay, "listening");
+  return relay;
 }
 
 const film = readFileSync(new URL("../media/files/index-first.mp4", import.meta.url));

@@ -12,6 +12,8 @@ const Hello = Type.Object({
   versionFile: Type.String(),
   /** Version of the kernel's Landlock; 0: none. */
   landlock: Type.Integer(),
+  /** Whether the kernel filters its system calls. */
+  seccomp: Type.Boolean(),
 });
 
 /** A Python process that has yt-dlp in memory and forks one for each extraction. */
@@ -42,11 +44,10 @@ export interface ExtractRequest {
   url: string;
   /** URL of the proxy for this extraction, with its credential. */
   proxy: string;
-  proxyPort: number;
   /** Path of the Node to run sites' scripts with; empty: none. */
   node: string;
-  /** File of cookies in Netscape format; empty: none. */
-  cookiesFile: string;
+  /** Cookies in Netscape format; empty: none. */
+  cookies: string;
   socketTimeoutS: number;
   /** Largest answer, bytes. */
   maxBytes: number;
@@ -66,16 +67,28 @@ const Ended = Type.Object({ signal: Type.Union([Type.Integer(), Type.Null()]) })
 const helloLimitMs = 10_000;
 /** Without compiled files, as in a zip archive, loading takes seconds. */
 const loadLimitMs = 60_000;
-const findLimitMs = 2_000;
+/** Matching a URL may take 0.3 s of processor time, which others use, too. */
+const findLimitMs = 10_000;
+
+export interface ForkServerOptions {
+  /** As PATH has it. */
+  searchPath: string;
+  /** The only port of 127.0.0.1 that its processes connect to. */
+  proxyPort: number;
+}
 
 /**
  * Starts the process; it loads yt-dlp in the background, which the first calls wait for.
  *
  * @throws Error with the reason if it does not start
  */
-export async function startForkServer({ script, python }: Installation, searchPath: string): Promise<ForkServer> {
+export async function startForkServer(
+  { script, python }: Installation,
+  { searchPath, proxyPort }: ForkServerOptions,
+): Promise<ForkServer> {
   const program = fileURLToPath(new URL("./python/fork_server.py", import.meta.url));
-  const server = startPython([...python, "-I", program, script], searchPath);
+  const settings = JSON.stringify({ service: process.pid, proxyPort, node: process.execPath });
+  const server = startPython([...python, "-I", program, script, settings], searchPath);
   const { hello, loaded } = awaitStart(server, (frame) => calls.receive(frame));
   const calls = createCalls(server, loaded);
   let finds = 0;

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, stat } from "node:fs/promises";
+import { access, readFile, stat } from "node:fs/promises";
 import { Value } from "@sinclair/typebox/value";
 import type { BaseLogger } from "pino";
 import { ServiceError } from "../../model/errors.ts";
@@ -7,6 +7,7 @@ import { startDeadline } from "../../async/deadline.ts";
 import type { GuardedProxy } from "../../net/proxy/guarded-proxy.ts";
 import { createHostSlots } from "../../net/http/host-slots.ts";
 import { urlForMessage } from "../../net/http-url.ts";
+import { findUnenforced, keepsScriptsOffline } from "./enforcement.ts";
 import { answerTooLargeError, endedBySignalError, extractionError, Failure } from "./failures.ts";
 import { type ExtractResult, type ForkServer, startForkServer } from "./fork-server.ts";
 import { findExcessiveAge, findInstallation, findVersionProblem, type Installation } from "./installation.ts";
@@ -62,8 +63,6 @@ const maxRunBytes = 64 * MiB;
 const maxAnswerBytes = 32 * MiB;
 const limits = { cpuS: 20, memoryMiB: 1024 };
 const maxSocketTimeoutS = 15;
-/** The first version of Landlock with rules for TCP. */
-const leastLandlock = 4;
 
 /**
  * Starts yt-dlp, which loads in the background; the first calls wait for it. Returns undefined if `path` is
@@ -107,10 +106,10 @@ async function assertReadable(cookiesFile: string): Promise<void> {
 }
 
 /** Starts what is installed now: another Python, perhaps. */
-async function startAgain({ script }: Installation, { searchPath }: YtDlpOptions): Promise<ForkServer> {
+async function startAgain({ script }: Installation, { searchPath, proxy }: YtDlpOptions): Promise<ForkServer> {
   const installation = await findInstallation(script, searchPath);
   if (installation === undefined) throw new Error(`must be a file: ${script} is none`);
-  const server = await startForkServer(installation, searchPath);
+  const server = await startForkServer(installation, { searchPath, proxyPort: proxy.port });
   const problem = findVersionProblem(server.version);
   if (problem === undefined) return server;
   await server.end(problem);
@@ -119,17 +118,16 @@ async function startAgain({ script }: Installation, { searchPath }: YtDlpOptions
 
 /** Says once what is found and what is wrong with it. */
 function report(server: ForkServer, { script }: Installation, logger: YtDlpOptions["logger"]): void {
-  const { version, landlock } = server;
+  const { version, landlock, seccomp } = server;
   logger.info({ version, path: script }, "using yt-dlp");
   const days = findExcessiveAge(version, Date.now());
   if (days !== undefined) {
     logger.warn({ version, days }, "yt-dlp is old: sites change, update it (pipx upgrade yt-dlp)");
   }
-  if (landlock < leastLandlock) {
-    logger.warn(
-      { landlock },
-      "this kernel has no Landlock for TCP (Linux 6.7): only Python's own checks keep yt-dlp to the proxy",
-    );
+  const unenforced = findUnenforced(server);
+  if (unenforced.length > 0) {
+    const message = "the kernel does not forbid yt-dlp's processes all that it should: only Python's own checks do";
+    logger.warn({ landlock, seccomp, unenforced }, message);
   }
 }
 
@@ -140,13 +138,13 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
   async function extractNow(url: URL, what: string, signal: AbortSignal): Promise<unknown> {
     const server = await supervisor.acquire();
+    const cookies = await readCookies(cookiesFile);
     const proxyRun = proxy.openRun({ signal, maxBytes: maxRunBytes });
     const request = {
       url: withoutSmuggled(url),
       proxy: proxyRun.url,
-      proxyPort: proxy.port,
-      node: nodeFor(server),
-      cookiesFile,
+      node: keepsScriptsOffline(server) ? process.execPath : "",
+      cookies,
       socketTimeoutS: Math.min(maxSocketTimeoutS, timeoutMs / 1_000),
       maxBytes: maxAnswerBytes,
       limits,
@@ -190,10 +188,15 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   };
 }
 
-/** Before Node 25 its permissions do not cover the network, so that a site's script needs Landlock around it. */
-function nodeFor({ landlock }: ForkServer): string {
-  const [major = 0] = process.versions.node.split(".").map(Number);
-  return landlock >= leastLandlock || major >= 25 ? process.execPath : "";
+/** @throws ServiceError `internal` if the file, which could be read at the start, no longer can. */
+async function readCookies(file: string): Promise<string> {
+  if (file === "") return "";
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    const message = `YTDLP_COOKIES must be a file that can be read, got ${JSON.stringify(file)}`;
+    throw new ServiceError("internal", message, { cause });
+  }
 }
 
 /** Removes what only yt-dlp itself puts into a fragment, to tell an extractor how to send requests. */

@@ -45,6 +45,12 @@ const ways: Readonly<Record<string, string>> = {
 const scriptWays: Readonly<Record<string, string>> = {
   script: "import subprocess; subprocess.run([NODE, '--permission', '-'], input=f'fetch({URL!r})'.encode())",
 };
+const runNode = (script: string) =>
+  `import subprocess; r = subprocess.run([NODE, '--version'], capture_output=True); assert r.stdout.startswith(b'v'), r; r = subprocess.run([NODE, '--permission', '-'], input=b'${script}', capture_output=True); raise Exception((r.returncode, r.stdout, r.stderr))`;
+const scripts: Readonly<Record<string, string>> = {
+  script_result: runNode("console.log(6 * 7)"),
+  script_failure: runNode("console.error(`no`); process.exitCode = 7"),
+};
 /** What code can do only past Python's own checks; the kernel stops it. */
 const nativeWays: Readonly<Record<string, string>> = {
   native_connect:
@@ -56,7 +62,7 @@ import ctypes
 from .common import InfoExtractor
 LIBC = ctypes.CDLL(None)
 HOST, PORT, URL, FILE, NODE = '127.0.0.2', ${canary.port}, 'http://${canary.host}/', ${JSON.stringify(file)}, ${JSON.stringify(process.execPath)}
-WAYS = ${JSON.stringify({ ...ways, ...scriptWays, ...nativeWays })}
+WAYS = ${JSON.stringify({ ...ways, ...scriptWays, ...scripts, ...nativeWays })}
 __all__ = ['EscapeIE']
 class EscapeIE(InfoExtractor):
     _VALID_URL = r'https?://escape\\.example/(?P<id>\\w+)'
@@ -160,7 +166,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       harness.ytDlp.extract(new URL(url), { signal: never }) as Promise<Record<string, unknown>>;
 
     it("says in the log if the kernel does not help", () => {
-      const warnings = JSON.stringify(harness.log).includes("no Landlock");
+      const warnings = JSON.stringify(harness.log).includes("to open TCP connections past the proxy");
       expect(warnings).toBe(!hasLandlock);
     });
 
@@ -175,6 +181,13 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       const { title } = await extract(`http://escape.example/${way}`);
       expect(title).toBe("done");
       expect(canary.connections).toBe(0);
+    });
+
+    it("runs a site's script, and says how it ended", async () => {
+      const { title } = await extract("http://escape.example/script_result");
+      expect(title).toBe("Exception: (0, b'42\\n', b'')");
+      const { title: failed } = await extract("http://escape.example/script_failure");
+      expect(failed).toMatch(/^Exception: \(7, b'', b'no\\n'\)$/);
     });
 
     it.each(hasLandlock ? Object.keys(nativeWays) : [])("nor past Python by %s", async (way) => {

@@ -31,17 +31,14 @@ def warm_up():
     """Extracts a page of its own without a request: later ones find modules loaded and patterns compiled."""
     page = '<title>A</title><video src="http://127.0.0.1/a.mp4"></video>'
     request = {'url': f'data:text/html,{page}', 'socketTimeoutS': 1, 'node': '', 'maxBytes': 100_000}
-    extract(request | {'proxy': 'http://127.0.0.1:9'}, None)
+    extract(request | {'proxy': 'http://127.0.0.1:9', 'cookies': ''})
 
 
-def extract(request, cookies):
-    """
-    Returns what `request['url']` has, as JSON: `{"info": …}`, its `_warnings` added, or `{"failure": …}`.
-    `cookies` is the text of a cookie file, or None.
-    """
+def extract(request):
+    """Returns what `request['url']` has, as JSON: `{"info": …}`, its `_warnings` added, or `{"failure": …}`."""
     logger = _WarningList()
     try:
-        ydl = yt_dlp.YoutubeDL(_options(request, cookies, logger))
+        ydl = yt_dlp.YoutubeDL(_options(request, logger))
         info = ydl.extract_info(request['url'], download=False)
         answer = {'info': reduce_info(info or {}) | {'_warnings': logger.warnings}}
     except BaseException as error:
@@ -55,7 +52,7 @@ def failure(name, message):
     return json.dumps({'failure': {'errors': [name], 'status': None, 'expected': False, 'message': message}}).encode()
 
 
-def _options(request, cookies, logger):
+def _options(request, logger):
     return {
         'quiet': True,
         'logger': logger,
@@ -72,7 +69,7 @@ def _options(request, cookies, logger):
         'proxy': request['proxy'],
         'js_runtimes': {'node': {'path': request['node']}} if request['node'] else {},
         # yt-dlp saves its cookies where it read them: into this text, which ends with the process.
-        'cookiefile': None if cookies is None else io.StringIO(cookies),
+        'cookiefile': io.StringIO(request['cookies']) if request['cookies'] else None,
         # No program of others: they may know nothing of the proxy.
         'ffmpeg_location': '/nonexistent',
         'usenetrc': False,

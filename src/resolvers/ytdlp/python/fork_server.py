@@ -1,10 +1,13 @@
 """
 Has yt-dlp in memory and forks a process for each extraction.
 
-usage: python -I fork_server.py PATH_OF_YT_DLP, with a socket as file descriptor 3. Requests are lines of
-JSON, responses are frames (see `_send`). It ends when the socket is closed, with everything it started.
+usage: python -I fork_server.py PATH_OF_YT_DLP SETTINGS, with a socket as file descriptor 3. Settings are JSON: the process
+id of the service, the port of its proxy, the path of the Node for sites' scripts. Requests are lines of JSON, responses are
+frames (see `_send`). It ends when the socket is closed, with everything it started.
 """
 
+import compileall
+import fcntl
 import gc
 import importlib.util
 import json
@@ -12,12 +15,16 @@ import os
 import re
 import selectors
 import signal
+import socket
 import struct
 import sys
 import zipfile
 
 _SOCKET = 3
+# Of an extraction, beside its answer as `_SOCKET`.
+_SCRIPTS_SOCKET = 4
 _CHUNK = 64 * 1024
+# Processor time.
 _FIND_LIMIT_S = 0.3
 
 
@@ -25,7 +32,7 @@ class _Refusal(Exception):
     """Ends the program with one line for the log."""
 
 
-def main(script):
+def main(script, settings):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Nothing of it reaches yt-dlp: `no_proxy` in it would lead past the proxy.
     os.environ.clear()
@@ -34,12 +41,16 @@ def main(script):
     file, version = _locate(script)
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     sys.dont_write_bytecode = True
-    import sandbox
-    sys.dont_write_bytecode = False
-    _send(b'H', 0, {'version': version, 'versionFile': file, 'landlock': sandbox.landlock_version()})
+    compiling = _start_compiling(os.path.dirname(file))
+    from sandbox import Sandbox
+    sandbox = Sandbox(settings['service'], settings['proxyPort'], settings['node'])
+    hello = {'version': version, 'versionFile': file, 'landlock': sandbox.landlock, 'seccomp': sandbox.seccomp}
+    _send(b'H', 0, hello)
+    if compiling is not None:
+        os.waitpid(compiling, 0)
     extractors = _load_extractors()
     _send(b'R', 0, {'extractors': len(extractors)})
-    _Server(extractors).run()
+    _Server(extractors, sandbox, settings['node']).run()
 
 
 def _locate(script):
@@ -66,6 +77,22 @@ def _locate(script):
     raise _Refusal(f'{sys.executable}, which {script} names, has no package yt_dlp')
 
 
+def _start_compiling(package):
+    """Compiles what importing would compile: in a process that may write, of which this one soon is none."""
+    if not os.access(package, os.W_OK) or os.path.isfile(package):
+        return None
+    import linux
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            linux.die_with(parent, signal.SIGKILL)
+            compileall.compile_dir(package, quiet=2)
+        finally:
+            os._exit(0)
+    return pid
+
+
 def _version_in(text):
     match = re.search(r"^__version__ = '([\d.]+)'", text, re.MULTILINE)
     if match is None:
@@ -78,7 +105,6 @@ def _load_extractors():
     import yt_dlp.globals
     yt_dlp.globals.plugin_dirs.value = []
     from yt_dlp.extractor import gen_extractor_classes
-    sys.dont_write_bytecode = True
     import extraction
     classes = [
         extractor for extractor in gen_extractor_classes()
@@ -94,12 +120,14 @@ def _load_extractors():
 
 
 class _Child:
-    """A process with one extraction; `pipe` is where its answer comes from."""
+    """A process with one extraction; `pipe` is where its answer comes from, `starter` runs sites' scripts for it."""
 
-    def __init__(self, number, pid, pipe):
+    def __init__(self, number, pid, pipe, starter):
         self.number = number
         self.pid = pid
         self.pipe = pipe
+        self.starter = starter
+        self.script_pipe = None
 
     def kill(self):
         for kill in (os.killpg, os.kill):
@@ -107,35 +135,40 @@ class _Child:
                 kill(self.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass  # It has no group yet, or has ended.
+        self.starter.kill()
 
 
 class _Server:
-    def __init__(self, extractors):
+    def __init__(self, extractors, sandbox, node):
         self._extractors = extractors
+        self._sandbox = sandbox
+        self._node = node
         self._children = {}
         self._selector = selectors.DefaultSelector()
         self._pid = os.getpid()
 
     def run(self):
-        self._selector.register(_SOCKET, selectors.EVENT_READ)
-        rest = b''
+        self._selector.register(_SOCKET, selectors.EVENT_READ, self._receive)
+        self._rest = b''
+        self._is_open = True
         try:
-            while True:
+            while self._is_open:
                 for key, _ in self._selector.select():
-                    if key.fd != _SOCKET:
-                        self._forward(key.data)
-                        continue
-                    data = os.read(_SOCKET, _CHUNK)
-                    if not data:
-                        return
-                    *lines, rest = (rest + data).split(b'\n')
-                    for line in lines:
-                        self._handle(json.loads(line))
+                    # What came before may have closed it.
+                    if self._selector.get_map().get(key.fd) is key:
+                        key.data()
         except (BrokenPipeError, ConnectionResetError):
             pass  # The service has ended.
         finally:
             for child in self._children.values():
                 child.kill()
+
+    def _receive(self):
+        data = os.read(_SOCKET, _CHUNK)
+        self._is_open = bool(data)
+        *lines, self._rest = (self._rest + data).split(b'\n')
+        for line in lines:
+            self._handle(json.loads(line))
 
     def _handle(self, request):
         number = request['id']
@@ -148,8 +181,8 @@ class _Server:
 
     def _find(self, url):
         """Returns the name of the first extractor that suits, as yt-dlp would choose it."""
-        signal.signal(signal.SIGALRM, _raise_timeout)
-        signal.setitimer(signal.ITIMER_REAL, _FIND_LIMIT_S)
+        signal.signal(signal.SIGPROF, _raise_timeout)
+        signal.setitimer(signal.ITIMER_PROF, _FIND_LIMIT_S)
         try:
             return {'name': next((each.IE_NAME for each in self._extractors if each.suitable(url)), None)}
         except TimeoutError:
@@ -157,28 +190,56 @@ class _Server:
         except Exception as error:
             return {'failure': f'matching the URL failed with {type(error).__name__}'}
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _start(self, number, request):
+        from scripts import ScriptStarter
         source, target = os.pipe()
+        near, far = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            _run_child(self._pid, request, target)
+            _run_child(self._sandbox, self._pid, request, target, far.detach())
         os.close(target)
-        child = self._children[number] = _Child(number, pid, source)
-        self._selector.register(source, selectors.EVENT_READ, child)
+        far.close()
+        limits = request['limits']
+        starter = ScriptStarter(near, self._node, lambda: self._sandbox.confine_script(self._pid, limits))
+        child = self._children[number] = _Child(number, pid, source, starter)
+        self._selector.register(source, selectors.EVENT_READ, lambda: self._forward(child))
+        self._selector.register(near, selectors.EVENT_READ, lambda: self._start_script(child))
         _send(b'S', number, {'pid': pid})
+
+    def _start_script(self, child):
+        try:
+            child.script_pipe = child.starter.receive() or child.script_pipe
+        except Exception:
+            # It has ended, or has sent what no extraction sends.
+            self._selector.unregister(child.starter.socket)
+            child.kill()
+            return
+        if child.script_pipe is not None and child.script_pipe not in self._selector.get_map():
+            self._selector.register(child.script_pipe, selectors.EVENT_READ, lambda: self._end_script(child))
+
+    def _end_script(self, child):
+        self._selector.unregister(child.script_pipe)
+        os.close(child.script_pipe)
+        child.script_pipe = None
+        child.starter.collect()
 
     def _forward(self, child):
         data = os.read(child.pipe, _CHUNK)
         if data:
             _write_frame(b'D', child.number, data)
             return
-        self._selector.unregister(child.pipe)
-        os.close(child.pipe)
         # Before the process id is free for others; also ends what the process has left.
         child.kill()
         _, status = os.waitpid(child.pid, 0)
+        if child.script_pipe is not None:
+            self._end_script(child)
+        if child.starter.socket in self._selector.get_map():
+            self._selector.unregister(child.starter.socket)
+        child.starter.socket.close()
+        self._selector.unregister(child.pipe)
+        os.close(child.pipe)
         del self._children[child.number]
         _send(b'E', child.number, {'signal': os.WTERMSIG(status) if os.WIFSIGNALED(status) else None})
 
@@ -187,34 +248,33 @@ def _raise_timeout(*_):
     raise TimeoutError
 
 
-def _run_child(parent, request, target):
+def _run_child(sandbox, parent, request, target, scripts):
     """Extracts and ends the process, whatever happens."""
     try:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
+        # As the service has started this process, its output is the null device.
+        for descriptor in (0, 2):
+            os.dup2(1, descriptor)
+        target, scripts = (fcntl.fcntl(each, fcntl.F_DUPFD, _SCRIPTS_SOCKET + 1) for each in (target, scripts))
         os.dup2(target, _SOCKET)
-        os.closerange(_SOCKET + 1, 1_024)
-        answer = memoryview(_answer(parent, request))
+        os.dup2(scripts, _SCRIPTS_SOCKET)
+        os.closerange(_SCRIPTS_SOCKET + 1, sandbox.max_files)
+        answer = memoryview(_answer(sandbox, parent, request))
         while answer:
             answer = answer[os.write(_SOCKET, answer):]
     finally:
         os._exit(0)
 
 
-def _answer(parent, request):
+def _answer(sandbox, parent, request):
     import extraction
-    import sandbox
+    import scripts
     try:
-        cookies = None
-        if request['cookiesFile']:
-            with open(request['cookiesFile'], encoding='utf-8') as file:
-                cookies = file.read()
-        sandbox.confine(parent, request['proxyPort'], request['node'], request['limits'])
+        scripts.ask_for_scripts(_SCRIPTS_SOCKET)
+        sandbox.confine_extraction(parent, request['limits'])
     except Exception as error:
         return extraction.failure('SetUpError', f'{type(error).__name__}: {error}')
-    return extraction.extract(request, cookies)
+    return extraction.extract(request)
 
 
 def _send(kind, number, value):
@@ -230,6 +290,6 @@ def _write_frame(kind, number, payload):
 
 if __name__ == '__main__':
     try:
-        main(sys.argv[1])
+        main(sys.argv[1], json.loads(sys.argv[2]))
     except _Refusal as refusal:
         sys.exit(str(refusal))

@@ -1,95 +1,126 @@
-"""Limits of one extraction: its process reaches the proxy's port and nothing else, and writes no file."""
+"""
+What the processes of yt-dlp may do. The kernel enforces it where it can, for Python code and native code alike: Landlock
+for files and TCP, a filter of system calls for all else. Python's audit hooks are a second wall, for Python code only.
+"""
 
-import ctypes
+import glob
 import os
+import re
 import resource
 import signal
-import struct
+import ssl
 import sys
 
+import landlock
+import linux
+import seccomp
+
 _MiB = 1024 * 1024
+# What Python takes of address space beside the memory that an extraction may use.
+_PYTHON_MiB = 512
 
-# The numbers of these system calls are the same on every architecture (landlock(7)).
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_VERSION_FLAG = 1
-_RULE_PATH_BENEATH, _RULE_NET_PORT = 1, 2
-_NET_BIND, _NET_CONNECT = 1 << 0, 1 << 1
-_FS_WRITE_FILE = 1 << 1
-# write_file, remove_* and make_*; refer came with version 2, truncate with 3, ioctl_dev with 5.
-_FS_CHANGES = _FS_WRITE_FILE | sum(1 << bit for bit in range(4, 13)) | 1 << 13 | 1 << 14 | 1 << 15
-_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
-
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
-
-try:
-    _libc = ctypes.CDLL(None, use_errno=True)
-    _libc.syscall.restype = ctypes.c_long
-except (OSError, AttributeError):
-    _libc = None
+_LIBRARIES = (
+    '/lib', '/lib64', '/usr/lib', '/usr/lib64', '/nix/store', '/gnu/store', '/etc/ld.so.cache', '/etc/ld.so.preload',
+    '/dev/null', '/dev/urandom', '/etc/localtime', '/usr/share/zoneinfo', '/etc/mime.types',
+)
+# Not all of /etc/ssl: it has the keys of this machine, too.
+_CERTIFICATES = (
+    '/etc/ssl/certs', '/etc/ssl/cert.pem', '/etc/ssl/openssl.cnf', '/usr/share/ca-certificates',
+    '/usr/local/share/ca-certificates', '/etc/ca-certificates', '/etc/pki/tls/certs', '/etc/pki/tls/cert.pem',
+    '/etc/pki/tls/openssl.cnf', '/etc/pki/ca-trust/extracted', '/etc/crypto-policies',
+)
 
 
-def landlock_version():
-    """Returns the version of the kernel's Landlock; 0 if it has none."""
-    if _libc is None or not sys.platform.startswith('linux'):
-        return 0
-    return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG))
-
-
-def confine(parent, port, node, limits):
+class Sandbox:
     """
-    Confines this process, whose parent is `parent`, for good: TCP connections to 127.0.0.1:`port` only, no
-    file written, no program started but `node`, without permissions. The kernel's part also holds for `node`.
+    Confines this process, whose parent is `parent`, to what is needed to load yt-dlp and to start extractions: TCP to
+    127.0.0.1:`port` alone, what Python reads its modules and certificates from, no file written, no program but `node`.
     """
-    _die_with(parent)
-    _limit_resources(limits)
-    if landlock_version() >= 4:
-        _restrict_by_landlock(port)
-    sys.addaudithook(_create_audit_hook(port, node))
+
+    max_files = 1_024
+
+    def __init__(self, parent, port, node):
+        self._port = port
+        self._node = node
+        self._readable = [*_LIBRARIES, *_CERTIFICATES, *_places_of_python()]
+        self._executable = [node, *_loaders_of(node)] if node else []
+        _yield_memory()
+        for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, self.max_files)):
+            _limit(limit, value)
+        if linux.is_linux():
+            linux.give_up_privileges()
+        linux.die_with(parent, signal.SIGKILL)
+        self.landlock = landlock.version()
+        if self.landlock:
+            landlock.restrict(self._readable, self._executable, port)
+        self.seccomp = linux.is_linux() and seccomp.restrict_server()
+
+    def confine_extraction(self, parent, limits):
+        """Confines this process, a child of that one: it starts neither processes nor programs, and has limits."""
+        linux.die_with(parent, signal.SIGKILL)
+        _limit_use(limits)
+        if linux.is_linux():
+            _limit(resource.RLIMIT_AS, (limits['memoryMiB'] + _PYTHON_MiB) * _MiB)
+            # For root this is no limit; the filter of system calls is.
+            _limit(resource.RLIMIT_NPROC, 0)
+        if self.landlock:
+            landlock.restrict(self._readable, port=self._port)
+        if self.seccomp:
+            seccomp.restrict_extraction()
+        sys.addaudithook(_create_audit_hook(self._port, self._node))
+
+    def confine_script(self, parent, limits):
+        """Confines this process, which is about to become `node`: it has no network, and reads the system's libraries."""
+        linux.die_with(parent, signal.SIGKILL)
+        # Not RLIMIT_AS: Node reserves far more than it uses.
+        _limit_use(limits)
+        if self.landlock:
+            landlock.restrict(_LIBRARIES, self._executable)
+        if self.seccomp:
+            seccomp.restrict_script()
 
 
-def _die_with(parent):
-    """Has the kernel kill this process when its parent ends, however that happens."""
-    if _libc is not None and sys.platform.startswith('linux'):
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
+def _places_of_python():
+    """Returns where Python finds modules and libraries, and certificates."""
+    defaults = ssl.get_default_verify_paths()
+    certificates = [defaults.openssl_cafile, defaults.openssl_capath]
+    certificates += [f'{folder}/certifi/cacert.pem' for folder in sys.path]
+    # Certificates may be links to elsewhere.
+    certificates = [place for path in certificates for place in (path, os.path.realpath(path))]
+    return [*sys.path, *(f'{prefix}/lib' for prefix in (sys.prefix, sys.base_prefix, sys.base_exec_prefix)), *certificates]
 
 
-def _limit_resources(limits):
-    resource.setrlimit(resource.RLIMIT_CPU, (limits['cpuS'], limits['cpuS'] + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Not RLIMIT_AS: the Node that yt-dlp starts for some sites reserves far more than it uses.
-    resource.setrlimit(resource.RLIMIT_DATA, (limits['memoryMiB'] * _MiB, limits['memoryMiB'] * _MiB))
+def _loaders_of(program):
+    """Returns the program that loads the libraries of `program`, which the kernel runs with it."""
+    with open(program, 'rb') as file:
+        named = re.search(rb'\0(/[^\0]+/ld-[^\0]+)\0', file.read(4_096))
+    return [os.fsdecode(named[1])] if named else glob.glob('/lib*/ld-*.so.*')
 
 
-def _restrict_by_landlock(port):
-    version = landlock_version()
-    changes = _FS_CHANGES if version >= 5 else _FS_CHANGES & ~(1 << 15)
-    scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
-    handled = struct.pack('=QQ', changes, _NET_BIND | _NET_CONNECT) + (struct.pack('=Q', scopes) if scopes else b'')
-    ruleset = _call(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0)
-    _call(_ADD_RULE, ruleset, _RULE_NET_PORT, struct.pack('=QQ', _NET_CONNECT, port), 0)
-    null = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
-    _call(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, struct.pack('=Qi', _FS_WRITE_FILE, null), 0)
-    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), 'prctl')
-    _call(_RESTRICT_SELF, ruleset, 0)
-    os.close(null)
-    os.close(ruleset)
+def _yield_memory():
+    """Has the kernel end yt-dlp's processes, not the service, when memory is short."""
+    try:
+        with open('/proc/self/oom_score_adj', 'w') as file:
+            file.write('500')
+    except OSError:
+        pass  # Not Linux, or not permitted.
 
 
-def _call(number, *arguments):
-    result = _libc.syscall(number, *arguments)
-    if result < 0:
-        raise OSError(ctypes.get_errno(), f'system call {number}')
-    return result
+def _limit_use(limits):
+    _limit(resource.RLIMIT_CPU, limits['cpuS'], limits['cpuS'] + 1)
+    _limit(resource.RLIMIT_DATA, limits['memoryMiB'] * _MiB)
+
+
+def _limit(kind, soft, hard=None):
+    _, most = resource.getrlimit(kind)
+    values = [soft, soft if hard is None else hard]
+    resource.setrlimit(kind, tuple(value if most == resource.RLIM_INFINITY else min(value, most) for value in values))
 
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _FORBIDDEN = frozenset((
     'socket.bind', 'socket.gethostbyname', 'socket.gethostbyaddr', 'socket.getnameinfo', 'socket.sendto',
-    'os.exec', 'os.posix_spawn', 'os.spawn', 'os.system', 'os.fork', 'os.forkpty', 'pty.spawn',
+    'os.exec', 'os.posix_spawn', 'os.spawn', 'os.system', 'os.fork', 'os.forkpty', 'pty.spawn', 'os.kill', 'os.killpg',
     'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir', 'os.link', 'os.symlink', 'os.truncate', 'os.chmod', 'os.chown',
     'ctypes.dlopen', 'ctypes.dlsym', 'ctypes.call_function', 'ctypes.cdata',
 ))
@@ -102,7 +133,7 @@ def _create_audit_hook(port, node):
         if event == 'open':
             path, _, flags = arguments
             # A number is a file that is open already: the pipes to Node.
-            is_allowed = not flags & _WRITE_FLAGS or path == os.devnull or isinstance(path, int)
+            is_allowed = not flags & _WRITE_FLAGS or isinstance(path, int)
         elif event == 'socket.connect':
             is_allowed = arguments[1] == ('127.0.0.1', port)
         elif event == 'socket.getaddrinfo':
@@ -110,7 +141,7 @@ def _create_audit_hook(port, node):
         elif event == 'socket.sendmsg':
             is_allowed = arguments[1] is None
         elif event == 'subprocess.Popen':
-            is_allowed = _is_harmless(*arguments[:2], node)
+            is_allowed = arguments[0] == node and is_harmless(arguments[1], node)
         else:
             is_allowed = event not in _FORBIDDEN
         if not is_allowed:
@@ -119,10 +150,10 @@ def _create_audit_hook(port, node):
     return hook
 
 
-def _is_harmless(executable, command, node):
-    """Whether a command is the Node that yt-dlp starts for a site's script: no files, programs or network."""
+def is_harmless(command, node):
+    """Returns whether a command is the Node that yt-dlp starts for a site's script: no files, programs or network."""
     command = list(map(os.fsdecode, command))
-    if executable != node or command[:1] != [node]:
+    if command[:1] != [node]:
         return False
     options = [option for option in command[1:] if not option.startswith('--v8-flags=')]
     return options in (['--version'], ['--permission', '-'])
