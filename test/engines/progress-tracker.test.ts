@@ -15,12 +15,15 @@ const segment = {
 
 const headers = () => ({});
 
+async function* none(): AsyncGenerator<never> {}
+
 const file = (name: SourceName): Source => ({
   name,
   headers,
   format: formatOf(name),
   kind: "file",
   url: new URL("https://media.example.com/film.mp4"),
+  mirrors: none(),
 });
 
 function segments(name: SourceName, durationsS: number[], liveJournalPath: string | null): Source {
@@ -30,7 +33,7 @@ function segments(name: SourceName, durationsS: number[], liveJournalPath: strin
     refreshS: 0,
   };
   const reload = async () => list;
-  return { name, headers, format: formatOf(name), kind: "segments", list, reload, liveJournalPath };
+  return { name, headers, format: formatOf(name), kind: "segments", list, mirrors: none(), reload, liveJournalPath };
 }
 
 function track(main: Source, audio: Source | null = null) {

@@ -16,22 +16,23 @@ export type OpenMpd = ReturnType<typeof openMpd>;
  *
  * Each video or audio Representation of the Period that offers most is one format; in each other Period it continues
  * with the most similar one. A Representation that is one file has that file's URL and protocol `https`, all others the
- * MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and URLs that are not http(s) are left out.
+ * MPD's URL. Text, segmented or not, becomes subtitles. Image tracks and URLs that are not http(s) are left out. Of
+ * several BaseURLs of an element, the one at index `base` is used, or the last one.
  *
  * @throws ServiceError `upstream_invalid` if the root element is not MPD, elements nest deeper than 64
  * levels, or `text` has more than 4 Mi characters.
  */
-export function openMpd(text: string, url: URL) {
-  return finish(openMpdInSteps(text, url));
+export function openMpd(text: string, url: URL, base = 0) {
+  return finish(openMpdInSteps(text, url, base));
 }
 
 /** Returns what `openMpd` lists, in steps. */
 export function* readMpd(text: string, url: URL): Steps<Manifest> {
-  return (yield* openMpdInSteps(text, url)).listing;
+  return (yield* openMpdInSteps(text, url, 0)).listing;
 }
 
-function* openMpdInSteps(text: string, url: URL) {
-  const mpd = yield* parseMpd(text, url);
+function* openMpdInSteps(text: string, url: URL, base: number) {
+  const mpd = yield* parseMpd(text, url, base);
   const { root } = mpd;
   const { listed, subtitles } = yield* listDashFormats(root, url);
   const formats = listed.map(({ format }) => format);
@@ -40,6 +41,8 @@ function* openMpdInSteps(text: string, url: URL) {
   const listing: Manifest = { formats, subtitles, duration, live_status: isLive ? "is_live" : "not_live" };
   return {
     listing,
+    /** How many values of `base` make a difference. */
+    bases: Math.max(1, mpd.baseUrls),
     /**
      * Returns the segments of a listed format through all Periods that continue it.
      *

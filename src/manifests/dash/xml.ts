@@ -7,8 +7,10 @@ export interface MpdElement {
   name: "MPD" | "Period" | "AdaptationSet" | "Representation";
   /** Only those in `usedAttributes`. */
   attributes: Map<string, string>;
-  /** Text of the first BaseURL; `""`: there is none. */
+  /** Text of the BaseURL that is used; `""`: there is none. */
   baseUrl: string;
+  /** How many it has. */
+  baseUrls: number;
   /** Text of the first Label. */
   label: string;
   /** It has a ContentProtection child. */
@@ -37,6 +39,8 @@ export interface Mpd {
   root: MpdElement;
   /** It had more than 10,000 Periods, AdaptationSets and Representations. */
   isCut: boolean;
+  /** The most that an element has: further ones are other places of the same (ISO/IEC 23009-1 §5.6.5). */
+  baseUrls: number;
 }
 
 const maxDepth = 64;
@@ -48,13 +52,14 @@ const maxAttributeLength = 2 * maxTextLength;
 /**
  * Parses an MPD (ISO/IEC 23009-1) in one pass and keeps what describes formats and segments, at most
  * 10,000 Periods, AdaptationSets and Representations. Ignores namespace prefixes of elements, expands no
- * entities but XML's own, and closes unclosed elements at the end.
+ * entities but XML's own, and closes unclosed elements at the end. Of several BaseURLs of an element, the one at index
+ * `base` is used, or the last one.
  *
  * @throws ServiceError as `openMpd`
  */
-export function* parseMpd(text: string, url: URL): Steps<Mpd> {
+export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
   checkLength(text, url);
-  const tree = createTree();
+  const tree = createTree(base);
   let isRefused = false;
   let depth = 0;
   const parser = new Parser(
@@ -79,8 +84,8 @@ export function* parseMpd(text: string, url: URL): Steps<Mpd> {
     parser.write(text.slice(at, at + stepLength));
     yield;
   }
-  const { root, isCut } = tree.mpd;
-  if (root !== null && !isRefused) return { root, isCut };
+  const { root, isCut, baseUrls } = tree.mpd;
+  if (root !== null && !isRefused) return { root, isCut, baseUrls };
   throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
 }
 
@@ -91,8 +96,8 @@ type Open =
   | { name: "SegmentTimeline"; entries: TimelineEntry[] }
   | { name: "leaf"; fields: Record<string, string> };
 
-function createTree() {
-  const mpd: { root: MpdElement | null; isCut: boolean } = { root: null, isCut: false };
+function createTree(base: number) {
+  const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = { root: null, isCut: false, baseUrls: 0 };
   let elements = 0;
   /** The open elements, innermost last; `null` for an ignored one. */
   const stack: (Open | null)[] = [];
@@ -106,7 +111,8 @@ function createTree() {
     if ("urls" in parent) return openedIn(parent, name);
     const child = childOf[parent.name];
     if (child === null || child !== name) {
-      reading = textOf(parent, name);
+      reading = textOf(parent, name, base);
+      mpd.baseUrls = Math.max(mpd.baseUrls, parent.baseUrls);
       return recordChild(parent, name);
     }
     if (elements >= maxElements) {
@@ -161,13 +167,18 @@ const usedAttributes: ReadonlySet<string> = new Set(
 );
 
 function newElement(name: MpdElement["name"]): MpdElement {
-  const found = { baseUrl: "", label: "", isProtected: false, addressing: null };
+  const found = { baseUrl: "", baseUrls: 0, label: "", isProtected: false, addressing: null };
   return { name, attributes: new Map(), ...found, children: [] };
 }
 
 /** Returns the field that the text of this child goes to; `null`: none. */
-function textOf(element: MpdElement, child: string) {
-  if (child === "BaseURL" && element.baseUrl === "") return { element, field: "baseUrl" } as const;
+function textOf(element: MpdElement, child: string, base: number) {
+  if (child === "BaseURL" && element.baseUrls <= base) {
+    element.baseUrls += 1;
+    element.baseUrl = "";
+    return { element, field: "baseUrl" } as const;
+  }
+  if (child === "BaseURL") element.baseUrls += 1;
   if (child === "Label" && element.label === "") return { element, field: "label" } as const;
   return null;
 }

@@ -91,7 +91,8 @@ function* readMultivariant(text: string, url: URL): Steps<Manifest> {
   return { formats, subtitles: subtitlesOf(playlist), duration: null, live_status: null };
 }
 
-function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
+/** Reads the variants and renditions of a multivariant playlist. */
+export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPlaylist> {
   const playlist: MultivariantPlaylist = { variants: [], renditions: [], has_drm: false };
   const variables = createVariables(url);
   const keys = createLicenceCheck();

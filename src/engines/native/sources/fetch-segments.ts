@@ -1,6 +1,6 @@
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import type { ComputedEnd, InitSection, SegmentKey } from "../../../manifests/segments.ts";
+import type { ComputedEnd, InitSection, SegmentKey, SegmentList } from "../../../manifests/segments.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import type { SegmentTiming } from "../../../remux/samples.ts";
 import { type AesKey, createKeyReader } from "./encryption.ts";
@@ -10,6 +10,7 @@ import type { RecordedSegment } from "./live-numbering.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
+import { Mirrors } from "./mirrors.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */
@@ -54,11 +55,16 @@ export async function* fetchSegments(
   }
   const readKey = createKeyReader(options.client, { headers, signal: options.signal });
   const beforeEnd = createEndLimit(finish, options.signal);
+  const mirrors = new Mirrors(list, source.mirrors);
+  const fetchFrom = async (place: SegmentList, request: SegmentRequest) => {
+    const { part, key } = place === list ? request : requestAt(place, request);
+    return Promise.all([fetchPart(part), readKey(key)]);
+  };
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
-    const { part, durationS, timing, isInit, computed, isOptional } = request;
+    const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
     try {
-      const fetching = Promise.all([fetchPart(part), readKey(request.key)]);
+      const fetching = isOptional ? fetchFrom(list, request) : mirrors.fetch((place) => fetchFrom(place, request));
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
@@ -82,6 +88,8 @@ export async function* fetchSegments(
 /** An init section or segment to fetch. */
 interface SegmentRequest {
   isInit: boolean;
+  /** Index of the segment that it is, or that needs it. */
+  index: number;
   part: Part;
   key: SegmentKey | null;
   timing: SegmentTiming;
@@ -90,26 +98,46 @@ interface SegmentRequest {
   isOptional: boolean;
 }
 
+/** Segments of two places may differ by this, seconds. */
+const maxMirrorDriftS = 0.1;
+
+/**
+ * Returns where another place has what is requested.
+ *
+ * @throws ServiceError `upstream_invalid` if it lists something else there.
+ */
+function requestAt({ segments }: SegmentList, { index, isInit, part, durationS }: SegmentRequest) {
+  const segment = segments[index];
+  const found = isInit ? segment?.init : segment;
+  const drift = isInit ? 0 : Math.abs((segment?.durationS ?? Infinity) - durationS);
+  if (!found || drift > maxMirrorDriftS) {
+    throw new ServiceError("upstream_invalid", `a redundant list of segments has another one at index ${index}`);
+  }
+  return { part: { ...part, url: new URL(found.url), range: found.range }, key: found.key };
+}
+
 /** Yields an init section before the first segment that needs it, and again after another one. */
 async function* requestsFor(
   name: string,
   segments: Iterable<RecordedSegment> | AsyncIterable<RecordedSegment>,
 ): AsyncGenerator<SegmentRequest> {
   const inits = new Map<string, number>();
+  let index = -1;
   let currentInit: number | null = null;
   for await (const segment of segments) {
+    index += 1;
     const { timeline, offsetS, span, moved, durationS } = segment;
     const timing = { timeline, offsetS, ...(span && { span }), ...(durationS > 0 && { durationS }) };
     const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
-      yield { part, key, timing, durationS: 0, isInit: true, isOptional: false };
+      yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false };
     }
     currentInit = init;
     const { url, range, key, sequence, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { part, key, timing, durationS, computed, isInit: false, isOptional };
+    yield { index, part, key, timing, durationS, computed, isInit: false, isOptional };
   }
 }
 

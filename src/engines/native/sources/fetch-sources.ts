@@ -1,5 +1,6 @@
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
+import { Mirrors } from "./mirrors.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 import { FetchStats } from "./fetch-stats.ts";
 import { type FileSource, isLiveSource, type Source, type SourceName } from "./plan.ts";
@@ -25,8 +26,9 @@ export class SourceFetcher {
 
   /** Fetches a progressive file. */
   fetchFile(source: FileSource): Promise<FetchedPart> {
-    const { name, url, format } = source;
-    return this.#fetchPart(source, { name, url, range: null, chunkBytes: format.http_chunk_size });
+    const { name, mirrors, format } = source;
+    const part = { name, range: null, chunkBytes: format.http_chunk_size };
+    return new Mirrors(source.url, mirrors).fetch((url) => this.#fetchPart(source, { ...part, url }));
   }
 
   /** Starts to fetch; resolves once the container is known. */

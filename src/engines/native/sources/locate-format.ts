@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { bestAudio, byQuality, hasVideo } from "../../../model/format-ranking.ts";
 import { resolveSegmentUrl } from "../../../manifests/segment-url.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
@@ -6,7 +6,7 @@ import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../../model/page-info.ts";
-import { ManifestReader } from "./manifest-reader.ts";
+import { ManifestReader, type SegmentMirror } from "./manifest-reader.ts";
 
 /** A format that can be fetched. */
 export interface LocatedFormat {
@@ -20,10 +20,12 @@ export interface LocatedFormat {
 }
 
 export type MediaLocation =
-  | { kind: "file"; url: URL }
+  | { kind: "file"; url: URL; mirrors: AsyncIterable<URL> }
   | {
       kind: "segments";
       list: SegmentList;
+      /** Further lists of the same segments, at other places. */
+      mirrors: AsyncIterable<SegmentList>;
       /** Reads the current list. */
       reload: () => Promise<SegmentList>;
     };
@@ -47,23 +49,44 @@ export function createFormatLocator(
     const url = new URL(format.url);
     if (format.fragments !== undefined) {
       const list = segmentsOf(format.fragments, url);
-      return { ...located, media: { kind: "segments", list, reload: async () => list } };
+      return { ...located, media: { kind: "segments", list, mirrors: none(), reload: async () => list } };
     }
     if (format.protocol === "https") {
       const protocol = await manifests.sniffProtocol(url, format, headers);
-      if (protocol === null) return { ...located, media: { kind: "file", url } };
+      const mirrors = manifests.mirrorsOfFile(format, headers);
+      if (protocol === null) return { ...located, media: { kind: "file", url, mirrors } };
       return locate({ ...format, protocol, manifest_url: format.url }, headers);
     }
-    const { formats, segments } = await manifests.open(format, headers);
+    const { formats, list, reload } = await openAnywhere(format, headers);
     if (formats !== null) {
       const { best, audio } = chooseFrom(formats, format);
       return { ...(await locate(best, headers)), audio };
     }
-    const reload = async () => (await manifests.open(format, headers)).segments();
-    return { ...located, media: { kind: "segments", list: segments(), reload } };
+    const mirrors = list.hasEnded ? listsOf(manifests.mirrors(format, headers)) : none();
+    return { ...located, media: { kind: "segments", list, mirrors, reload } };
   };
   return locate;
+
+  /** Opens the manifest of a format, or another place of its segments if the site does not serve it. */
+  async function openAnywhere(format: Format, headers: HeadersFor) {
+    const open = () => manifests.open(format, headers);
+    try {
+      const { formats, segments } = await open();
+      if (formats !== null) return { formats };
+      return { formats, list: segments(), reload: async () => (await open()).segments() };
+    } catch (error) {
+      if (!isUpstreamError(error)) throw error;
+      for await (const mirror of manifests.mirrors(format, headers)) return { formats: null, ...mirror };
+      throw error;
+    }
+  }
 }
+
+async function* listsOf(mirrors: AsyncIterable<SegmentMirror>): AsyncGenerator<SegmentList> {
+  for await (const { list } of mirrors) yield list;
+}
+
+async function* none(): AsyncGenerator<never> {}
 
 /** As many as a manifest of the largest size lists. */
 const maxFragments = 200_000;

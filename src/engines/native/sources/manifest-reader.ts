@@ -3,8 +3,10 @@ import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
 import { readHls } from "../../../manifests/hls/hls.ts";
 import { isMultivariant } from "../../../manifests/hls/lines.ts";
+import { findRedundant } from "../../../manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 
@@ -14,6 +16,15 @@ export interface OpenManifest {
   segments(): SegmentList;
 }
 
+/** Another place of a format's segments. */
+export interface SegmentMirror {
+  list: SegmentList;
+  /** Reads the current list. */
+  reload: () => Promise<SegmentList>;
+}
+
+/** Further places of the same media that are tried, for each manifest. */
+const maxMirrors = 4;
 const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
@@ -67,12 +78,64 @@ export class ManifestReader {
     return { formats, segments: () => segments(format.format_id) };
   }
 
-  async #openMpd(url: URL, headers: HeadersFor): Promise<OpenMpd> {
-    const known = this.#mpds.get(url.href);
+  /**
+   * Yields further places of a format's segments, at most 4: its redundant playlists, or the MPD's further base URLs. What
+   * cannot be read is left out.
+   *
+   * @throws `signal.reason`
+   */
+  async *mirrors(format: Format, headers: HeadersFor): AsyncGenerator<SegmentMirror> {
+    if (format.protocol === "dash") {
+      for await (const { segments } of this.#mirrorsOfMpd(new URL(format.url), headers)) {
+        const list = await this.#tryRead(async () => segments(format.format_id));
+        if (list !== undefined) yield { list, reload: async () => list };
+      }
+    } else if (format.manifest_url !== null && format.manifest_url !== format.url) {
+      const manifestUrl = new URL(format.manifest_url);
+      const playlist = await this.#tryRead(() => this.#fetch(manifestUrl, headers));
+      const urls = playlist && findRedundant(playlist.text, playlist.finalUrl, new URL(format.url));
+      for (const { href } of urls?.slice(0, maxMirrors) ?? []) {
+        const reload = async () => (await this.open({ ...format, url: href }, headers)).segments();
+        const list = await this.#tryRead(reload);
+        if (list !== undefined) yield { list, reload };
+      }
+    }
+  }
+
+  /** Yields further URLs of a file that an MPD lists as a format, as `mirrors` does. */
+  async *mirrorsOfFile({ format_id, url, manifest_url }: Format, headers: HeadersFor): AsyncGenerator<URL> {
+    if (manifest_url === null || manifest_url === url) return;
+    for await (const { listing } of this.#mirrorsOfMpd(new URL(manifest_url), headers)) {
+      const other = findFormat(listing.formats, format_id);
+      if (other !== undefined && other.protocol === "https" && other.url !== url) yield new URL(other.url);
+    }
+  }
+
+  async *#mirrorsOfMpd(url: URL, headers: HeadersFor): AsyncGenerator<OpenMpd> {
+    const first = await this.#tryRead(() => this.#openMpd(url, headers));
+    for (let base = 1; base < Math.min(first?.bases ?? 0, maxMirrors + 1); base += 1) {
+      const mirror = await this.#tryRead(() => this.#openMpd(url, headers, base));
+      if (mirror !== undefined) yield mirror;
+    }
+  }
+
+  async #tryRead<T>(read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    }
+  }
+
+  async #openMpd(url: URL, headers: HeadersFor, base = 0): Promise<OpenMpd> {
+    const key = `${base} ${url.href}`;
+    const known = this.#mpds.get(key);
     if (known !== undefined) return known;
     const { text, finalUrl } = await this.#fetch(url, headers);
-    const mpd = openMpd(text, finalUrl);
-    this.#mpds.set(url.href, mpd).set(finalUrl.href, mpd);
+    const mpd = openMpd(text, finalUrl, base);
+    this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
 
