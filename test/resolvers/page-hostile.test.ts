@@ -32,6 +32,10 @@ const inputs: [string, string][] = [
 const call = (body: string, argument: string) => `<script>x=(function(a){${body}}(${argument}`;
 const escapes = '\\"'.repeat(120_000);
 
+const indexes = (start: number) => Array.from({ length: 20 }, (_, n) => start + n).join(",");
+const fields = (count: number, value: string) => Array.from({ length: count }, (_, n) => `"a${n}":${value}`).join(",");
+const strings = 'a:"x",'.repeat(900);
+
 /** The same, of scripts with a URL of a medium. */
 const scripts: [string, string][] = [
   ["a text of escapes without an end", call(`"/1.mp4"${escapes}\\`, '"x"))')],
@@ -41,6 +45,15 @@ const scripts: [string, string][] = [
     call(`return [${"a,".repeat(90_000)}]`, `"/1.mp4?\u2026${"x".repeat(60_000)}"))`),
   ],
   ["the state of Angular without references", `<script>{&q;a.mp4"${"x".repeat(4 * mega)}`],
+  [
+    "a list of values whose objects refer to one text in base64",
+    `<script>[[${indexes(3)}],"/1.mp4","${btoa(`https://example.com/1.mp4?${"x".repeat(60_000)}`)}",${`{${fields(900, "2")}},`.repeat(20)}0]`,
+  ],
+  ["brackets around URLs", `<script>x=[${`${"[".repeat(190)}"/1.mp4"${"]".repeat(190)},`.repeat(20_000)}`],
+  [
+    "objects in objects with many fields",
+    `<script>x=${`{${strings}b:`.repeat(48)}{${Array.from({ length: 10_000 }, (_, n) => `a${n}:{src:"/${n}.mp4"}`).join(",")}}`,
+  ],
   ["a percent-encoded text without escapes", `<script>%7B"a.mp4"${"x".repeat(4 * mega)}`],
 ];
 

@@ -88,7 +88,7 @@ function identify(url: URL, metadata: PageMetadata, types: string[]): SchemaIden
   return {
     urls: [url, ...pageUrls, ...players],
     titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
-    isArticle: types.some((type) => type.trim().toLowerCase() === "article"),
+    isArticle: types.some((type) => type.slice(0, 100).trim().toLowerCase() === "article"),
     isFrontPage: isFrontPage(pageUrls[0] ?? url),
     isMedium: og.media_type === "video" || og.media_type === "audio",
     // The audio of a page that has both is usually its article read aloud, with the title of the page.

@@ -4,7 +4,7 @@ import type { Steps } from "../../../parsers/steps.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { names, properties } from "../lexicon/words.ts";
 import type { Resource } from "../metadata.ts";
-import { type Data, isTag, namesFile } from "../scripts/data.ts";
+import { type Data, isTag, namesFile, onceForEach } from "../scripts/data.ts";
 import { ownDurationOf, titlesOf } from "./item.ts";
 import { type MediaAttributes, readAttributes, resourceOf } from "./media-attributes.ts";
 import { exclusionOfData, exclusionOfField, isMediumName, mayBeUrl, stricterOf } from "./names.ts";
@@ -21,6 +21,10 @@ export interface PlayerMedium {
 }
 
 const maxResources = 2_000;
+/** Of all resources together; on a long base, a page could name many long URLs shortly. */
+const maxUrlsLength = 4 * 1024 * 1024;
+/** URLs that are looked at: a page could name the same one in each of its texts. */
+const maxUrls = 20_000;
 const maxVariants = 200;
 const maxParents = 50;
 /** How much the durations of the variants of one medium may differ, seconds. */
@@ -41,7 +45,7 @@ export function* findCandidates(roots: readonly Data[], base: URL): Steps<Player
         if (value.isMarked) children.push(value);
         continue;
       }
-      if (!isMediumName(key, data) && !isUnnamedFileUrl(value, data)) continue;
+      if (!isMediumName(key, data) && !(isFileUrl(value) && !hasNamedFile(data))) continue;
       for (const { url, label } of urlsIn(value)) {
         if (!mayBeUrl(key, url)) continue;
         yield;
@@ -66,10 +70,11 @@ class MediaCollection {
   readonly #byUrl = new Map<string, PlayerMedium>();
   /** Links to files whose names differ only in quality lead to one medium. */
   readonly #linkItems = new Map<string, Data>();
-  readonly #lists = new Map<Data, boolean>();
+  #urlCount = 0;
+  #urlsLength = 0;
 
   get isFull(): boolean {
-    return this.#byUrl.size >= maxResources;
+    return this.#byUrl.size >= maxResources || this.#urlCount >= maxUrls || this.#urlsLength >= maxUrlsLength;
   }
 
   /** Adds what the field `key` of `data` has the URL of. */
@@ -77,6 +82,8 @@ class MediaCollection {
     const exclusion = stricterOf(dataExclusion, exclusionOfField(key, resource.url));
     const id = `${exclusion} ${resource.url.href}`;
     const known = this.#byUrl.get(id);
+    this.#urlCount++;
+    if (known === undefined) this.#urlsLength += id.length;
     const isForDownload = [key, data.name, data.parent?.name ?? ""].some((name) => names.has(name, "download"));
     const isLink = isForDownload && isTag(data);
     const medium = known ?? this.#mediumOf(isLink ? this.#linkItem(data, resource.url) : this.#itemOf(data), exclusion);
@@ -111,19 +118,13 @@ class MediaCollection {
       const { parent, kind, name } = item;
       if (parent === null || kind === "block") return item;
       const isElement = kind === "object" && parent.kind === "array";
-      const isVariant = names.has(isElement ? parent.name : name, "variant") && !(isElement && this.#areMedia(parent));
+      const isVariant = names.has(isElement ? parent.name : name, "variant") && !(isElement && isListOfMedia(parent));
       if (kind === "object" && !isVariant && (isElement || isDescribed(item))) return item;
       // A variable's value or an argument: nothing around it describes it.
       if (parent.kind === "block") return isVariant || kind === "array" ? parent : item;
       item = parent;
     }
     return item;
-  }
-
-  #areMedia(list: Data): boolean {
-    const known = this.#lists.get(list) ?? isListOfMedia(list);
-    this.#lists.set(list, known);
-    return known;
   }
 }
 
@@ -143,12 +144,13 @@ function urlsIn(text: string): { url: string; label: string | null }[] {
 }
 
 /** Whether it is the absolute URL of a usual file. Its field may have any name if no other one is named as a medium's. */
-function isUnnamedFileUrl(text: string, data: Data): boolean {
-  if (!/^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text)) return false;
-  return !data.fields.some(
-    ({ key, value }) => typeof value === "string" && isMediumName(key, data) && namesFile(value),
-  );
+function isFileUrl(text: string): boolean {
+  return /^https?:\/\/[^\s"'<>]{1,1000}\.(?:m3u8|mpd|mp4|m4v|webm)(?:[?#]|$)/i.test(text);
 }
+
+const hasNamedFile = onceForEach((data) =>
+  data.fields.some(({ key, value }) => typeof value === "string" && isMediumName(key, data) && namesFile(value)),
+);
 
 /** Heights that a file's name states as a number alone. */
 const usualHeights = new Set("144 240 360 480 540 576 720 1080 1440 2160".split(" "));
@@ -178,7 +180,7 @@ function isManifest({ type, url }: Resource): boolean {
 }
 
 /** Whether elements of the list have titles or durations that differ: they are media, not variants of one. */
-function isListOfMedia({ fields }: Data): boolean {
+const isListOfMedia = onceForEach(({ fields }) => {
   const elements = fields.slice(0, maxVariants).flatMap(({ value }) => (typeof value === "string" ? [] : value));
   const [first] = elements;
   // Few lists of variants need to be looked at further.
@@ -187,8 +189,6 @@ function isListOfMedia({ fields }: Data): boolean {
   const durations = elements.flatMap((each) => ownDurationOf(each) ?? []);
   const range = Math.max(...durations) - Math.min(...durations);
   return new Set(titles).size > 1 || range > maxDurationRange;
-}
+});
 
-function isDescribed({ fields }: Data): boolean {
-  return fields.some(({ key }) => properties.has(key, "describes"));
-}
+const isDescribed = onceForEach(({ fields }) => fields.some(({ key }) => properties.has(key, "describes")));

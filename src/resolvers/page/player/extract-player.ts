@@ -5,7 +5,7 @@ import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choos
 import { names } from "../lexicon/words.ts";
 import type { Markup } from "../markup/markup.ts";
 import { type Metadata, thumbnailsAt } from "../metadata.ts";
-import { type Data, isTag, namesFile } from "../scripts/data.ts";
+import { type Data, isTag, namesFile, onceForEach } from "../scripts/data.ts";
 import { findCandidates, type PlayerMedium } from "./candidates.ts";
 import { findData } from "./find-data.ts";
 import { describeItem, durationOf, postersOf, subtitlesOf } from "./item.ts";
@@ -20,11 +20,11 @@ export function* extractPlayer(
   page: PageIdentity,
   base: URL,
 ): Steps<Metadata> {
-  const describe = createDescriber(page.urls[0] ?? base);
+  const pageUrl = page.urls[0] ?? base;
   const candidates: PlayerCandidate[] = [];
   for (const medium of yield* findCandidates(yield* findData(markup), base)) {
     yield;
-    if (medium.exclusion !== "never") candidates.push(describe(medium));
+    if (medium.exclusion !== "never") candidates.push(describe(medium, pageUrl));
   }
   const chosen = yield* chooseMedium(candidates, page);
   if (chosen === null) return {};
@@ -42,27 +42,26 @@ interface PlayerCandidate extends Candidate {
   medium: PlayerMedium;
 }
 
-/** Returns a function that describes the media of a page at `pageUrl`; it remembers the lists that they are in. */
-function createDescriber(pageUrl: URL): (medium: PlayerMedium) => PlayerCandidate {
-  const findPosition = createPositions();
-  return (medium) => {
-    const { item, resources, exclusion } = medium;
-    const { urls, ...described } = describeItem(item);
-    const position = findPosition(item);
-    const itemExclusion = exclusionOfData(item);
-    const { titles, duration } = described;
-    return {
-      medium,
-      key: medium,
-      kind: resources.some(isVideo) ? "video" : "audio",
-      ...described,
-      urls: urls.flatMap((url) => (namesFile(url) ? [] : (tryParseUrl(url, pageUrl) ?? []))),
-      exclusion,
-      isInOther: itemExclusion === "other",
-      isDescribed: titles.length > 0 && duration !== null && itemExclusion === "none",
-      ...position,
-      isOneOfTags: position.isListed && isTag(item) && resources.length === 1,
-    };
+function describe(medium: PlayerMedium, pageUrl: URL): PlayerCandidate {
+  const { item, resources, exclusion } = medium;
+  const { urls, ...described } = describeItem(item);
+  const position = positionOf(item);
+  const itemExclusion = exclusionOfData(item);
+  const { titles, duration } = described;
+  return {
+    medium,
+    key: medium,
+    kind: resources.some(isVideo) ? "video" : "audio",
+    ...described,
+    // Not kept: at a long page URL, short URLs of many media would take much memory.
+    get urls() {
+      return urls.flatMap((url) => (namesFile(url) ? [] : (tryParseUrl(url, pageUrl) ?? [])));
+    },
+    exclusion,
+    isInOther: itemExclusion === "other",
+    isDescribed: titles.length > 0 && duration !== null && itemExclusion === "none",
+    ...position,
+    isOneOfTags: position.isListed && isTag(item) && resources.length === 1,
   };
 }
 
@@ -72,33 +71,21 @@ function isVideo({ fallback, url }: PlayerMedium["resources"][number]): boolean 
 
 type Position = Required<Pick<Candidate, "isElement" | "isListed">>;
 
-function createPositions(): (item: Data) => Position {
-  const known = new Map<Data, readonly Data[]>();
-  const elementsOf = (list: Data): readonly Data[] => {
-    const elements = known.get(list) ?? elementsIn(list);
-    known.set(list, elements);
-    return elements;
-  };
-  return (item) => positionOf(item, elementsOf);
-}
-
 /** Returns the position of an item. The first element of a playlist is what the player plays: it is not one of several. */
-function positionOf(item: Data, elementsOf: (list: Data) => readonly Data[]): Position {
+function positionOf(item: Data): Position {
   // The elements of a GraphQL connection are `{node: …}`.
   const element = item.name === "node" && item.parent !== null ? item.parent : item;
   const list = element.parent;
   const isList = list?.kind === "array" || (list?.kind === "object" && isIdLike(element.name));
   if (list === null || !isList) return { isElement: false, isListed: false };
-  const elements = elementsOf(list);
+  const elements = elementsIn(list);
   const isPlayed = elements[0] === element && names.has(list.name, "playlist");
   return { isElement: true, isListed: elements.length > 1 && !isPlayed };
 }
 
-function elementsIn({ kind, fields }: Data): Data[] {
-  return fields.flatMap(({ key, value }) =>
-    typeof value !== "string" && (kind === "array" || isIdLike(key)) ? [value] : [],
-  );
-}
+const elementsIn = onceForEach(({ kind, fields }) =>
+  fields.flatMap(({ key, value }) => (typeof value !== "string" && (kind === "array" || isIdLike(key)) ? [value] : [])),
+);
 
 /** Whether it may be an id: a name with a digit, of letters, digits, `_` and `-`. */
 function isIdLike(name: string): boolean {

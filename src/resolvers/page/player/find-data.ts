@@ -3,7 +3,7 @@ import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
 import { names } from "../lexicon/words.ts";
 import { type Attributes, isDecoration, parseAttributes } from "../markup/attributes.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
-import { addText, addToParent, createData, type Data } from "../scripts/data.ts";
+import { addText, addToParent, createData, createRoot, type Data, maxPageFields, type Room } from "../scripts/data.ts";
 import { startOfData } from "../scripts/encodings.ts";
 import { maxNameLength, mayNameMedium } from "../scripts/media-names.ts";
 import { readScript } from "../scripts/read-script.ts";
@@ -28,16 +28,18 @@ const maxStreamLength = 1_000_000;
 export function* findData({ playerSources, pageText }: Pick<Markup, "playerSources" | "pageText">): Steps<Data[]> {
   const found = new Set<Data>();
   const tags = new Map<string, Data>();
+  const room: Room = { fields: maxPageFields };
   for (const each of yield* searchSources(playerSources)) {
+    if (room.fields === 0) break;
     if ("script" in each) {
-      const root = createData("block", "", null);
+      const root = createRoot("block", room);
       yield* readScript(pageText.decode(each.script.join("")), root);
       if (root.isMarked) found.add(root);
       continue;
     }
     const attributes = parseAttributes(pageText.decode(each.source), maxDataLength);
     const kind = [each.name, ...attributes.keys()].join(" ");
-    const list = tags.get(kind) ?? createData("array", "", null);
+    const list = tags.get(kind) ?? createRoot("array", room);
     tags.set(kind, list);
     const tag = createData("object", "", list);
     yield* readTag(each.name, attributes, tag);

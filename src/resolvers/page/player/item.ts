@@ -5,7 +5,7 @@ import { parseQuality } from "../../../parsers/quality.ts";
 import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { names, properties, type Property } from "../lexicon/words.ts";
-import { type Data, readTexts } from "../scripts/data.ts";
+import { type Data, onceForEach, readTexts } from "../scripts/data.ts";
 import { exclusionOfName } from "./names.ts";
 
 /** What the data says about a medium. */
@@ -41,12 +41,11 @@ export function describeItem(item: Data): Item {
     // Beyond a title, or a name such as `next`, an object may be about another medium.
     if (titles.length > 0 || exclusionOfName(data.name) !== "none") break;
   }
-  const texts = (property: Property) => own.flatMap((data) => textsNamed(data, property));
   return {
     titles,
     texts: item.fields.flatMap(({ value }) => (typeof value === "string" ? value : [])),
-    ids: texts("id"),
-    urls: texts("pageUrl"),
+    ids: own.flatMap(idsOf),
+    urls: own.flatMap(pageUrlsOf),
     duration: durationOf(item),
   };
 }
@@ -61,9 +60,9 @@ export function durationOf(item: Data): number | null {
 }
 
 /** Returns what an object calls itself, without labels of a variant such as `720p` or `MP3 Audio`. */
-export function titlesOf(data: Data): string[] {
-  return textsNamed(data, "title").filter((title) => !isLabel(title));
-}
+export const titlesOf = onceForEach((data) => textsNamed(data, "title").filter((title) => !isLabel(title)));
+const idsOf = onceForEach((data) => textsNamed(data, "id"));
+const pageUrlsOf = onceForEach((data) => textsNamed(data, "pageUrl"));
 
 function isLabel(title: string): boolean {
   if (title.length > maxLabelLength) return false;
@@ -139,7 +138,7 @@ function isDurationName(key: string): boolean {
 }
 
 /** Returns the duration that an object states itself, seconds. */
-export function ownDurationOf({ fields }: Data): number | null {
+export const ownDurationOf = onceForEach(({ fields }): number | null => {
   for (const { key, value } of fields) {
     if (typeof value !== "string" || !isDurationName(key)) continue;
     const isLong = Number(value) >= minMilliseconds && !properties.has(key, "seconds");
@@ -148,4 +147,4 @@ export function ownDurationOf({ fields }: Data): number | null {
     if (duration !== null) return duration;
   }
   return null;
-}
+});

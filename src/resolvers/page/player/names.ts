@@ -1,7 +1,7 @@
 import { parseQuality } from "../../../parsers/quality.ts";
 import type { Exclusion } from "../choice/choose-medium.ts";
 import { doubtfulFolders, names, properties, type Property } from "../lexicon/words.ts";
-import type { Data } from "../scripts/data.ts";
+import { type Data, onceForEach } from "../scripts/data.ts";
 import { isDigit } from "../scripts/tokens.ts";
 
 const maxParents = 12;
@@ -80,8 +80,8 @@ export function stricterOf(a: Exclusion, b: Exclusion): Exclusion {
 }
 
 /** Whether its settings are those of a part of the page's design. */
-function isSilentLoop({ fields }: Data): boolean {
+const isSilentLoop = onceForEach(({ fields }) => {
   const isOn = (property: Property) =>
     fields.some(({ key, value }) => value === "true" && properties.has(key, property));
   return isOn("loop") && isOn("muted");
-}
+});

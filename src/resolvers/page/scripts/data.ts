@@ -16,7 +16,16 @@ export interface Data {
   readonly fields: Field[];
   /** It, or something in it, may name a medium. */
   isMarked: boolean;
+  readonly room: Room;
 }
+
+/** How many fields may still be read of a page, and of all objects in it. */
+export interface Room {
+  fields: number;
+}
+
+/** More than fifty times as many as saved pages have. */
+export const maxPageFields = 100_000;
 
 export interface Field {
   readonly key: string;
@@ -27,6 +36,8 @@ export interface Field {
 const descriptive = new RegExp(aboutWords.replaceAll(" ", "|"), "i");
 const maxFields = 1_000;
 const maxAncestors = 300;
+/** As long as a URL may be, UTF-16 code units. */
+export const maxTextLength = 8_192;
 /** Longest word for a format. */
 const maxFormatWord = 4;
 
@@ -38,8 +49,12 @@ export function namesFile(text: string): boolean {
   return fileName.test(text);
 }
 
-export function createData(kind: Data["kind"], name: string, parent: Data | null): Data {
-  return { kind, name, parent, fields: [], isMarked: false };
+export function createRoot(kind: Data["kind"], room: Room): Data {
+  return { kind, name: "", parent: null, fields: [], isMarked: false, room };
+}
+
+export function createData(kind: Data["kind"], name: string, parent: Data): Data {
+  return { kind, name, parent, fields: [], isMarked: false, room: parent.room };
 }
 
 /** Whether it is a tag; those that are alike are a list. */
@@ -47,11 +62,14 @@ export function isTag({ kind, parent }: Data): boolean {
   return kind === "object" && parent?.kind === "array" && parent.parent === null;
 }
 
-/** Adds a text; decodes it if it is a URL in base64. Marks `data` and its ancestors if it may name a medium. */
+/**
+ * Adds a text; decodes it if it is a URL in base64. Marks `data` and its ancestors if it may name a medium. A text that is longer
+ * than a URL may be is left out.
+ */
 export function addText(data: Data, key: string, text: string): void {
-  if (data.fields.length >= maxFields) return;
+  if (text.length > maxTextLength || !hasRoom(data)) return;
   const value = decodeUrlInBase64(text);
-  data.fields.push({ key, value });
+  addField(data, { key, value });
   if (data.isMarked) return;
   if (value.length <= maxFormatWord) {
     if (properties.has(value, "formatWord") && names.has(key, "type")) mark(data);
@@ -72,8 +90,16 @@ export function isDescriptive(name: string): boolean {
 export function addToParent(data: Data): void {
   const { parent, name, fields, isMarked } = data;
   const isOfUse = isMarked || (fields.length > 0 && isDescriptive(name));
-  if (parent === null || !isOfUse || parent.fields.length >= maxFields) return;
-  parent.fields.push({ key: name, value: data });
+  if (parent !== null && isOfUse && hasRoom(parent)) addField(parent, { key: name, value: data });
+}
+
+function hasRoom({ fields, room }: Data): boolean {
+  return fields.length < maxFields && room.fields > 0;
+}
+
+function addField(data: Data, field: Field): void {
+  data.fields.push(field);
+  data.room.fields--;
 }
 
 /** Marks it and what it is in. */
@@ -83,6 +109,16 @@ export function mark(data: Data): void {
     next.isMarked = true;
     next = next.parent;
   }
+}
+
+/** Returns a function that finds out what `of` tells of an object once. The object must have been read to its end. */
+export function onceForEach<T>(of: (data: Data) => T): (data: Data) => T {
+  const known = new WeakMap<Data, { told: T }>();
+  return (data) => {
+    const { told } = known.get(data) ?? { told: of(data) };
+    known.set(data, { told });
+    return told;
+  };
 }
 
 /** Returns of each of these properties the first text that a field states. */

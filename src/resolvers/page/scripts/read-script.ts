@@ -1,12 +1,20 @@
 import type { Steps } from "../../../parsers/steps.ts";
 import { addText, addToParent, createData, type Data } from "./data.ts";
-import { decodeAngularState, decodeJsonInBase64, isPercentEncoded, unescapeInSteps } from "./encodings.ts";
+import {
+  decodeAngularState,
+  decodeJsonInBase64,
+  decodeUrlInBase64,
+  isPercentEncoded,
+  unescapeInSteps,
+} from "./encodings.ts";
 import { inlineArguments } from "./inline-arguments.ts";
 import { findNames } from "./media-names.ts";
 import { type Nested, ScriptReader } from "./script-reader.ts";
 import { outlineScript } from "./tokens.ts";
 
 const maxNestedTexts = 50;
+/** How many times as long as the script the texts in it that are read may be together: one may be in another in another. */
+const maxNestedExpansion = 2;
 
 /**
  * Reads JavaScript or JSON into `root`: the literals in it, with the names of properties, variables and
@@ -16,6 +24,7 @@ const maxNestedTexts = 50;
 export function* readScript(source: string, root: Data): Steps<void> {
   const pending: Nested[] = [{ source, isEscaped: isPercentEncoded(source), data: root }];
   let count = 0;
+  let left = maxNestedExpansion * source.length;
   for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
     const decoded = decodeJsonInBase64(next.source);
     const text = next.isEscaped
@@ -26,7 +35,10 @@ export function* readScript(source: string, root: Data): Steps<void> {
     if (!(yield* readFlatData(text, next.data))) {
       const reader = new ScriptReader(text, yield* outlineScript(text, names), next.data);
       yield* reader.read();
-      for (const nested of reader.nested) if (count++ < maxNestedTexts) pending.push(nested);
+      for (const nested of reader.nested) {
+        left -= nested.source.length;
+        if (count++ < maxNestedTexts && left >= 0) pending.push(nested);
+      }
     }
     if (next.data !== root) addToParent(next.data);
   }
@@ -36,6 +48,9 @@ export function* readScript(source: string, root: Data): Steps<void> {
 const maxFlatLength = 256 * 1024;
 const maxValues = 20_000;
 const maxDepth = 50;
+const maxNameLength = 100;
+/** How many times as long as the list the texts that are referred to may be together: a text may be referred to thousands of times. */
+const maxExpansion = 4;
 const valuesPerStep = 500;
 
 /** The start of such a list: an object of indexes, or a type's name with an index. */
@@ -52,12 +67,16 @@ function* readFlatData(text: string, root: Data): Steps<boolean> {
   const values = flatStart.test(text.slice(0, 200)) ? parseList(text) : null;
   if (values === null) return false;
   const seen = new Set<number>();
+  let left = maxExpansion * text.length;
   let count = 0;
 
   function* visit(index: number, key: string, parent: Data, depth: number): Steps<void> {
     if (++count % valuesPerStep === 0) yield;
     const value = values?.[index];
-    if (typeof value === "string") addText(parent, key, value);
+    if (typeof value === "string" && value.length <= left) {
+      left -= value.length;
+      addText(parent, key, value);
+    }
     if (typeof value === "number") addText(parent, key, value.toString());
     if (typeof value !== "object" || value === null) return;
     if (seen.has(index) || seen.size === maxValues || depth === maxDepth) return;
@@ -80,7 +99,7 @@ function* readFlatData(text: string, root: Data): Steps<boolean> {
     if (kind === "array") return ofList;
     const at = /^_(\d{1,6})$/.exec(name)?.[1];
     const stated = at === undefined ? name : values?.[Number(at)];
-    return typeof stated === "string" ? stated : "";
+    return typeof stated === "string" ? stated.slice(0, maxNameLength) : "";
   }
 
   yield* visit(0, "", root, 0);
@@ -91,7 +110,8 @@ function parseList(text: string): readonly unknown[] | null {
   if (text.length > maxFlatLength || nesting.test(text)) return null;
   try {
     const list: unknown = JSON.parse(text);
-    return Array.isArray(list) ? list : null;
+    // Each text is decoded once, however often it is referred to.
+    return Array.isArray(list) ? list.map((each) => (typeof each === "string" ? decodeUrlInBase64(each) : each)) : null;
   } catch {
     return null;
   }

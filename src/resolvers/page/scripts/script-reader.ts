@@ -1,5 +1,5 @@
 import type { Steps } from "../../../parsers/steps.ts";
-import { addText, addToParent, createData, type Data, isDescriptive, mark } from "./data.ts";
+import { addText, addToParent, createData, type Data, isDescriptive, mark, maxTextLength } from "./data.ts";
 import { mediaNames } from "./media-names.ts";
 import type { Outline } from "./tokens.ts";
 import { decodeJsonInBase64, isPercentEncoded, startOfData, unescapeString } from "./encodings.ts";
@@ -9,8 +9,6 @@ import { endOfSlash, endOfString, isDigit, isQuote, isWordCode, nextMark, type S
 const stepLength = 16 * 1024;
 const maxDepth = 200;
 const maxKeyLength = 100;
-/** As long as a URL may be; characters as written. */
-const maxTextLength = 8_192;
 /** Of a string that holds data itself, as the argument of `JSON.parse` does; characters. */
 const maxNestedLength = 1024 * 1024;
 /** How much of a script is read after the last name of a file. */
@@ -65,8 +63,9 @@ export class ScriptReader {
     for (let depth = this.#closeBy.length; depth > 0; depth--) this.#leave();
   }
 
-  /** Whether the last name of a file and the objects around it have been read. */
+  /** Whether the last name of a file and the objects around it have been read, or there is no room for more. */
   #hasEnded(): boolean {
+    if (this.#data.room.fields === 0) return true;
     let data = this.#data;
     while (data.kind === "block" && data.parent !== null) data = data.parent;
     return this.#at > this.#outline.last + afterLength && data.kind === "block";

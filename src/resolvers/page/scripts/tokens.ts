@@ -107,6 +107,8 @@ for (const [kind, characters] of [
 const stepLength = 32 * 1024;
 /** Shorter pairs are faster to read than to record. */
 const minLength = 32;
+/** Further pairs are read. */
+const maxEmpty = 100_000;
 const maxDepth = 10_000;
 const maxSpaces = 100;
 
@@ -134,7 +136,7 @@ export function* outlineScript(text: string, names: readonly number[]): Steps<Ou
         const start = opened.pop() ?? at;
         while ((names[passed] ?? Infinity) < at) passed++;
         const isEmpty = (names[passed - 1] ?? -1) < start;
-        if (isEmpty && at - start >= minLength) empty.set(start, at);
+        if (isEmpty && at - start >= minLength && empty.size < maxEmpty) empty.set(start, at);
       }
     }
     yield;

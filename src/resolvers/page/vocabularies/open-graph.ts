@@ -30,12 +30,14 @@ export function extractOpenGraph(metas: Metas, base: URL): Metadata {
   };
 }
 
+const maxTypeLength = 100;
+
 /**
  * Returns what `og:type` states the page is about; null if it may contain a video (`article`, `website`,
  * …). A site's own types, like `shop:lamp`, are judged by their last word.
  */
 function mediaType(types: string[]): PageInfo["media_type"] | null {
-  const words = types.map((type) => type.trim().toLowerCase());
+  const words = types.map((type) => type.slice(0, maxTypeLength).trim().toLowerCase());
   if (words.some((word) => /^(?:video|movie|tv_show)\b|:(?:video|movie|clip)$/.test(word))) return "video";
   if (words.some((word) => /^(?:music|song|album|audio)\b|:(?:sound|song|track|audio)$/.test(word))) {
     return "audio";
