@@ -5,8 +5,8 @@ export type TrackKind = "video" | "audio";
 /**
  * What demuxers write and the MP4 writer takes. Times are integers in ticks of the track's own timescale,
  * on one presentation timeline for all tracks, and may be negative or start late: the writer moves the
- * earliest presentation time of all tracks to 0 and keeps their distances (edit lists). Audio up to a
- * second before time 0 is priming of the decoder: it is kept, but not presented.
+ * earliest presentation time of all tracks to 0 and keeps their distances (edit lists). Priming of an audio decoder is
+ * kept, but not presented: `primingTicks`, or else audio shortly before time 0, unless video is presented before it too.
  */
 export interface TrackFormat {
   kind: TrackKind;
@@ -50,6 +50,8 @@ export interface Sample {
   isSync: boolean;
   /** It is only needed to decode others; default: it is presented. */
   isHidden?: boolean;
+  /** How much at its start is priming of the decoder, ticks; default: what its time says. */
+  primingTicks?: number;
   /** Its media time does not follow that of the sample before, because one of them is hidden. */
   isJump?: boolean;
 }

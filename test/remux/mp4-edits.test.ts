@@ -107,6 +107,37 @@ describe("the edit list of a track", () => {
     expect(second?.edits).toMatchObject([{ mediaTicks: 1024, emptyTicks: 0 }]);
   });
 
+  for (const [what, videoStart, audioStart, hiddenTicks] of [
+    ["audio shortly before time 0, which is priming", 0, -1024, 1024],
+    ["nothing of audio before time 0 if there is video, too", -13, -24_960, 0],
+    ["nothing of audio long before time 0", 0, -24_576, 0],
+  ] as const) {
+    it(`leaves out ${what}`, () => {
+      const writer = openMp4Writer({ path, expectedS: 4 });
+      const video = writer.setFormat(videoFormat);
+      const audio = writer.setFormat(audioFormat);
+      for (let i = 0; i < 50; i++) {
+        writer.write(video, { ...frameAt(i), dts: (videoStart + i) * 1000, pts: (videoStart + i) * 1000 });
+        const at = audioStart + i * 1024;
+        writer.write(audio, { ...frameAt(i), dts: at, pts: at, duration: 1024 });
+      }
+      writer.finish();
+      expect(formatsIn(path)[1]?.edits?.[0]?.mediaTicks ?? 0).toBe(hiddenTicks);
+    });
+  }
+
+  it("leaves out the priming that the samples state, wherever they begin", () => {
+    const writer = openMp4Writer({ path, expectedS: 4 });
+    const audio = writer.setFormat(audioFormat);
+    for (let i = 0; i < 50; i++) {
+      const at = i * 1024 - 30_000;
+      const primingTicks = [1024, 288][i] ?? 0;
+      writer.write(audio, { ...frameAt(i), dts: at, pts: at, duration: 1024, primingTicks });
+    }
+    writer.finish();
+    expect(formatsIn(path)[0]?.edits?.[0]?.mediaTicks).toBe(1312);
+  });
+
   it("with more entries than a file needs is refused", () => {
     write([{ ...videoFormat, edits: [edit(10_000, 25_000)] }]);
     const bytes = readFileSync(path);

@@ -172,11 +172,9 @@ function missingTracks(tracks: readonly WrittenTrack[], listedKinds: readonly Tr
     .map((kind) => `the format has ${kind}, the file has none`);
 }
 
-/** Time 0 of the file; the writer takes audio up to a second before time 0 for priming. */
+/** Time 0 of the file, but for priming: that is far shorter than what is compared. */
 function originOf(tracks: readonly WrittenTrack[]): number {
-  return Math.min(
-    ...tracks.map(({ kind, startS }) => (kind === "audio" && startS >= -1 ? Math.max(0, startS) : startS)),
-  );
+  return Math.min(...tracks.map(({ startS }) => startS));
 }
 
 const places = (count: number): string => (count === 1 ? "1 place" : `${count} places`);

@@ -95,7 +95,7 @@ class TrackCounter {
   }
 
   add(sample: Sample): void {
-    const { dts, pts, duration, isHidden = false, isJump = false } = sample;
+    const { dts, pts, duration, isHidden = false, isJump = false, primingTicks = 0 } = sample;
     if (isHidden) {
       this.#samples += 1;
       this.#isAfterHidden = true;
@@ -111,7 +111,7 @@ class TrackCounter {
     this.#recent[this.#samples % neighbours] = pts;
     this.#samples += 1;
     this.#isAfterHidden = false;
-    this.#start = Math.min(this.#start, pts);
+    this.#start = Math.min(this.#start, pts + primingTicks);
     this.#end = Math.max(this.#end, pts + (duration || this.#step));
     // The decode time as the writer corrects it.
     this.#last = { dts: isNext ? Math.max(dts, last.dts + 1) : dts, pts, duration };

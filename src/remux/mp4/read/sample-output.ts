@@ -101,7 +101,8 @@ function toPresentation(
   if (offset < 0 || offset + size > bytes.length) {
     throw damagedError(`a sample of ${size} bytes is at ${offset} of ${bytes.length} bytes`);
   }
-  const ratio = timescale / track.formats[0]!.timescale;
+  const [{ timescale: ownTimescale, kind }] = track.formats as [TrackFormat];
+  const ratio = timescale / ownTimescale;
   const shift = Math.round(offsetS * timescale);
   return {
     data: bytes.subarray(offset, offset + size),
@@ -109,7 +110,23 @@ function toPresentation(
     pts: Math.round((pts - track.shiftTicks) * ratio) + shift,
     duration: Math.round(duration * ratio),
     isSync,
+    ...(kind === "audio" && primingOf(track, pts, duration, ratio)),
   };
+}
+
+/** A longer part that an edit leaves out is no priming. */
+const maxPrimingS = 1;
+
+/** Returns how much of a sample comes before the first edit. */
+function primingOf(
+  track: InitTrack,
+  pts: number,
+  duration: number,
+  ratio: number,
+): Pick<Sample, "primingTicks"> | undefined {
+  const hidden = track.shiftTicks - pts;
+  if (hidden <= 0 || hidden > maxPrimingS * track.formats[0]!.timescale) return undefined;
+  return { primingTicks: Math.round(Math.min(hidden, duration) * ratio) };
 }
 
 function formatOf({ formats }: InitTrack, entry: number): TrackFormat {

@@ -48,7 +48,8 @@ function matrixField(matrix: Matrix): Uint8Array {
   return u32Table(Uint32Array.from(matrix));
 }
 
-function startS({ parts, format }: TrackIndex): number {
+/** Returns where the track starts on the presentation timeline, seconds. */
+export function startS({ parts, format }: TrackIndex): number {
   return parts[0]!.startTicks / format.timescale;
 }
 

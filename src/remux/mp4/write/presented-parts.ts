@@ -15,11 +15,14 @@ export interface PresentedPart {
 /**
  * Returns what of a track is presented, in order: everything but hidden samples, or else what `edits` say, or
  * else everything but the priming of audio. At least one part, which is empty if nothing is presented.
+ *
+ * @param videoStartS Presentation time at which video starts; Infinity: there is none.
  */
 export function presentedParts(
   times: TimesIndex,
   format: TrackFormat,
   edits: readonly Edit[] | undefined,
+  videoStartS: number,
 ): PresentedPart[] {
   if (times.spans !== null) return partsOfSpans(times.spans, times.zeroTicks);
   if (edits !== undefined) {
@@ -27,13 +30,19 @@ export function presentedParts(
     if (parts.length > 0) return parts;
   }
   const { startTicks, endTicks, zeroTicks } = times;
-  const start = hasPriming(times, format) ? 0 : startTicks;
+  const start = isPriming(times, format) && videoStartS >= -maxRoundingS ? 0 : startTicks;
   return [{ startTicks: start, endTicks, mediaTicks: start + zeroTicks, isCut: false }];
 }
 
-/** Audio of at most a second before time 0 is priming: the track starts at 0 then. */
-function hasPriming({ startTicks, endTicks }: TimesIndex, { kind, timescale }: TrackFormat) {
-  return kind === "audio" && startTicks < 0 && startTicks >= -timescale && endTicks > 0;
+/** More than any encoder needs; Opus has 80 ms at most. */
+const maxPrimingS = 0.2;
+/** Of the times in manifests. */
+const maxRoundingS = 0.001;
+
+/** Audio that begins shortly before time 0 without saying why has priming: the track starts at 0 then. */
+function isPriming({ startTicks, endTicks, hasPriming }: TimesIndex, { kind, timescale }: TrackFormat): boolean {
+  if (kind !== "audio" || hasPriming) return false;
+  return startTicks < 0 && startTicks >= -maxPrimingS * timescale && endTicks > 0;
 }
 
 /** Leaves out what an edit has before the first sample and after the last. */

@@ -10,9 +10,11 @@ export interface TimesIndex {
   compositions: Uint32Array;
   /** Sum of the decode durations. */
   mediaTicks: number;
-  /** Start of the first sample and end of the last in presentation order, without hidden ones. */
+  /** Start of the first sample and end of the last in presentation order, without hidden ones and stated priming. */
   startTicks: number;
   endTicks: number;
+  /** Its samples state how much of them is priming. */
+  hasPriming: boolean;
   /** The spans of samples between which others are hidden, in order; `null`: none is hidden. */
   spans: readonly PresentedSpan[] | null;
   /** Decode time of the first sample. */
@@ -44,6 +46,7 @@ export class TrackTimes {
   #span: PresentedSpan = { startTicks: Infinity, endTicks: -Infinity, shiftTicks: 0 };
   readonly #spans = [this.#span];
   #hasHidden = false;
+  #hasPriming = false;
 
   /**
    * `keepsOffsets`: composition offsets stay as they are unless one is negative, since readers apply edits in
@@ -59,7 +62,8 @@ export class TrackTimes {
    * @throws ServiceError `upstream_invalid` for times too far apart for an MP4: 2^32 ticks between
    * samples, 2^31 between decode and presentation time.
    */
-  add({ dts: wanted, pts: shown, duration, isHidden = false, isJump = false }: Sample): number {
+  add(sample: Sample): number {
+    const { dts: wanted, pts: shown, duration, isHidden = false, isJump = false, primingTicks = 0 } = sample;
     const isNewSpan = isJump && this.#first !== undefined;
     if (isNewSpan) this.#startSpan(Math.min(wanted, shown));
     this.#hasHidden ||= isHidden;
@@ -79,7 +83,9 @@ export class TrackTimes {
     this.#within(composition, -(2 ** 31), 2 ** 31 - 1, "between decode and presentation");
     this.#compositions.push(composition);
     this.#leastComposition = Math.min(this.#leastComposition, composition);
-    if (!isHidden) this.#span.startTicks = Math.min(this.#span.startTicks, shown);
+    const isShown = !isHidden && (primingTicks === 0 || primingTicks < duration);
+    if (isShown) this.#span.startTicks = Math.min(this.#span.startTicks, shown + primingTicks);
+    this.#hasPriming ||= primingTicks > 0;
     this.#last = { dts, pts, duration, isHidden };
     return dts;
   }
@@ -102,6 +108,7 @@ export class TrackTimes {
       mediaTicks: this.#last.dts - first + lastStep,
       startTicks: Math.min(...shown.map(({ startTicks }) => startTicks)),
       endTicks: Math.max(...shown.map(({ endTicks }) => endTicks)),
+      hasPriming: this.#hasPriming,
       spans: this.#hasHidden ? shown : null,
       firstTicks: first,
       zeroTicks: -first - base,

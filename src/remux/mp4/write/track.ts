@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { createNumberList } from "./number-lists.ts";
 import { type PresentedPart, presentedParts } from "./presented-parts.ts";
 import { type TimesIndex, TrackTimes } from "./times.ts";
-import type { Edit, Sample, TrackFormat } from "../../samples.ts";
+import type { Edit, Sample, TrackFormat, TrackKind } from "../../samples.ts";
 
 /** Contents of the sample tables (ISO/IEC 14496-12 §8.6, §8.7). */
 export interface TrackIndex extends TimesIndex {
@@ -50,6 +50,10 @@ export class TrackWriter {
     this.#edits = first.edits;
   }
 
+  get kind(): TrackKind {
+    return this.#first.kind;
+  }
+
   setFormat(format: TrackFormat): void {
     const { kind, timescale, edits } = this.#first;
     if (format.kind !== kind || format.timescale !== timescale) {
@@ -78,8 +82,11 @@ export class TrackWriter {
     this.#open = { bytes: 0, samples: 0, fromTicks: 0 };
   }
 
-  /** Returns what the index has of it; before `flush`, the open chunk is missing. Undefined if no sample is presented. */
-  index(): TrackIndex | undefined {
+  /**
+   * Returns what the index has of it; before `flush`, the open chunk is missing. Undefined if no sample is presented.
+   * @param videoStartS See `presentedParts`.
+   */
+  index(videoStartS: number): TrackIndex | undefined {
     if (!this.#times.isPresented) return undefined;
     const times = this.#times.index();
     return {
@@ -90,7 +97,7 @@ export class TrackWriter {
       syncs: this.#syncs.values(),
       chunks: this.#chunks,
       chunkRuns: this.#chunkRuns.values(),
-      parts: presentedParts(times, this.#first, this.#edits),
+      parts: presentedParts(times, this.#first, this.#edits, videoStartS),
     };
   }
 

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../model/errors.ts";
-import { movieDuration, indexBoxes } from "./index-boxes.ts";
+import { indexBoxes, movieDuration, startS } from "./index-boxes.ts";
 import { MediaData } from "./media-data.ts";
 import { type TrackIndex, TrackWriter } from "./track.ts";
 import type { SampleSink } from "../../samples.ts";
@@ -83,7 +83,10 @@ export function openMp4Writer({ path, expectedS, maxBytes = Number.MAX_SAFE_INTE
 }
 
 function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
-  return tracks.map((track) => track.index()).filter((index) => index !== undefined);
+  const videos = tracks.filter(({ kind }) => kind === "video").map((track) => track.index(Infinity));
+  const starts = videos.map((index) => (index === undefined ? Infinity : startS(index)));
+  const videoStartS = Math.min(...starts);
+  return tracks.map((track) => track.index(videoStartS)).filter((index) => index !== undefined);
 }
 
 function finish(tracks: readonly TrackWriter[], media: MediaData) {

@@ -1,0 +1,74 @@
+import type { Element } from "../ebml.ts";
+import type { NumberSource } from "../mp4/read/number-source.ts";
+import { damagedMatroskaError, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
+import type { MatroskaHeader } from "./tracks.ts";
+
+/** A SimpleBlock or BlockGroup (RFC 9559 §10): one or more frames. */
+export interface Block {
+  /** Number of its track. */
+  track: number;
+  /** When it is presented, but for the delay of the codec; ticks of the file. */
+  ticks: number;
+  isKey: boolean;
+  flags: number;
+  /** Where its frames are in the file, with the sizes of a lace. */
+  body: number;
+  end: number;
+  /** Ticks; `null`: not stated. */
+  duration: number | null;
+  /** How much of its end is not presented, nanoseconds. */
+  discardNs: number;
+  /** The other elements of its group; `null`: it is a SimpleBlock. */
+  others: Element[] | null;
+}
+
+/**
+ * Yields the blocks of a file, in order.
+ * @throws ServiceError `upstream_invalid` if an element is damaged or cut off.
+ */
+export function* readBlocks(source: NumberSource, { segment }: MatroskaHeader): Generator<Block> {
+  let timestamp = 0;
+  // A cluster of unknown size ends where the next one begins, so its elements are read as if they were beside it.
+  for (let at = segment.body; at < segment.end;) {
+    const rest = { body: at, end: segment.end };
+    const [element] = elementsIn(source, rest).take(1);
+    if (element === undefined) return;
+    at = element.id === ids.cluster ? element.body : element.end;
+    if (element.id === ids.timestamp) timestamp = unsignedIn(source, element);
+    if (element.id === ids.simpleBlock) {
+      const block = readBlock(source, element, timestamp);
+      yield { ...block, isKey: (block.flags & 0x80) !== 0, duration: null, discardNs: 0, others: null };
+    }
+    if (element.id === ids.blockGroup) {
+      const block = readGroup(source, element, timestamp);
+      if (block !== undefined) yield block;
+    }
+    if (element.end === Infinity && element.id !== ids.cluster) return;
+  }
+}
+
+function readGroup(source: NumberSource, group: Element, timestamp: number): Block | undefined {
+  const children = [...elementsIn(source, group)];
+  const child = (id: number) => children.find((one) => one.id === id);
+  const [block, duration, discard] = [child(ids.block), child(ids.blockDuration), child(ids.discardPadding)];
+  if (block === undefined) return undefined;
+  return {
+    ...readBlock(source, block, timestamp),
+    isKey: child(ids.referenceBlock) === undefined,
+    duration: duration === undefined ? null : unsignedIn(source, duration),
+    discardNs: discard === undefined ? 0 : signedIn(source, discard),
+    others: children.filter((one) => one !== block),
+  };
+}
+
+/** Reads the header of a block (§10.1). */
+function readBlock(source: NumberSource, { body, end }: Element, timestamp: number) {
+  const first = source.u8(body);
+  const length = Math.clz32(first) - 23;
+  const at = body + length;
+  if (length > 8 || at + 3 > end) throw damagedMatroskaError(`the block at ${body} is too short`);
+  let track = first & (0xff >> length);
+  for (let i = body + 1; i < at; i++) track = track * 256 + source.u8(i);
+  const relative = (source.u16(at) << 16) >> 16;
+  return { track, ticks: timestamp + relative, flags: source.u8(at + 2), body: at + 3, end };
+}

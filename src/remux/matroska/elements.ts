@@ -1,0 +1,97 @@
+import { ServiceError } from "../../model/errors.ts";
+import { type Element, readElement } from "../ebml.ts";
+import type { NumberSource } from "../mp4/read/number-source.ts";
+
+/** Elements of Matroska (RFC 9559 §5.1) that are read or written. */
+export const ids = {
+  ebmlVersion: 0x4286,
+  ebmlReadVersion: 0x42f7,
+  ebmlMaxIdLength: 0x42f2,
+  ebmlMaxSizeLength: 0x42f3,
+  docType: 0x4282,
+  docTypeVersion: 0x4287,
+  docTypeReadVersion: 0x4285,
+  segment: 0x18538067,
+  seekHead: 0x114d9b74,
+  seek: 0x4dbb,
+  seekId: 0x53ab,
+  seekPosition: 0x53ac,
+  info: 0x1549a966,
+  timestampScale: 0x2ad7b1,
+  duration: 0x4489,
+  muxingApp: 0x4d80,
+  writingApp: 0x5741,
+  tracks: 0x1654ae6b,
+  trackEntry: 0xae,
+  trackNumber: 0xd7,
+  trackUid: 0x73c5,
+  trackType: 0x83,
+  codecId: 0x86,
+  codecPrivate: 0x63a2,
+  codecDelay: 0x56aa,
+  defaultDuration: 0x23e383,
+  language: 0x22b59c,
+  languageBcp47: 0x22b59d,
+  name: 0x536e,
+  encodings: 0x6d80,
+  audio: 0xe1,
+  samplingFrequency: 0xb5,
+  cluster: 0x1f43b675,
+  timestamp: 0xe7,
+  simpleBlock: 0xa3,
+  blockGroup: 0xa0,
+  block: 0xa1,
+  blockDuration: 0x9b,
+  referenceBlock: 0xfb,
+  discardPadding: 0x75a2,
+  cues: 0x1c53bb6b,
+  cuePoint: 0xbb,
+  cueTime: 0xb3,
+  cueTrackPositions: 0xb7,
+  cueTrack: 0xf7,
+  cueClusterPosition: 0xf1,
+} as const;
+
+/** Yields the elements of `parent`, in order. @throws ServiceError `upstream_invalid` if one is damaged or cut off. */
+export function* elementsIn(source: NumberSource, { body, end }: Pick<Element, "body" | "end">): Generator<Element> {
+  const limit = Math.min(end, source.size);
+  for (let at = body; at < limit;) {
+    const element = readElement(source, at, limit);
+    if (element === undefined) throw damagedMatroskaError(`there is no element at ${at}`);
+    if (element.end > limit && element.end !== Infinity) {
+      throw damagedMatroskaError(`the element at ${at} ends at ${element.end}, after ${limit}`);
+    }
+    yield element;
+    at = element.end;
+  }
+}
+
+/** Returns the unsigned integer (RFC 8794 §7.2) that an element is; 0 if it is longer than 8 bytes. */
+export function unsignedIn(source: NumberSource, { body, end }: Element): number {
+  let value = 0;
+  if (end - body > 8) return 0;
+  for (let at = body; at < end; at++) value = value * 256 + source.u8(at);
+  return value;
+}
+
+/** Returns the signed integer (§7.1) that an element is; 0 if it is longer than 8 bytes. */
+export function signedIn(source: NumberSource, element: Element): number {
+  const { body, end } = element;
+  const value = unsignedIn(source, element);
+  const isNegative = end > body && end - body <= 8 && source.u8(body) >= 128;
+  return isNegative ? value - 2 ** (8 * (end - body)) : value;
+}
+
+const maxTextLength = 500;
+
+/** Returns the text that an element is, at most 500 bytes of it. */
+export function textIn(source: NumberSource, { body, end }: Element): string {
+  const bytes = Buffer.alloc(Math.min(maxTextLength, end - body));
+  for (let i = 0; i < bytes.length; i++) bytes[i] = source.u8(body + i);
+  return bytes.toString("utf8").replace(/\0.*$/s, "");
+}
+
+/** Returns an `upstream_invalid` error for a Matroska or WebM file that cannot be read. */
+export function damagedMatroskaError(what: string): ServiceError {
+  return new ServiceError("upstream_invalid", `the Matroska file cannot be read: ${what}`);
+}

@@ -1,0 +1,87 @@
+import { type Element, ebmlId, readElement } from "../ebml.ts";
+import type { NumberSource } from "../mp4/read/number-source.ts";
+import { damagedMatroskaError, elementsIn, ids, textIn, unsignedIn } from "./elements.ts";
+
+/** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
+export interface MatroskaTrack {
+  number: number;
+  codecId: string;
+  /** The element, with all that this program does not know. */
+  entry: Element;
+  /** How much earlier than its timestamps it is presented, nanoseconds. */
+  codecDelayNs: number;
+  /** Of a frame, nanoseconds; 0: not stated. */
+  defaultDurationNs: number;
+  /** BCP 47, or three letters of ISO 639-2; `null`: unknown. */
+  language: string | null;
+  name: string;
+  /** Its frames are compressed or encrypted. */
+  isEncoded: boolean;
+}
+
+export interface MatroskaHeader {
+  /** The Segment; its end is that of the file if its size is unknown. */
+  segment: Element;
+  /** Nanoseconds of a tick. */
+  timestampScale: number;
+  tracks: MatroskaTrack[];
+}
+
+const defaultScale = 1_000_000;
+const maxTracks = 100;
+
+/**
+ * Reads the header of a Matroska or WebM file; `undefined` for any other.
+ * @throws ServiceError `upstream_invalid` if it is damaged.
+ */
+export function readHeader(source: NumberSource): MatroskaHeader | undefined {
+  if (source.size < 4 || source.u32(0) !== ebmlId) return undefined;
+  const top = readElement(source, 0, source.size);
+  const found = top && readElement(source, top.end, source.size);
+  if (found?.id !== ids.segment) return undefined;
+  const segment = { ...found, end: Math.min(found.end, source.size) };
+  let timestampScale = defaultScale;
+  let tracks: MatroskaTrack[] | undefined;
+  for (const element of elementsIn(source, segment)) {
+    // The header is before the media.
+    if (element.id === ids.cluster) break;
+    if (element.id === ids.tracks) tracks = readTracks(source, element);
+    if (element.id !== ids.info) continue;
+    const scale = findChild(source, element, ids.timestampScale);
+    timestampScale = (scale && unsignedIn(source, scale)) || defaultScale;
+  }
+  if (tracks === undefined) throw damagedMatroskaError("no track comes before its media");
+  return { segment, timestampScale, tracks };
+}
+
+function readTracks(source: NumberSource, parent: Element): MatroskaTrack[] {
+  const entries = [...elementsIn(source, parent)].filter(({ id }) => id === ids.trackEntry);
+  return entries.slice(0, maxTracks).map((entry) => readTrack(source, entry));
+}
+
+function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
+  const children = new Map([...elementsIn(source, entry)].map((child) => [child.id, child]));
+  const unsigned = (id: number): number => {
+    const child = children.get(id);
+    return child === undefined ? 0 : unsignedIn(source, child);
+  };
+  const text = (id: number): string => {
+    const child = children.get(id);
+    return child === undefined ? "" : textIn(source, child);
+  };
+  const language = text(ids.languageBcp47) || text(ids.language);
+  return {
+    number: unsigned(ids.trackNumber),
+    codecId: text(ids.codecId),
+    entry,
+    codecDelayNs: unsigned(ids.codecDelay),
+    defaultDurationNs: unsigned(ids.defaultDuration),
+    language: language === "" || language === "und" ? null : language,
+    name: text(ids.name),
+    isEncoded: children.has(ids.encodings),
+  };
+}
+
+function findChild(source: NumberSource, parent: Element, id: number): Element | undefined {
+  return elementsIn(source, parent).find((child) => child.id === id);
+}
