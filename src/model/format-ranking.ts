@@ -1,18 +1,32 @@
-import type { Format, PageInfo } from "./page-info.ts";
+import type { Format, PageInfo, TrackRole } from "./page-info.ts";
 
 /** Whether it has, or may have, video: `"none"` says that there is no such stream; `null`, unknown, does not. */
 export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec !== "none";
 /** As `hasVideo`, of audio. */
 export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec !== "none";
 
-/** Sorts the better format first: with video, then higher, then of higher bit rate. */
+/** Sorts the better format first: with video, then the programme, then higher, then of higher bit rate. */
 export function byQuality(a: Format, b: Format): number {
-  return Number(hasVideo(b)) - Number(hasVideo(a)) || (b.height ?? 0) - (a.height ?? 0) || (b.tbr ?? 0) - (a.tbr ?? 0);
+  return (
+    Number(hasVideo(b)) - Number(hasVideo(a)) ||
+    (b.preference ?? 0) - (a.preference ?? 0) ||
+    (b.height ?? 0) - (a.height ?? 0) ||
+    (b.tbr ?? 0) - (a.tbr ?? 0)
+  );
 }
 
-/** Returns the first format in this language, else the first of all; `null` if there is none. */
+/** Roles that the programme may have in another language. */
+const languageRoles: ReadonlySet<TrackRole> = new Set(["main", "alternate", "dub"]);
+
+/**
+ * Returns the first format in this language unless it is for some listeners only, such as a description; else the first of
+ * all; `null` if there is none.
+ */
 export function bestAudio(formats: readonly Format[], language: string | null): Format | null {
-  const inLanguage = formats.find((format) => language !== null && isSameLanguage(format.language, language));
+  const inLanguage = formats.find(
+    ({ language: own, roles = [] }) =>
+      language !== null && isSameLanguage(own, language) && roles.every((role) => languageRoles.has(role)),
+  );
   return inLanguage ?? formats[0] ?? null;
 }
 

@@ -38,6 +38,23 @@ export const Embed = Type.Object(
 );
 export type Embed = Static<typeof Embed>;
 
+/** What a track is for (ISO/IEC 23009-1 §5.8.5.5); the others choose nothing. */
+export const trackRoles = [
+  "main",
+  "alternate",
+  "supplementary",
+  "dub",
+  "commentary",
+  "description",
+  "sign",
+  "caption",
+  "enhanced-audio-intelligibility",
+  "emergency",
+  "easyreader",
+  "karaoke",
+] as const;
+export type TrackRole = (typeof trackRoles)[number];
+
 /** One way to download the media; the field names are yt-dlp's. */
 export const Format = Type.Object(
   {
@@ -60,6 +77,19 @@ export const Format = Type.Object(
       ),
     ),
     language: nullableText("BCP 47 tag of the audio"),
+    roles: Type.Optional(
+      Type.Array(oneOf(trackRoles, "role"), {
+        description:
+          "what the manifest says it is for: `main`, the programme; `description` … ; absent: it does not say",
+      }),
+    ),
+    preference: Type.Optional(
+      Type.Integer({
+        maximum: 0,
+        description:
+          "below 0: another version than the programme (a dub, a description, another angle), by what the manifest says",
+      }),
+    ),
     has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),
     http_headers: Type.Optional(
       Type.Record(Type.String(), Type.String(), {

@@ -16,7 +16,7 @@ export type FormatChoice = Pick<DownloadJob, "format" | "audio" | "audioOnly">;
  * - `format_id`: this format, whatever `max_height` is; with its separate audio if it has none itself.
  * - `audio_only`: the best audio-only format, in the page's language if there is one; else the best format
  *   with audio, without its video.
- * - Otherwise the best format with video and audio: by height, then bit rate, then muxed before separate
+ * - Otherwise the best format with video and audio: the programme before other versions, then by height, then bit rate, then muxed before separate
  *   audio, then the page's order. Video without any audio is chosen only if no format has both, audio only
  *   if no format has video.
  * - `max_height`: formats of at most this height, else those of unknown height.
@@ -66,13 +66,18 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
     return sameId;
   }
   const [closest] = usable
-    .filter((format) => identifying.every((name) => format[name] === before[name]))
+    .filter((format) => identifying.every((name) => format[name] === before[name]) && isSameVersion(format, before))
     .filter((format) => rateRatio(format, before) <= maxRateRatio)
     .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
   return closest;
 }
 
 const identifying = ["height", "vcodec", "acodec", "language", "ext"] as const;
+
+/** Whether both are the programme, or one version of it. */
+function isSameVersion(a: Format, b: Format): boolean {
+  return String(a.roles ?? []) === String(b.roles ?? []);
+}
 
 /** What a manifest says is unknown (null) while that cannot be read. */
 function agrees(a: number | string | null, b: number | string | null): boolean {

@@ -148,14 +148,14 @@ function variablesOf(row: Row): <T>(value: T) => T {
     JSON.parse(JSON.stringify(value).replaceAll(/\{\$(.*?)\}/g, (all, name: string) => values.get(name) ?? all));
 }
 
-/** Whether both lists have the same keys equally often, audio renditions left out. */
+/** Whether both lists have the same keys equally often, renditions left out. */
 function same<T>(
   formats: Format[],
   keyOf: (format: Format) => unknown,
   derived: T[],
   derivedKey: (entry: T) => unknown,
 ): boolean {
-  const listed = formats.filter((format) => !format.format_id.startsWith("hls-audio-"));
+  const listed = formats.filter((format) => !/^hls-(?:audio|video)-/.test(format.format_id));
   const keys = (list: unknown[]) => list.map((key) => JSON.stringify(key)).toSorted();
   const found = keys(listed.map((format) => keyOf(format)));
   return JSON.stringify(found) === JSON.stringify(keys(derived.map((entry) => derivedKey(entry))));

@@ -89,7 +89,7 @@ function isSameTrack(a: Track, b: Track): boolean {
 }
 
 /**
- * Prefers, in this order: without DRM, the same language, the nearest height, the same id, the nearest bit
+ * Prefers, in this order: without DRM, the same language, the same roles, the nearest height, the same id, the nearest bit
  * rate, the nearest index in the Period.
  */
 function bestCounterpart(
@@ -105,6 +105,7 @@ function bestCounterpart(
     const distances = [
       Number(other.has_drm),
       languageDistance(other.language, format.language),
+      roleDistance(other, format),
       distance(other.height, format.height),
       Number(representation.id !== id),
       distance(other.tbr, format.tbr),
@@ -119,6 +120,11 @@ function bestCounterpart(
 function isLess(a: readonly number[], b: readonly number[]): boolean {
   const at = a.findIndex((value, index) => value !== b[index]);
   return at !== -1 && (a[at] ?? 0) < (b[at] ?? 0);
+}
+
+/** Counts the roles that only one of them has. */
+function roleDistance({ roles: a = [] }: Format, { roles: b = [] }: Format): number {
+  return a.length + b.length - 2 * a.filter((role) => b.includes(role)).length;
 }
 
 function languageDistance(a: string | null, b: string | null): number {

@@ -47,7 +47,7 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
      * Returns the segments of a listed format through all Periods that continue it.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
-     * 200,000, or has more Representations than are read; `live_stream` for a dynamic MPD; `drm_protected` for
+     * 200,000, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD; `drm_protected` for
      * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
      * `address_blocked` for a URL that is not http(s).
      */
@@ -76,7 +76,7 @@ function checkPresentation({ root, isCut }: Mpd, url: URL): void {
   if (root.attributes.get("type") === "dynamic") {
     throw refusalError("live_stream", url, "live DASH (type dynamic) is not recorded");
   }
-  if (isCut) throw invalidManifestError(url, "it has more Representations than are read");
+  if (isCut) throw invalidManifestError(url, "it has more Representations or descriptors than are read");
   const isRemote = root.children.some(
     ({ attributes, children }) =>
       children.length === 0 && (attributes.get("xlink:href") ?? resolveToZero) !== resolveToZero,

@@ -8,8 +8,16 @@ import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";
 import type { MpdElement } from "./xml.ts";
 import { createFormatIds } from "../format-ids.ts";
-import { type Manifest, maxFormats } from "../manifest.ts";
+import { invalidManifestError, type Manifest, maxFormats } from "../manifest.ts";
 import { createSubtitles } from "../subtitles.ts";
+import {
+  dashRoles,
+  isTrickMode,
+  preferences,
+  type TrackKind,
+  type TrackStatement,
+  unknownProperty,
+} from "../tracks.ts";
 
 /** A format and the Representations that it has through the Periods. */
 export interface DashFormat {
@@ -26,20 +34,16 @@ export function* listDashFormats(
   url: URL,
 ): Steps<{ listed: DashFormat[]; subtitles: Manifest["subtitles"] }> {
   const formatId = createFormatIds("-");
-  const subtitles = createSubtitles();
-  const candidates: Record<"video" | "audio", Candidate[]> = { video: [], audio: [] };
-  for (const representation of representationsOf(mpd, url)) {
-    yield;
-    const { kind, language, isLayer } = representation;
-    if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
-    if (kind !== "video" && kind !== "audio") continue;
-    if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
-  }
+  const { candidates, subtitles } = yield* findCandidates(mpd, url);
   const durations = timePeriods(mpd).map(({ durationS }) => durationS);
   const found: (DashFormat & Candidate)[] = [];
   for (const ofKind of [candidates.video, candidates.audio]) {
     const { listed, join } = yield* comparePeriods(ofKind, durations);
-    found.push(...listed.map((candidate) => ({ ...candidate, join: () => join(candidate) })));
+    for (const [index, preference] of preferences(listed.map(statementOf)).entries()) {
+      const candidate = listed[index]!;
+      if (preference < 0) candidate.format.preference = preference;
+      found.push({ ...candidate, join: () => join(candidate) });
+    }
   }
   const listed = found.toSorted((a, b) => a.representation.index - b.representation.index).slice(0, maxFormats);
   for (const [index, { format, representation }] of listed.entries()) {
@@ -48,9 +52,46 @@ export function* listDashFormats(
   return { listed, subtitles: subtitles.record() };
 }
 
+type Candidates = Record<"video" | "audio", Candidate[]>;
+
+/** Leaves out what is for fast forward, and what must be ignored because a property of it is not understood. */
+function* findCandidates(mpd: MpdElement, url: URL) {
+  const subtitles = createSubtitles();
+  const candidates: Candidates = { video: [], audio: [] };
+  const ignored = new Map<TrackKind, string>();
+  for (const representation of representationsOf(mpd, url)) {
+    yield;
+    const { kind, language, isLayer, descriptors } = representation;
+    if (kind === null || isTrickMode(descriptors)) continue;
+    const property = unknownProperty(descriptors);
+    if (property !== undefined) ignored.set(kind, property);
+    else if (kind === "text") subtitles.add(language, subtitleOf(representation, url));
+    else if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
+  }
+  checkIgnored(candidates, ignored, url);
+  return { candidates, subtitles };
+}
+
+/** @throws ServiceError `upstream_invalid` if nothing is left of the video or of the audio: it would be missing. */
+function checkIgnored({ video, audio }: Candidates, ignored: ReadonlyMap<TrackKind, string>, url: URL): void {
+  const hasMuxedAudio = video.some(({ format: { acodec } }) => acodec !== null && acodec !== "none");
+  const isLeft = { video: video.length > 0, audio: audio.length > 0 || hasMuxedAudio };
+  for (const kind of ["video", "audio"] as const) {
+    const property = ignored.get(kind);
+    if (property === undefined || isLeft[kind]) continue;
+    throw invalidManifestError(url, `all its ${kind} has an EssentialProperty that is not understood`, property);
+  }
+}
+
+function statementOf({ format: { roles = [] }, representation: { attribute } }: Candidate): TrackStatement {
+  const stated = attribute("selectionPriority")?.trim() ?? "";
+  return { roles, priority: /^\d{1,10}$/.test(stated) ? Number(stated) : 1 };
+}
+
 /** Leaves `format_id` empty: it does not count when formats are compared. */
 function formatOf(representation: DashRepresentation, url: URL): Format {
   const { kind, codecs, file, mime_type, attribute } = representation;
+  const roles = dashRoles(representation.descriptors);
   return {
     format_id: "",
     url: (file ?? url).href,
@@ -67,6 +108,7 @@ function formatOf(representation: DashRepresentation, url: URL): Format {
     filesize: null,
     filesize_approx: null,
     language: representation.language,
+    ...(roles.length > 0 && { roles }),
     has_drm: representation.has_drm,
   };
 }

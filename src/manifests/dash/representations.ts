@@ -3,6 +3,7 @@ import { bareMediaType } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
 import { type Codecs, splitCodecs } from "../codecs.ts";
+import { type Descriptor, type TrackKind, trackKind } from "../tracks.ts";
 import type { MpdElement } from "./xml.ts";
 
 /** A Representation and its ancestors: AdaptationSet, Period, MPD. */
@@ -15,7 +16,9 @@ export interface DashRepresentation {
   period: number;
   /** Its index in the MPD. */
   index: number;
-  kind: "video" | "audio" | "text" | null;
+  kind: TrackKind | null;
+  /** Of it and its ancestors. */
+  descriptors: readonly Descriptor[];
   id: string | null;
   codecs: Codecs;
   mime_type: string | null;
@@ -60,8 +63,9 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   return {
     chain,
-    kind: kindOf(attribute("contentType"), mime_type, codecs),
+    kind: trackKind(attribute("contentType"), mime_type, codecs),
     id: representation.attributes.get("id") ?? null,
+    descriptors: chain.flatMap((element) => element.descriptors),
     codecs,
     mime_type,
     language: languageTag(attribute("lang")),
@@ -89,16 +93,6 @@ function hasSegments({ addressing }: MpdElement): boolean {
 /** Returns the base URL of the children of `element`; `null` if it is not http(s). */
 function resolve(element: MpdElement, base: URL | null): URL | null {
   return base === null || element.baseUrl === "" ? base : tryParseUrl(element.baseUrl, base);
-}
-
-/** The specification's order: what the set states of its content, then the media type, then the codecs. */
-function kindOf(contentType: string | undefined, mimeType: string | null, codecs: Codecs): DashRepresentation["kind"] {
-  const stated = contentType?.trim().toLowerCase() || mimeType?.split("/", 1)[0];
-  if (stated === "video" || stated === "audio" || stated === "text") return stated;
-  if (stated === "image") return null;
-  if (codecs.vcodec !== null && codecs.vcodec !== "none") return "video";
-  if (codecs.acodec !== null && codecs.acodec !== "none") return "audio";
-  return codecs.text || textExtensions.has(mimeType ?? "") ? "text" : null;
 }
 
 /** File name extensions of subtitles, by media type or codec. */

@@ -1,5 +1,6 @@
 import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
+import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
@@ -13,6 +14,8 @@ export interface MpdElement {
   baseUrls: number;
   /** Text of the first Label. */
   label: string;
+  /** Its EssentialProperty, SupplementalProperty, Role and Accessibility elements. */
+  descriptors: Descriptor[];
   /** It has a ContentProtection child. */
   isProtected: boolean;
   /** How it addresses the segments of its Representations. */
@@ -37,7 +40,7 @@ export type TimelineEntry = Record<"t" | "d" | "r", string>;
 
 export interface Mpd {
   root: MpdElement;
-  /** It had more than 10,000 Periods, AdaptationSets and Representations. */
+  /** It had more than 10,000 Periods, AdaptationSets and Representations, or more than 64 descriptors in one. */
   isCut: boolean;
   /** The most that an element has: further ones are other places of the same (ISO/IEC 23009-1 §5.6.5). */
   baseUrls: number;
@@ -45,6 +48,8 @@ export interface Mpd {
 
 const maxDepth = 64;
 const maxElements = 10_000;
+/** Of one element; each Representation inherits all. */
+const maxDescriptors = 64;
 const maxTextLength = 8_192;
 /** More than a URL may have, so that too long ones are still refused. */
 const maxAttributeLength = 2 * maxTextLength;
@@ -109,6 +114,11 @@ function createTree(base: number) {
     if (parent === null || parent === undefined || parent.name === "leaf") return null;
     if (parent.name === "SegmentTimeline") return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "" }) : null;
     if ("urls" in parent) return openedIn(parent, name);
+    if (descriptorNames.has(name)) {
+      if (parent.descriptors.length < maxDescriptors) return descriptorOf(parent, name);
+      mpd.isCut = true;
+      return null;
+    }
     const child = childOf[parent.name];
     if (child === null || child !== name) {
       reading = textOf(parent, name, base);
@@ -150,6 +160,19 @@ function createTree(base: number) {
   };
 }
 
+const descriptorNames: ReadonlySet<string> = new Set([
+  "EssentialProperty",
+  "SupplementalProperty",
+  "Role",
+  "Accessibility",
+]);
+
+function descriptorOf({ descriptors }: MpdElement, name: string): Open {
+  const fields = { schemeIdUri: "", value: "" };
+  descriptors.push({ name, fields });
+  return { name: "leaf", fields };
+}
+
 /** The child elements that nest further. */
 const childOf = {
   MPD: "Period",
@@ -162,12 +185,12 @@ const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
     "frameRate bandwidth lang xlink:href media initialization timescale startNumber endNumber " +
-    "presentationTimeOffset dependencyId"
+    "presentationTimeOffset dependencyId selectionPriority"
   ).split(" "),
 );
 
 function newElement(name: MpdElement["name"]): MpdElement {
-  const found = { baseUrl: "", baseUrls: 0, label: "", isProtected: false, addressing: null };
+  const found = { baseUrl: "", baseUrls: 0, label: "", descriptors: [], isProtected: false, addressing: null };
   return { name, attributes: new Map(), ...found, children: [] };
 }
 

@@ -31,6 +31,7 @@ export function describeFormats(info: PageInfo): FormatRow[] {
   });
   // A size does not show which of two formats is HLS and which is a file.
   tellApart(rows, textWithoutSize, containerOf);
+  tellApart(rows, textOf, rolesOf);
   tellApart(rows, textOf, rateOf);
   tellApart(rows, textOf, ({ format_id }) => format_id.slice(0, 40));
   return rows;
@@ -55,6 +56,10 @@ const textOf = (row: FormatRow) => [textWithoutSize(row), row.size, row.note].jo
 function containerOf({ protocol, ext }: Format): string {
   if (protocol !== "https") return protocol === "m3u8" ? "HLS" : "DASH";
   return ext?.slice(0, 20).toUpperCase() ?? "file";
+}
+
+function rolesOf({ roles = [] }: Format): string {
+  return roles.filter((role) => role !== "main").join(" ");
 }
 
 function rateOf({ tbr }: Format): string {

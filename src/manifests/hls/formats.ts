@@ -1,0 +1,194 @@
+import { parsePixels } from "../../parsers/count.ts";
+import { framesPerSecond, kilobits, languageTag } from "../attributes.ts";
+import type { Codecs } from "../codecs.ts";
+import { createFormatIds } from "../format-ids.ts";
+import { type ManifestFormat, maxFormats } from "../manifest.ts";
+import { preferences, type TrackStatement } from "../tracks.ts";
+import { type Group, groupRenditions, type Rendition, rolesBeyondGroup } from "./groups.ts";
+import type { Attributes } from "./lines.ts";
+import { unknownHlsFormat } from "./media.ts";
+
+/** An EXT-X-STREAM-INF. */
+export interface Variant {
+  attributes: Attributes;
+  codecs: Codecs;
+  url: URL;
+}
+
+interface AudioGroup extends Group {
+  acodec: string | null;
+  /** Of the best variant that references the group, kbit/s; 0: none does. */
+  tbr: number;
+}
+
+/** What all formats of a playlist have. */
+type CommonPart = Pick<ManifestFormat, "manifest_url" | "has_drm">;
+type FormatPart = Omit<ManifestFormat, keyof CommonPart>;
+
+/** A format before its `preference` among those of its kind is known. */
+type Listed = [format: FormatPart, statement: TrackStatement];
+
+/** Lists the formats of a multivariant playlist. */
+export function listHlsFormats(
+  { variants, renditions }: { variants: readonly Variant[]; renditions: readonly Rendition[] },
+  common: CommonPart,
+): ManifestFormat[] {
+  const audioGroups = groupAudio(variants, renditions);
+  const videos = listVideos(variants, groupRenditions(renditions, "VIDEO"), audioGroups);
+  const audios = listAudios(audioGroups);
+  const formatId = createFormatIds("-");
+  return [...withPreferences(videos), ...withPreferences(audios)].slice(0, maxFormats).map((format) => {
+    return { ...common, ...format, format_id: formatId(format.format_id) };
+  });
+}
+
+function withPreferences(listed: readonly Listed[]): FormatPart[] {
+  const values = preferences(listed.map(([, statement]) => statement));
+  return listed.map(([format], index) => {
+    const preference = values[index]!;
+    return preference < 0 ? { ...format, preference } : format;
+  });
+}
+
+/** Lists the variants, then the renditions of their VIDEO groups that are not the default one. */
+function listVideos(
+  variants: readonly Variant[],
+  groups: ReadonlyMap<string, Group>,
+  audioGroups: ReadonlyMap<string, AudioGroup>,
+): Listed[] {
+  const angles: Listed[] = [];
+  const seen = new Set<Group>();
+  const scores = scoresOf(variants);
+  const listed = variants.map((variant, index): Listed => {
+    const format = variantFormat(variant, audioGroups.get(variant.attributes.get("AUDIO") ?? ""));
+    const statement = { roles: format.roles ?? [], priority: scores[index] ?? 0 };
+    const group = groups.get(variant.attributes.get("VIDEO") ?? "");
+    const own = { ...format, format_id: `hls-${Math.floor(format.tbr ?? index)}` };
+    if (group === undefined) return [own, statement];
+    const url = mainUrlOf(group, variant.url);
+    if (!seen.has(group)) angles.push(...listAngles(group, { ...own, url }, variant.url));
+    seen.add(group);
+    return [{ ...own, url }, statement];
+  });
+  return [...listed, ...angles];
+}
+
+/** The default rendition of a VIDEO group is played, whatever the variant itself has (RFC 8216bis §4.4.6.1). */
+function mainUrlOf({ renditions: [first] }: Group, variantUrl: URL): string {
+  const isDefault = first?.roles.includes("main") === true;
+  return (isDefault && first.url !== null ? first.url : variantUrl).href;
+}
+
+function listAngles({ renditions }: Group, main: FormatPart, variantUrl: URL): Listed[] {
+  return renditions.flatMap((rendition): Listed[] => {
+    const url = (rendition.url ?? variantUrl).href;
+    if (url === main.url) return [];
+    const roles = [...new Set(["alternate" as const, ...rolesBeyondGroup(rendition.roles)])];
+    const format_id = ["hls-video", ...namesOf(rendition)].join("-");
+    return [
+      [
+        { ...main, url, format_id, roles },
+        { roles, priority: 0 },
+      ],
+    ];
+  });
+}
+
+/** SCORE (RFC 8216bis §4.4.6.2) orders variants if all have one: returns their ranks, above 0. */
+function scoresOf(variants: readonly Variant[]): number[] {
+  const scores = variants.map(({ attributes }) => Number.parseFloat(attributes.get("SCORE") ?? ""));
+  if (!scores.every((score) => score >= 0)) return [];
+  const ranks = new Map([...new Set(scores)].toSorted((a, b) => a - b).map((score, rank) => [score, rank + 1]));
+  return scores.map((score) => ranks.get(score) ?? 0);
+}
+
+/** Above the number of a group's renditions. */
+const manyRenditions = 10_000;
+
+/** Lists the renditions that have a URL, the groups of the best variants first. */
+function listAudios(groups: ReadonlyMap<string, AudioGroup>): Listed[] {
+  return [...groups.values()]
+    .toSorted((a, b) => b.tbr - a.tbr)
+    .flatMap(({ renditions, ranks, acodec }) =>
+      renditions.flatMap((rendition, index): Listed[] => {
+        if (rendition.url === null) return [];
+        const roles = rolesBeyondGroup(rendition.roles);
+        const statement = { roles, priority: manyRenditions + ranks[index]! };
+        return [[renditionFormat(rendition, rendition.url, acodec), statement]];
+      }),
+    );
+}
+
+/** Assumed ratio of peak to mean bit rate if only the peak is known, as ffmpeg writes it for constant bit rates. */
+const peakToAverage = 1.1;
+
+/** Converts a variant with its audio group; leaves `format_id` empty. */
+function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup | undefined): FormatPart {
+  const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
+  const hasSize = parsePixels(width) !== null;
+  const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
+  const peakTbr = kilobits(attributes.get("BANDWIDTH"));
+  const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
+  const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
+  const included = group?.included;
+  const isAudioSeparate = group !== undefined && (included === undefined || isBehind(included, group));
+  // Without CODECS a variant may be muxed although it references a group.
+  const acodec = isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec;
+  const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
+  return {
+    ...unknownHlsFormat,
+    format_id: "",
+    url: url.href,
+    ext: vcodec === "none" ? "m4a" : "mp4",
+    width: parsePixels(width),
+    height: parsePixels(height),
+    fps: framesPerSecond(attributes.get("FRAME-RATE")),
+    vcodec,
+    acodec,
+    tbr: peakTbr ?? listedTbr,
+    ...(averageTbr !== null && { averageTbr }),
+    language: languageTag(acodec === "none" ? undefined : included?.attributes.get("LANGUAGE")),
+    ...(roles.length > 0 && { roles }),
+  };
+}
+
+/** Whether a rendition with a URL is to be played rather than the one in the variants. */
+function isBehind(included: Rendition, { renditions, ranks }: Group): boolean {
+  return renditions[0]?.url !== null && (ranks[renditions.indexOf(included)] ?? 0) < 0;
+}
+
+function renditionFormat(rendition: Rendition, url: URL, acodec: string | null): FormatPart {
+  const { attributes, roles } = rendition;
+  return {
+    ...unknownHlsFormat,
+    format_id: ["hls-audio", ...namesOf(rendition)].join("-"),
+    url: url.href,
+    ext: "m4a",
+    vcodec: "none",
+    acodec,
+    tbr: kilobits(attributes.get("BANDWIDTH")),
+    language: languageTag(attributes.get("LANGUAGE")),
+    ...(roles.length > 0 && { roles: [...roles] }),
+  };
+}
+
+function namesOf({ attributes }: Rendition): string[] {
+  return [attributes.get("GROUP-ID") ?? "", attributes.get("NAME") ?? ""].filter(Boolean);
+}
+
+/** Groups audio renditions; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
+function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
+  const groups = new Map(
+    [...groupRenditions(renditions, "AUDIO")].map(([id, group]) => [
+      id,
+      { ...group, acodec: null as string | null, tbr: 0 },
+    ]),
+  );
+  for (const { attributes, codecs } of variants) {
+    const group = groups.get(attributes.get("AUDIO") ?? "");
+    if (group === undefined) continue;
+    if (codecs.acodec !== "none") group.acodec ??= codecs.acodec;
+    group.tbr = Math.max(group.tbr, kilobits(attributes.get("BANDWIDTH")) ?? 0);
+  }
+  return groups;
+}

@@ -1,0 +1,55 @@
+import type { TrackRole } from "../../model/page-info.ts";
+import { hlsRoles, isYes, preferences } from "../tracks.ts";
+import type { Attributes } from "./lines.ts";
+
+/** An EXT-X-MEDIA (RFC 8216bis §4.4.6.1). */
+export interface Rendition {
+  attributes: Attributes;
+  roles: readonly TrackRole[];
+  /** `null`: its media is in the variants, or its URL is not http(s). */
+  url: URL | null;
+}
+
+/** Renditions of one type and GROUP-ID, the one to play first. */
+export interface Group {
+  renditions: readonly Rendition[];
+  /** Of each rendition: 0 for the one to play, less for others. */
+  ranks: readonly number[];
+  /** The rendition whose media is in the variants. */
+  included: Rendition | undefined;
+}
+
+/** Reads an EXT-X-MEDIA. */
+export function renditionOf(attributes: Attributes, url: URL | null): Rendition {
+  return { attributes, roles: hlsRoles(attributes), url };
+}
+
+/** Groups the renditions of a type; in a group DEFAULT comes first, then AUTOSELECT, descriptions and the like last. */
+export function groupRenditions(renditions: readonly Rendition[], type: "AUDIO" | "VIDEO"): Map<string, Group> {
+  const ofType = renditions.filter(({ attributes }) => isOfType(attributes, type));
+  const byId = Map.groupBy(ofType, ({ attributes }) => attributes.get("GROUP-ID") ?? "");
+  return new Map([...byId].map(([id, group]) => [id, sortGroup(group)]));
+}
+
+function sortGroup(group: readonly Rendition[]): Group {
+  const values = preferences(
+    group.map(({ attributes, roles }) => ({ roles, priority: Number(isYes(attributes.get("AUTOSELECT"))) })),
+  );
+  const ranked = group
+    .map((rendition, index) => ({ rendition, rank: values[index]! }))
+    .toSorted((a, b) => b.rank - a.rank);
+  return {
+    renditions: ranked.map(({ rendition }) => rendition),
+    ranks: ranked.map(({ rank }) => rank),
+    included: group.find(({ attributes }) => !attributes.get("URI")),
+  };
+}
+
+/** Returns the roles without DEFAULT, which tells apart the renditions of one group only. */
+export function rolesBeyondGroup(roles: readonly TrackRole[]): TrackRole[] {
+  return roles.filter((role) => role !== "main");
+}
+
+export function isOfType(attributes: Attributes, type: string): boolean {
+  return attributes.get("TYPE")?.toUpperCase() === type;
+}

@@ -1,0 +1,152 @@
+import { type TrackRole, trackRoles } from "../model/page-info.ts";
+import type { Codecs } from "./codecs.ts";
+
+/*
+ * Decides from all that a manifest states what a track is, and whether it is the programme.
+ */
+
+export type TrackKind = "video" | "audio" | "text";
+
+/** Media types of text that are not `text/…`. */
+const textTypes: ReadonlySet<string> = new Set(["application/ttml+xml", "application/x-subrip"]);
+
+/** Returns what a track is, `null` if unknown: `contentType` counts first, then the media type, then the codecs. */
+export function trackKind(
+  contentType: string | undefined,
+  mimeType: string | null,
+  { vcodec, acodec, text }: Codecs,
+): TrackKind | null {
+  const stated = contentType?.trim().toLowerCase() || mimeType?.split("/", 1)[0];
+  if (stated === "video" || stated === "audio" || stated === "text") return stated;
+  if (stated === "image") return null;
+  if (vcodec !== null && vcodec !== "none") return "video";
+  if (acodec !== null && acodec !== "none") return "audio";
+  return text || textTypes.has(mimeType ?? "") ? "text" : null;
+}
+
+/** A DASH descriptor (ISO/IEC 23009-1 §5.8.4). */
+export interface Descriptor {
+  name: string;
+  fields: { schemeIdUri: string; value: string };
+}
+
+/**
+ * Returns the roles that DASH descriptors state: Role and Accessibility by the scheme of MPEG (§5.8.5.5), Accessibility
+ * also by that of TV-Anytime, which DVB uses. Other schemes and values are harmless: they choose nothing.
+ */
+export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
+  return distinct(
+    descriptors.map(({ name, fields: { schemeIdUri, value } }) => {
+      if (name !== "Role" && name !== "Accessibility") return undefined;
+      const scheme = schemeIdUri.trim().toLowerCase();
+      const word = value.trim().toLowerCase();
+      if (scheme === "urn:mpeg:dash:role:2011") return trackRoles.find((role) => role === word.replaceAll("_", "-"));
+      return audioPurposeScheme.test(scheme) ? audioPurposes.get(word) : undefined;
+    }),
+  );
+}
+
+const audioPurposeScheme = /^urn:tva:metadata:cs:audiopurposecs:\d{4}$/;
+/** ETSI TS 102 822-3-1, AudioPurposeCS. */
+const audioPurposes: ReadonlyMap<string, TrackRole> = new Map([
+  ["1", "description"],
+  ["2", "enhanced-audio-intelligibility"],
+  ["3", "commentary"],
+  ["4", "commentary"],
+  ["5", "commentary"],
+  ["6", "main"],
+]);
+
+/** Returns the roles that an EXT-X-MEDIA states (RFC 8216bis §4.4.6.1); DEFAULT is what the role `main` of DASH is. */
+export function hlsRoles(attributes: ReadonlyMap<string, string>): TrackRole[] {
+  const stated = (attributes.get("CHARACTERISTICS") ?? "").slice(0, 1_000).toLowerCase().split(",");
+  const found = stated.map((characteristic) => characteristics.get(characteristic.trim()));
+  return distinct([isYes(attributes.get("DEFAULT")) ? "main" : undefined, ...found]);
+}
+
+const characteristics: ReadonlyMap<string, TrackRole> = new Map([
+  ["public.accessibility.describes-video", "description"],
+  ["public.accessibility.transcribes-spoken-dialog", "caption"],
+  ["public.accessibility.describes-music-and-sound", "caption"],
+  ["public.accessibility.enhances-speech-intelligibility", "enhanced-audio-intelligibility"],
+  ["public.easy-to-read", "easyreader"],
+]);
+
+export function isYes(value: string | undefined): boolean {
+  return value?.toUpperCase() === "YES";
+}
+
+function distinct(roles: readonly (TrackRole | undefined)[]): TrackRole[] {
+  return [...new Set(roles.filter((role) => role !== undefined))];
+}
+
+/** Whether properties say that it is for fast forward only; such tracks are never chosen. */
+export function isTrickMode(descriptors: readonly Descriptor[]): boolean {
+  return descriptors.some(({ name, fields }) => name.endsWith("Property") && trickModes.has(schemeOf(fields)));
+}
+
+/**
+ * Returns the scheme of an EssentialProperty that is not understood: what has one must be ignored (ISO/IEC 23009-1
+ * §5.8.4.8).
+ */
+export function unknownProperty(descriptors: readonly Descriptor[]): string | undefined {
+  const unknown = descriptors.find(
+    ({ name, fields }) => name === "EssentialProperty" && !understood.has(schemeOf(fields)),
+  );
+  return unknown?.fields.schemeIdUri;
+}
+
+const schemeOf = ({ schemeIdUri }: Descriptor["fields"]) => schemeIdUri.trim().toLowerCase();
+
+const trickModes: ReadonlySet<string> = new Set(["http://dashif.org/guidelines/trickmode"]);
+
+/** Colours and switching: the streams themselves state the same, or only a player that adapts needs them. */
+const understood: ReadonlySet<string> = new Set([
+  "urn:mpeg:mpegb:cicp:colourprimaries",
+  "urn:mpeg:mpegb:cicp:matrixcoefficients",
+  "urn:mpeg:mpegb:cicp:transfercharacteristics",
+  "urn:mpeg:mpegb:cicp:videofullrangeflag",
+  "urn:mpeg:dash:adaptation-set-switching:2016",
+  "urn:mpeg:dash:period-continuity:2015",
+  "urn:mpeg:dash:period-connectivity:2015",
+]);
+
+/** What a manifest states of a track against others of its kind. */
+export interface TrackStatement {
+  roles: readonly TrackRole[];
+  /** selectionPriority or SCORE: counts between tracks of equal roles. */
+  priority: number;
+}
+
+/**
+ * Returns for each track of one kind which the programme is: 0 the best of them, −1 the next … ; equal ones share a number.
+ * `main` comes before tracks without a role, these before other versions (a dub, another angle), and last what only some
+ * want, such as a description. Priorities count after that.
+ */
+export function preferences(tracks: readonly TrackStatement[]): number[] {
+  const values = tracks.map(({ roles, priority }) => {
+    const weight = roles.reduce((sum, role) => sum + (roleWeights[role] ?? 0), 0);
+    return weight * 2 * maxPriority + Math.min(Math.max(priority, 0), maxPriority);
+  });
+  const ranks = new Map([...new Set(values)].toSorted((a, b) => b - a).map((value, index) => [value, -index]));
+  return values.map((value) => ranks.get(value) || 0);
+}
+
+/** `xs:unsignedInt` */
+const maxPriority = 2 ** 32;
+
+const forSome = -16;
+const roleWeights: Readonly<Partial<Record<TrackRole, number>>> = {
+  main: 2,
+  alternate: -4,
+  supplementary: -4,
+  dub: -4,
+  commentary: forSome,
+  description: forSome,
+  sign: forSome,
+  caption: forSome,
+  "enhanced-audio-intelligibility": forSome,
+  emergency: forSome,
+  easyreader: forSome,
+  karaoke: forSome,
+};

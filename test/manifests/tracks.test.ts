@@ -1,0 +1,231 @@
+import { Value } from "@sinclair/typebox/value";
+import { expect, test } from "vitest";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
+import { readHls } from "../../src/manifests/hls/hls.ts";
+import { byQuality, createAudioFinder } from "../../src/model/format-ranking.ts";
+import { Format } from "../../src/model/page-info.ts";
+
+const url = new URL("https://media.example.com/films/42/main");
+
+const template = '<SegmentTemplate media="$Number$.m4s" duration="4"/>';
+
+/** Returns the formats of an MPD, the best first. */
+function readDash(...sets: string[]): Format[] {
+  const mpd = `<MPD mediaPresentationDuration="PT8S"><Period>${template}${sets.join("")}</Period></MPD>`;
+  const { formats } = openMpd(mpd, url).listing;
+  for (const format of formats) expect(Value.Check(Format, format)).toBe(true);
+  return formats.toSorted(byQuality);
+}
+
+const dashSet = (type: string, id: string, bandwidth: number, children = "", attributes = "") =>
+  `<AdaptationSet mimeType="${type}/mp4" ${attributes}>${children}` +
+  `<Representation id="${id}" bandwidth="${bandwidth}" codecs="${type === "video" ? "avc1.64001f" : "mp4a.40.2"}"/></AdaptationSet>`;
+const video = (...rest: [string, number, string?, string?]) => dashSet("video", ...rest);
+const audio = (...rest: [string, number, string?, string?]) => dashSet("audio", ...rest);
+const descriptor = (name: string) => (value: string, scheme: string) =>
+  `<${name} schemeIdUri="${scheme}" value="${value}"/>`;
+const role = (value: string, scheme = "urn:mpeg:dash:role:2011") => descriptor("Role")(value, scheme);
+const accessibility = descriptor("Accessibility");
+const essential = descriptor("EssentialProperty");
+const supplemental = descriptor("SupplementalProperty");
+
+const trickMode = "http://dashif.org/guidelines/trickmode";
+const ids = (formats: readonly Format[]) => formats.map(({ format_id }) => format_id);
+const preferences = (formats: readonly Format[]) => formats.map(({ preference = 0 }) => preference);
+
+test("the main track comes before one without a role, a dub, and a description, whatever their bit rates are", () => {
+  const formats = readDash(
+    audio("description", 900, accessibility("1", "urn:tva:metadata:cs:AudioPurposeCS:2007") + role("alternate")),
+    audio("dub", 800, role("dub"), 'lang="fr"'),
+    audio("plain", 700),
+    audio("main", 64, role("main")),
+    audio("both", 600, role("main") + accessibility("description", "urn:mpeg:dash:role:2011")),
+  );
+  expect(ids(formats)).toEqual(["dash-main", "dash-plain", "dash-dub", "dash-both", "dash-description"]);
+  expect(preferences(formats)).toEqual([0, -1, -2, -3, -4]);
+  expect(formats.map(({ roles }) => roles)).toEqual([
+    ["main"],
+    undefined,
+    ["dub"],
+    ["main", "description"],
+    ["description", "alternate"],
+  ]);
+});
+
+test("roles of other schemes and unknown values choose nothing", () => {
+  const formats = readDash(
+    audio("a", 900, role("dub", "urn:example:roles") + accessibility("9", "urn:tva:metadata:cs:AudioPurposeCS:2007")),
+    audio("b", 64, role("unheard-of")),
+  );
+  expect(ids(formats)).toEqual(["dash-a", "dash-b"]);
+  expect(preferences(formats)).toEqual([0, 0]);
+});
+
+test("sign language and alternate videos come after the programme", () => {
+  const formats = readDash(
+    video("sign", 900, role("sign"), 'height="1080"'),
+    video("angle", 900, role("alternate"), 'height="1080"'),
+    video("film", 300, "", 'height="360"'),
+  );
+  expect(ids(formats)).toEqual(["dash-film", "dash-angle", "dash-sign"]);
+});
+
+test("selectionPriority counts between tracks of the same roles", () => {
+  const formats = readDash(
+    video("first", 900),
+    video("second", 300, "", 'selectionPriority="2"'),
+    video("last", 999, role("alternate"), 'selectionPriority="4294967295"'),
+    video("odd", 900, "", 'selectionPriority="-5"'),
+  );
+  expect(ids(formats)).toEqual(["dash-second", "dash-first", "dash-odd", "dash-last"]);
+});
+
+test("what is for fast forward only is not listed", () => {
+  const formats = readDash(
+    video("fast", 900, essential("1", trickMode)),
+    video("faster", 900, supplemental("1", trickMode.toUpperCase())),
+    video("film", 300),
+  );
+  expect(ids(formats)).toEqual(["dash-film"]);
+});
+
+test("a set is ignored if one of its essential properties is not understood", () => {
+  const formats = readDash(
+    video("tile", 900, essential("0,0,0,1,1,2,2", "urn:mpeg:dash:srd:2014")),
+    video("hdr", 600, essential("16", "urn:mpeg:mpegB:cicp:TransferCharacteristics")),
+    video("film", 300, supplemental("0,0,0,2,2,2,2", "urn:mpeg:dash:srd:2014")),
+  );
+  expect(ids(formats)).toEqual(["dash-hdr", "dash-film"]);
+});
+
+test("a manifest of which nothing else is left of the video or of the audio is refused by the property's name", () => {
+  const unknown = essential("x", "urn:example:unknown");
+  const refusal = expect.objectContaining({
+    code: "upstream_invalid",
+    message: expect.stringMatching(/audio has an EssentialProperty that is not understood, got "urn:example:unknown"/),
+  });
+  expect(() => readDash(video("film", 300), audio("a", 64, unknown))).toThrow(refusal);
+  expect(() => readDash(video("film", 300, unknown), audio("a", 64))).toThrow(/all its video/);
+  expect(() => readDash(unknown, video("film", 300), audio("a", 64))).toThrow(/all its video/);
+  expect(ids(readDash(video("film", 300), audio("a", 64), audio("b", 64, unknown)))).toEqual(["dash-film", "dash-a"]);
+});
+
+test("a manifest with more descriptors in one element than are read is refused", () => {
+  const sets = video("film", 300, role("main").repeat(65));
+  const mpd = openMpd(`<MPD mediaPresentationDuration="PT8S"><Period>${template}${sets}</Period></MPD>`, url);
+  expect(() => mpd.segments("dash-film")).toThrow(/more Representations or descriptors than are read/);
+});
+
+test("in another Period, the track with the same roles continues", () => {
+  const period = (first: string, second: string) =>
+    `<Period duration="PT4S"><SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="4"/>${first}${second}</Period>`;
+  const described = (id: string) => audio(id, 64, role("description"));
+  const main = (id: string) => audio(id, 96, role("main"));
+  const mpd = openMpd(`<MPD>${period(main("m1"), described("d1"))}${period(described("d2"), main("m2"))}</MPD>`, url);
+  const segments = (id: string) =>
+    mpd.segments(id).segments.flatMap((segment) => (segment.isOptional ? [] : segment.url.replace(/.*\//, "")));
+  expect(segments("dash-m1")).toEqual(["m1-1.m4s", "m2-1.m4s"]);
+  expect(segments("dash-d1")).toEqual(["d1-1.m4s", "d2-1.m4s"]);
+});
+
+function listHls(...lines: string[]): Format[] {
+  const { formats } = readHls(["#EXTM3U", ...lines].join("\n"), url);
+  for (const format of formats) expect(Value.Check(Format, format)).toBe(true);
+  return formats;
+}
+const bestHls = (...lines: string[]) => listHls(...lines).toSorted(byQuality);
+
+const media = (type: string, group: string, name: string, rest = "") =>
+  `#EXT-X-MEDIA:TYPE=${type},GROUP-ID="${group}",NAME="${name}"${rest}`;
+const own = (name: string) => `,URI="${name}.m3u8"`;
+const described = ',CHARACTERISTICS="public.accessibility.describes-video"';
+const variant = (kbits: number, rest: string) =>
+  `#EXT-X-STREAM-INF:BANDWIDTH=${kbits}000,CODECS="avc1.64001f,mp4a.40.2"${rest}\n${kbits}.m3u8`;
+
+test("a described rendition comes last, even if it is the first or the default one", () => {
+  for (const choice of [",AUTOSELECT=YES", ",DEFAULT=YES,AUTOSELECT=YES"]) {
+    const formats = bestHls(
+      media("AUDIO", "a", "described", own("d") + choice + described),
+      media("AUDIO", "a", "plain", own("p") + ",AUTOSELECT=YES"),
+      media("AUDIO", "a", "never", own("n")),
+      variant(400, ',AUDIO="a"'),
+    );
+    expect(ids(formats)).toEqual(["hls-400", "hls-audio-a-plain", "hls-audio-a-never", "hls-audio-a-described"]);
+    expect(formats.at(-1)?.roles).toContain("description");
+  }
+});
+
+test("a group of described audio alone comes after the other groups", () => {
+  const formats = bestHls(
+    media("AUDIO", "ad", "described", own("d") + ",DEFAULT=YES" + described),
+    media("AUDIO", "a", "plain", own("p") + ",DEFAULT=YES"),
+    variant(900, ',AUDIO="ad"'),
+    variant(400, ',AUDIO="a"'),
+  );
+  const [best] = formats;
+  expect(createAudioFinder({ formats, language: null })(best!)?.format_id).toBe("hls-audio-a-plain");
+});
+
+test("the default rendition replaces another one that is in the variant", () => {
+  const [muxed] = bestHls(
+    media("AUDIO", "a", "Commentary", ",AUTOSELECT=YES"),
+    media("AUDIO", "a", "Film", own("film") + ",DEFAULT=YES,AUTOSELECT=YES"),
+    variant(400, ',AUDIO="a"'),
+  );
+  expect(muxed).toMatchObject({ format_id: "hls-400", acodec: "none" });
+});
+
+test("a variant whose own audio is a description comes after one with the plain audio", () => {
+  const formats = bestHls(
+    media("AUDIO", "d", "described", described),
+    media("AUDIO", "a", "plain"),
+    variant(900, ',AUDIO="d"'),
+    variant(400, ',AUDIO="a"'),
+  );
+  expect(formats.map(({ format_id, roles }) => [format_id, roles])).toEqual([
+    ["hls-400", undefined],
+    ["hls-900", ["description"]],
+  ]);
+});
+
+test("the default rendition of a VIDEO group is played, the other angles are listed after it", () => {
+  const formats = bestHls(
+    media("VIDEO", "v", "Goal", own("goal")),
+    media("VIDEO", "v", "Field", own("field") + ",DEFAULT=YES"),
+    variant(400, ',VIDEO="v"'),
+  );
+  expect(formats.map(({ format_id, url: address }) => [format_id, address.replace(/.*\//, "")])).toEqual([
+    ["hls-400", "field.m3u8"],
+    ["hls-video-v-Goal", "goal.m3u8"],
+  ]);
+  expect(formats[1]).toMatchObject({ roles: ["alternate"], preference: -1 });
+});
+
+test("without a default angle, the variant's own one is played", () => {
+  const formats = bestHls(media("VIDEO", "v", "A"), media("VIDEO", "v", "B", own("b")), variant(400, ',VIDEO="v"'));
+  expect(formats.map(({ url: address }) => address.replace(/.*\//, ""))).toEqual(["400.m3u8", "b.m3u8"]);
+});
+
+test("SCORE orders variants if all have one", () => {
+  const scored = (score: string) => bestHls(variant(900, ",SCORE=1.5"), variant(400, score));
+  expect(ids(scored(",SCORE=2.25"))).toEqual(["hls-400", "hls-900"]);
+  expect(ids(scored(""))).toEqual(["hls-900", "hls-400"]);
+});
+
+test("I-frame playlists are not formats", () => {
+  const formats = bestHls('#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9000000,URI="i.m3u8"', variant(400, ""));
+  expect(ids(formats)).toEqual(["hls-400"]);
+});
+
+test("audio in the page's language is chosen if it is a dub, not if it is a description", () => {
+  const find = (kind: string) => {
+    const formats = readDash(
+      video("film", 300),
+      audio("main", 64, role("main"), 'lang="fr"'),
+      audio("other", 96, role(kind), 'lang="en"'),
+    );
+    return createAudioFinder({ formats, language: "en" })(formats[0]!)?.format_id;
+  };
+  expect(find("dub")).toBe("dash-other");
+  expect(find("description")).toBe("dash-main");
+});
