@@ -23,11 +23,15 @@ export const Config = Type.Object({
     "",
     "public host names of the service, comma-separated; requests for others get 421, except for IP addresses and local names: one label, `*.local` and the like",
   ),
+  TRUSTED_PROXIES: text(
+    "127.0.0.0/8,::1/128",
+    "networks of reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` count: comma-separated CIDR blocks; `off`: none",
+  ),
   WEB: choice("on", ["on", "off"], "whether there is a web UI at `/`"),
   CONNECTIONS_PER_IP: integer(
     256,
     [1, 1_000_000],
-    "connections of one client address (IPv6: /64 network), except loopback; a further one closes the one that has been idle longest",
+    "connections of one client address (IPv6: /64 network), except loopback and TRUSTED_PROXIES; a further one closes the one that has been idle longest",
   ),
   SEND_TIMEOUT_S: integer(
     60,

@@ -2,6 +2,7 @@ import accepts from "@fastify/accepts";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { compressJson } from "./responses/compression.ts";
+import { addContacts, createProxyCheck, localNetworks } from "./server/contact.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
@@ -20,7 +21,9 @@ export interface BaseAppOptions {
   allowedHosts?: string | readonly string[];
   /** How long a response may wait for its client to read, milliseconds; default 60,000. */
   sendTimeoutMs?: number;
-  /** Connections of one client address, loopback excepted; default 256. */
+  /** Networks of reverse proxies that may say where a request comes from; default loopback. */
+  trustedProxies?: string | readonly string[];
+  /** Connections of one client address, loopback and proxies excepted; default 256. */
   maxConnectionsPerAddress?: number;
   /** Connections in all; default no limit. */
   maxConnections?: number;
@@ -38,7 +41,9 @@ export interface BaseAppOptions {
 /** Creates what all apps have in common; `stop` ends what the last requests in flight wait for. */
 export function createBaseApp(options: BaseAppOptions, stop: () => void): FastifyInstance {
   const { logger, drainSignal, finishMs = 7_000 } = options;
+  const isProxy = createProxyCheck(options.trustedProxies ?? localNetworks);
   const limits = {
+    isProxy,
     sendTimeoutMs: options.sendTimeoutMs ?? 60_000,
     maxPerAddress: options.maxConnectionsPerAddress ?? 256,
     maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
@@ -55,6 +60,7 @@ export function createBaseApp(options: BaseAppOptions, stop: () => void): Fastif
     clientErrorHandler: createClientErrorHandler(),
     frameworkErrors: handleError,
   }).withTypeProvider<TypeBoxTypeProvider>();
+  addContacts(app, isProxy);
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler(handleError);
   ignoreBodies(app);

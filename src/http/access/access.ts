@@ -4,7 +4,6 @@ import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { secretOfBearer } from "../server/bearer.ts";
-import { clientOf } from "../server/connections.ts";
 import { createGuessLimit } from "./guess-limit.ts";
 import { problems } from "../responses/problem.ts";
 
@@ -53,7 +52,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing): AccessCheck 
 
   function checked(request: FastifyRequest, key: AccessKey | undefined): AccessKey {
     if (key !== undefined) return key;
-    guesses.countWrong(clientOf(request.socket.remoteAddress));
+    guesses.countWrong(request.contact.client);
     throw new ServiceError("unauthorized", "the key is not valid");
   }
 

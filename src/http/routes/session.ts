@@ -82,17 +82,15 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
 
 /**
  * Without `path`, which makes it the folder of `session` (RFC 6265 §5.1.4): the service cannot know below which path
- * a proxy has it. What says that the browser uses HTTPS is believed from anybody, as it only protects the cookies.
+ * a proxy has it.
  */
 function setCookies(
-  { headers }: FastifyRequest,
+  { headers, contact }: FastifyRequest,
   reply: FastifyReply,
   { session, signedIn }: { session: string; signedIn: string },
   maxAge: number,
 ): void {
-  const { origin = "", "x-forwarded-proto": proto = "" } = headers;
-  // The first of several proxies is the one that the browser knows.
-  const secure = origin.startsWith("https:") || /^https\b/.test(String(proto));
+  const secure = contact.isHttps || headers.origin?.startsWith("https:") === true;
   const options = { sameSite: "strict", secure, maxAge } as const;
   reply.setCookie(sessionCookie, session, { ...options, httpOnly: true });
   reply.setCookie(signedInCookie, signedIn, options);

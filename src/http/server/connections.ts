@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
+import { clientOf, type IsProxy } from "./contact.ts";
 
 export interface ConnectionLimits {
   /** How long a response may wait for its client to read, milliseconds; accurate to a second. */
@@ -9,6 +10,8 @@ export interface ConnectionLimits {
   maxPerAddress: number;
   /** Connections in all. */
   maxConnections: number;
+  /** What has no limit of its own, as it has the connections of many clients. */
+  isProxy: IsProxy;
 }
 
 /**
@@ -27,7 +30,7 @@ export function maxConnectionsOfProcess(): number {
 
 interface Connection {
   readonly socket: Socket;
-  /** Undefined for loopback. */
+  /** Undefined for loopback and proxies. */
   readonly client: string | undefined;
   /** When the connection last did not wait for its client, milliseconds of the monotonic clock. */
   since: number;
@@ -41,11 +44,11 @@ const checkMs = 1_000;
  * Limits what clients can hold. A connection whose unsent bytes have not become fewer for
  * `sendTimeoutMs` is reset. A connection over a limit takes the place of the one that has waited longest
  * for its client: for a request, or for the client to read. If all others are being served, it is closed
- * at once. Loopback has no limit of its own: a reverse proxy there has the connections of all clients.
+ * at once. Loopback and proxies have no limit of their own.
  */
 export function limitConnections(
   server: Server,
-  { sendTimeoutMs, maxPerAddress, maxConnections }: ConnectionLimits,
+  { sendTimeoutMs, maxPerAddress, maxConnections, isProxy }: ConnectionLimits,
   log: FastifyBaseLogger | undefined,
 ): void {
   const connections = createConnections();
@@ -77,7 +80,8 @@ export function limitConnections(
   }
 
   server.on("connection", (socket: Socket) => {
-    const client = clientOf(socket.remoteAddress);
+    const { remoteAddress } = socket;
+    const client = remoteAddress === undefined || isProxy(remoteAddress) ? undefined : clientOf(remoteAddress);
     if (!admits(connections.of(client), maxPerAddress) || !admits(connections.all, maxConnections)) socket.destroy();
     else connections.add({ socket, client, since: performance.now(), progress: 0 });
   });
@@ -163,16 +167,4 @@ function waitsForClient(socket: Socket): boolean {
 export function pendingResponse(socket: Socket): ServerResponse | undefined {
   const { _httpMessage: response } = socket as Socket & { _httpMessage?: ServerResponse | null };
   return response ?? undefined;
-}
-
-/** Returns what identifies a client; undefined for loopback, or if the client has gone already. */
-export function clientOf(remoteAddress: string | undefined): string | undefined {
-  const address = remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "").replace(/%.*/, "");
-  if (address === undefined || address === "::1" || address.startsWith("127.")) return undefined;
-  if (!address.includes(":")) return address;
-  const [start = "", end] = address.split("::");
-  const groups = start.split(":");
-  const rest = end === undefined ? [] : end.split(":");
-  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => "0");
-  return [...groups, ...zeros, ...rest].slice(0, 4).join(":");
 }

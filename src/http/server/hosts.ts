@@ -19,7 +19,8 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  *
  * - `invalid_request` if `Host` is missing, repeated or invalid (RFC 9112 §3.2);
  * - `misdirected_request` if it is a name that public DNS could resolve to this service (DNS rebinding) and
- *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does;
+ *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does. The same holds for the
+ *   host that a reverse proxy was asked for, which then is the request's own;
  * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) or the route starts work, and the browser says that another
  *   site makes the request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
  *   `allowedHosts`, or `same-site` without `Origin`. Other clients than browsers send neither. Requests with a key in
@@ -38,8 +39,10 @@ export function checkHosts(app: FastifyInstance, allowedHosts: string | readonly
       return done(misdirectedError(authority.text));
     }
     known = authority;
+    const forwarded = parseAuthority(request.contact.host ?? "");
+    if (forwarded !== undefined && !isOwnName(forwarded.name, allowed)) return done(misdirectedError(forwarded.text));
     if (safeMethods.has(request.method) && request.routeOptions.config.startsWork !== true) return done();
-    return done(findCrossSite(request, authority?.text, allowed));
+    return done(findCrossSite(request, (forwarded ?? authority)?.text, allowed));
   });
 }
 

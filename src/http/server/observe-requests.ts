@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { withoutSecrets } from "../../model/access-key.ts";
-import { clientOf } from "./connections.ts";
 
 /** What is observed of an app. */
 export interface AppObserver {
@@ -79,9 +78,9 @@ export function logRequests(app: FastifyInstance): void {
 
 /** Without the query: a URL in it may contain a secret. */
 function log(request: FastifyRequest, outcome: object, message: string): void {
-  const { method, url, socket, caller, routeOptions } = request;
+  const { method, url, contact, caller, routeOptions } = request;
   const [path = ""] = url.split("?", 1);
-  const who = { ip: clientOf(socket.remoteAddress), key: caller?.name };
+  const who = { ip: contact.client, key: caller?.name };
   const line = { method, path: withoutSecrets(path), ...who, ...outcome };
   request.log[routeOptions.url?.startsWith("/health/") ? "debug" : "info"](line, message);
 }

@@ -5,12 +5,12 @@ import { specialNetworks } from "./not-public.ts";
  * Parses a set of networks in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3). Bits after the prefix are ignored. An IPv6 network
  * contains no IPv4 address: `::/0` is all of IPv6 only.
  *
- * @throws RangeError that names the first text that is not a network.
+ * @throws RangeError that names the setting and the first text that is not a network.
  */
-export function parseNetworks(cidrs: readonly string[]) {
+export function parseNetworks(cidrs: readonly string[], setting = "ALLOW_NETWORKS") {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const cidr of cidrs) {
-    const { address, prefix, family } = parseCidr(cidr);
+    const { address, prefix, family } = parseCidr(cidr, setting);
     lists[family].addSubnet(address, prefix, family);
   }
   return {
@@ -52,14 +52,14 @@ const isPublic = {
   ipv6: (address: string) => globalUnicast.has(address) && !special.has(address),
 };
 
-function parseCidr(cidr: string) {
+function parseCidr(cidr: string, setting: string) {
   const [address = "", digits = "", ...rest] = cidr.split("/");
   const family = familyOf(address);
   const prefix = /^\d{1,3}$/.test(digits) ? Number(digits) : Number.POSITIVE_INFINITY;
   const zone = address.includes("%");
   if (!family || zone || rest.length > 0 || prefix > (family === "ipv4" ? 32 : 128)) {
     const text = JSON.stringify(cidr.slice(0, 100));
-    throw new RangeError(`ALLOW_NETWORKS must be networks like 127.0.0.0/8 or fd00::/8, got ${text}`);
+    throw new RangeError(`${setting} must be networks like 127.0.0.0/8 or fd00::/8, got ${text}`);
   }
   return { address, prefix, family };
 }
