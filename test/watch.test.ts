@@ -43,6 +43,17 @@ describe("watching", () => {
     await output.waitFor(/50 %.*second\n/);
   });
 
+  it("says what it is connected to, and if no task is running", async () => {
+    const store = createStore();
+    const { app, url } = await listen({ store });
+    const output = watch(url);
+    await output.waitFor(/^connected to http:\/\/127\.0\.0\.1:\d+\/: no task is running\n$/);
+    await startTask(store, "first");
+    await output.waitFor(/50 %.*first\n/);
+    app.server.closeAllConnections();
+    await output.waitFor(/retrying\nconnected to http:\/\/127\.0\.0\.1:\d+\/\n$/);
+  });
+
   it("shows titles, which the service sends only once", async () => {
     const store = createStore();
     const { url } = await listen({ store });

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
-import { isSharedStore, readConfig } from "../config/config.ts";
+import { isSharedStore, readStoreConfig, type StoreConfig } from "../config/config.ts";
 import { isHelpWanted, parseKeyCommand, usage } from "../keys/arguments.ts";
 import { type KeyCommand, type KeyResult, runKeyCommand } from "../keys/commands.ts";
 import { sendKeyCommand } from "../keys/key-socket.ts";
 import { findMissing, storeName } from "../keys/store-location.ts";
-import type { Config } from "../config/settings.ts";
 import { openStore } from "../stores/registry.ts";
 
 /**
@@ -17,7 +16,7 @@ const command = parse();
 if (command !== undefined) {
   try {
     process.umask(0o077);
-    show(command, await run(command, readConfig()));
+    show(command, await run(command, readStoreConfig()));
   } catch (error) {
     fail(error, 1);
   }
@@ -45,7 +44,7 @@ interface Outcome extends KeyResult {
 }
 
 /** A service that runs has its file, or its memory, to itself; it takes the command on its socket. */
-async function run(given: KeyCommand, config: Config): Promise<Outcome> {
+async function run(given: KeyCommand, config: StoreConfig): Promise<Outcome> {
   const folder = resolve(config.DATA_DIR);
   const service = `the service that runs on DATA_DIR ${folder}`;
   const result = isSharedStore(config)
@@ -58,14 +57,14 @@ async function run(given: KeyCommand, config: Config): Promise<Outcome> {
   return runOnStore(given, config);
 }
 
-async function runOnStore(given: KeyCommand, config: Config): Promise<Outcome> {
-  const { STORE_URL, DATA_DIR, HEARTBEAT_S } = config;
+async function runOnStore(given: KeyCommand, config: StoreConfig): Promise<Outcome> {
+  const { STORE_URL, DATA_DIR } = config;
   const missing = await findMissing(config);
   if (missing !== undefined && given.command !== "add") {
     const rule = "STORE_URL and DATA_DIR must have the values that the service uses";
     throw new Error(`cannot ${given.command} keys: ${missing}; ${rule}`);
   }
-  const opened = await openStore(STORE_URL, { dataDir: DATA_DIR, heartbeatS: HEARTBEAT_S });
+  const opened = await openStore(STORE_URL, { dataDir: DATA_DIR });
   try {
     const store = storeName(config);
     const result = await withStore(store, () => runKeyCommand(opened.keys, given));

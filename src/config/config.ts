@@ -1,3 +1,4 @@
+import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ruleOf, withIntegers } from "../model/schema.ts";
 import { isWebhookUrl, type WebhookEndpoint, webhookSecretPattern } from "../model/webhook-endpoint.ts";
@@ -8,21 +9,36 @@ import { Config } from "./settings.ts";
  *
  * @throws Error with one line that names the variable, the rule and the value.
  */
-export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const given = Object.keys(Config.properties)
+export function readConfig(env: Environment = process.env): Config {
+  const config = readSettings(Config, env);
+  assertShared(config);
+  assertWebhook(config);
+  assertYtDlp(config);
+  return config;
+}
+
+const StoreConfig = Type.Pick(Config, ["STORE_URL", "DATA_DIR"]);
+export type StoreConfig = Static<typeof StoreConfig>;
+
+/** Reads the settings that say where the store is, and no others, as `readConfig` does. */
+export function readStoreConfig(env: Environment = process.env): StoreConfig {
+  return readSettings(StoreConfig, env);
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function readSettings<T extends TObject>(schema: T, env: Environment): Static<T> {
+  const given = Object.keys(schema.properties)
     .map((name) => [name, env[name]] as const)
     .filter(([, value]) => value !== undefined && value !== "");
-  const config = Value.Default(Config, withIntegers(Config, Object.fromEntries(given)));
-  const fault = Value.Errors(Config, config).First();
+  const config = Value.Default(schema, withIntegers(schema, Object.fromEntries(given)));
+  const fault = Value.Errors(schema, config).First();
   if (fault !== undefined) {
-    const { path, schema, value } = fault;
-    const rule = ruleOf(schema) ?? `at least ${schema["minLength"]} characters long`;
+    const { path, schema: broken, value } = fault;
+    const rule = ruleOf(broken) ?? `at least ${broken["minLength"]} characters long`;
     throw new Error(`${path.slice(1)} must be ${rule}, got ${JSON.stringify(value)}`);
   }
-  assertShared(config as Config);
-  assertWebhook(config as Config);
-  assertYtDlp(config as Config);
-  return config as Config;
+  return config as Static<T>;
 }
 
 /** The messages leave out the values: both may be secret. */

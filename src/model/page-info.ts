@@ -134,7 +134,7 @@ export type Entry = Static<typeof Entry>;
 export const Subtitle = Type.Object(
   {
     url: Type.String(),
-    ext: nullableText("vtt, ttml, srt …"),
+    ext: nullableText("vtt, ttml, srt …; m3u8: an HLS playlist of segments"),
     name: nullableText("label to show to people"),
   },
   { title: "Subtitle" },

@@ -54,9 +54,18 @@ export function parseKeywords(values: readonly string[]): string[] {
   return parseTags(found);
 }
 
-/** Trims the start, of at most `length` characters, and cuts between code points; replaces lone surrogates. */
+/** Characters that change the reading direction of what comes after them, also beyond the text, or control a terminal. */
+const controls = /[\p{Bidi_Control}\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/gu;
+
+/**
+ * Removes `controls`, trims the start, of at most `length` characters, and cuts between code points; replaces lone
+ * surrogates.
+ */
 function cut(value: string | null | undefined, length: number): string | undefined {
-  const start = value?.slice(0, 2 * length).trimStart();
+  const start = value
+    ?.slice(0, 2 * length)
+    .replace(controls, "")
+    .trimStart();
   if (start === undefined || start.length <= length) return start?.toWellFormed();
   return start
     .slice(0, length)

@@ -11,6 +11,8 @@ export interface FollowOptions {
   key: string | undefined;
   /** Stops following. */
   signal: AbortSignal;
+  /** Called with the number of tasks that run whenever the stream is open, and what came before was yielded. */
+  onConnect(running: number): void;
   /** Called when the connection fails, unless the reason is the same as the last time. */
   onDisconnect(reason: string): void;
 }
@@ -41,6 +43,7 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<Watch
     parse: (events) => changesOf(events, infos),
     onConnect() {
       lastReason = undefined;
+      options.onConnect(running.size);
     },
     onDisconnect(error) {
       if (isUnauthorized(error)) throw keyError(url, key);

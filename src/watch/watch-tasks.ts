@@ -13,9 +13,12 @@ export interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signa
  */
 export async function watchTasks({ output, ...options }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);
-  const onDisconnect = (reason: string) => view.notify(`${options.url.href}: ${reason}; retrying`);
+  const { href } = options.url;
+  const onConnect = (running: number) =>
+    view.notify(`connected to ${href}${running === 0 ? ": no task is running" : ""}`);
+  const onDisconnect = (reason: string) => view.notify(`${href}: ${reason}; retrying`);
   try {
-    for await (const changes of followTasks({ ...options, onDisconnect })) view.show(changes);
+    for await (const changes of followTasks({ ...options, onConnect, onDisconnect })) view.show(changes);
   } finally {
     view.close();
   }

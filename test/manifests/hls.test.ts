@@ -112,10 +112,10 @@ test("subtitles are grouped by language, each URL once", () => {
   expect(formats).toEqual([]);
   expect(subtitles).toEqual({
     en: [
-      { url: at("en.m3u8"), ext: "vtt", name: "English" },
-      { url: at("en-forced.m3u8"), ext: "vtt", name: "Forced" },
+      { url: at("en.m3u8"), ext: "m3u8", name: "English" },
+      { url: at("en-forced.m3u8"), ext: "m3u8", name: "Forced" },
     ],
-    und: [{ url: at("odd.m3u8"), ext: "vtt", name: "Odd" }],
+    und: [{ url: at("odd.m3u8"), ext: "m3u8", name: "Odd" }],
   });
 });
 

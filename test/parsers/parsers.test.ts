@@ -199,5 +199,8 @@ describe("texts", () => {
     const cut = parseLine(`${"a".repeat(1_999)}😀`) ?? "";
     expect(cut).toBe("a".repeat(1_999));
     expect(parseLine("a\uD800b")).toBe("a\uFFFDb");
+    expect(parseLine("\u202Eab\u2066c\u200Fd\u061C \x1B[31me\x00\x9B")).toBe("abcd [31me");
+    expect(parseParagraphs("\u202Ea\r\nb\tc\x07")).toBe("a\r\nb\tc");
+    expect(parseLine("\u2069\u2066")).toBeNull();
   });
 });

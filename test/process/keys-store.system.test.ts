@@ -35,6 +35,15 @@ it.each(["--help", "-h", "help", "add --help"])(
   },
 );
 
+it("npm run key reads no setting but those of the store", async () => {
+  const env = { DATA_DIR: makeFolder(), PORT: "x", ROLE: "worker", WEBHOOK_URL: "ftp://x", HEARTBEAT_S: "0" };
+  expect(await runKeyProgram(env, "add", "anna")).toMatchObject({ code: 0 });
+  expect(await runKeyProgram({ ...env, STORE_URL: "x" }, "list")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("STORE_URL must begin with one of"),
+  });
+});
+
 it("npm run key works where the path of DATA_DIR is too long for a socket", async () => {
   const env = { DATA_DIR: join(makeFolder(), "x".repeat(120)) };
   expect(await runKeyProgram(env, "add", "anna")).toMatchObject({ code: 0 });

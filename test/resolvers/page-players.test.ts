@@ -247,7 +247,8 @@ describe("the data of a player", () => {
     const info = await resolvePage(
       script(`setup({title: "Otters", duration: 90500, poster: "/p.jpg", sources: [
         {src: "/1.mp4", type: 'video/mp4; codecs="avc1.64001F, mp4a.40.2"', width: 1280, height: 720, bitrate: 1200000, size: 1048576}],
-        tracks: [{file: "/en.vtt", kind: "captions", label: "English", srclang: "en"}, {file: "/t.vtt", kind: "thumbnails"}]})`),
+        tracks: [{file: "/en.vtt", kind: "captions", label: "English", srclang: "en"}, {file: "/t.vtt", kind: "thumbnails"},
+          {file: "/de.m3u8", kind: "subtitles", srclang: "de"}, {file: "/other.m3u8"}]})`),
     );
     expect(info).toMatchObject({
       duration: 90.5,
@@ -262,10 +263,13 @@ describe("the data of a player", () => {
           acodec: "mp4a.40.2",
         },
       ],
-      subtitles: { en: [{ url: `${site}/en.vtt`, ext: "vtt", name: "English" }] },
+      subtitles: {
+        en: [{ url: `${site}/en.vtt`, ext: "vtt", name: "English" }],
+        de: [{ url: `${site}/de.m3u8`, ext: "m3u8", name: null }],
+      },
       sources: { duration: "player", thumbnails: "player", subtitles: "player" },
     });
-    expect(Object.keys(info.subtitles)).toEqual(["en"]);
+    expect(Object.keys(info.subtitles)).toEqual(["en", "de"]);
   });
 
   it.each(["m3u8", "mpd", "mp4", "mp3", "m4v", "m4a", "mov", "webm", "flv", "M3U8", "MP4"])(

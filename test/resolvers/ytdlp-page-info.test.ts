@@ -29,6 +29,7 @@ const fullDict = videoDict({
       { url: "/en.vtt", ext: "vtt", name: "English" },
     ],
     live_chat: [{ url: "https://video.example.com/chat", ext: "json" }],
+    de: [{ url: "/de.m3u8", ext: "vtt", protocol: "m3u8_native" }],
   },
 });
 
@@ -64,6 +65,7 @@ describe("the yt-dlp resolver", () => {
           { url: "https://video.example.com/en.vtt", ext: "vtt", name: "English" },
           { url: "https://video.example.com/en.srv1", ext: "srv1", name: null },
         ],
+        de: [{ url: "https://video.example.com/de.m3u8", ext: "m3u8", name: null }],
       },
       resolver: "yt-dlp",
       extractor: "Example",

@@ -96,13 +96,13 @@ export function* parseMultivariant(text: string, url: URL): Steps<MultivariantPl
   }
 }
 
-/** Subtitle renditions are playlists of WebVTT segments. */
+/** Subtitle renditions are playlists, whatever their segments are. */
 function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"] {
   const subtitles = createSubtitles();
   for (const { attributes, url } of renditions) {
     if (url === null || !isOfType(attributes, "SUBTITLES")) continue;
     const name = parseLine(attributes.get("NAME"));
-    subtitles.add(languageTag(attributes.get("LANGUAGE")), { url: url.href, ext: "vtt", name });
+    subtitles.add(languageTag(attributes.get("LANGUAGE")), { url: url.href, ext: "m3u8", name });
   }
   return subtitles.record();
 }

@@ -218,10 +218,11 @@ function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
 /** yt-dlp lists the best last. */
 function readTracks(list: unknown, base: URL): Subtitle[] {
   const tracks = asList(list).slice(-maxSubtitles).toReversed().map(asDict);
-  return tracks.flatMap(({ url, ext, name }) => {
+  return tracks.flatMap(({ url, ext, name, protocol }) => {
     const href = urlOf(url, base);
     if (href === null) return [];
-    return [{ url: href, ext: readExt(ext), name: parseLine(asText(name)) }];
+    const isHls = asText(protocol)?.startsWith("m3u8") === true;
+    return [{ url: href, ext: isHls ? "m3u8" : readExt(ext), name: parseLine(asText(name)) }];
   });
 }
 

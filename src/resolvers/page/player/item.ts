@@ -87,8 +87,9 @@ export function subtitlesOf(item: Data, base: URL): PageInfo["subtitles"] {
       "trackLabel",
     ]);
     const url = tryParseUrl(trackUrl, base);
-    const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml)$/i.exec(url?.pathname ?? "")?.[1];
-    const isText = trackKind === undefined ? ext !== undefined : trackKinds.has(trackKind.toLowerCase());
+    const ext = /\.(vtt|webvtt|srt|ttml|dfxp|ass|ssa|xml|m3u8)$/i.exec(url?.pathname ?? "")?.[1];
+    const isFile = ext !== undefined && ext.toLowerCase() !== "m3u8";
+    const isText = trackKind === undefined ? isFile : trackKinds.has(trackKind.toLowerCase());
     if (url === null || !isText) continue;
     const language = parseLanguage(trackLanguage) ?? "und";
     const name = parseLine(trackLabel);
