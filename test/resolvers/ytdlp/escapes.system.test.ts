@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,6 +15,7 @@ import {
   type YtDlpHarness,
 } from "./harness.ts";
 import { createVariant, installed, missing, pythonPath, type Variant } from "./installed.ts";
+import { pythonWithout } from "./kernels.ts";
 
 /** Ways that the code of an extractor could take past the proxy; each ends by raising or returning. */
 const ways: Readonly<Record<string, string>> = {
@@ -76,19 +77,6 @@ class EscapeIE(InfoExtractor):
         return {'id': way, 'title': outcome, 'formats': []}
 `;
 
-/** Starts Python where the kernel seems to have no Landlock, as an old one or a container's filter may. */
-const withoutLandlock = (python: string) => `#!${python} -I
-import ctypes, os, struct, sys
-statement = lambda code, jt, jf, k: struct.pack('=HBBI', code, jt, jf, k)
-program = (statement(0x20, 0, 0, 0) + statement(0x35, 0, 2, 444) + statement(0x25, 1, 0, 446)
-    + statement(0x06, 0, 0, 0x50000 | 38) + statement(0x06, 0, 0, 0x7fff0000))
-buffer = ctypes.create_string_buffer(program)
-prog = ctypes.create_string_buffer(struct.pack('@HP', len(program) // 8, ctypes.addressof(buffer)))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog, 0, 0) == 0, ctypes.get_errno()
-os.execv(${JSON.stringify(python)}, ['python3', *sys.argv[1:]])
-`;
-
 const kernels = [
   { kernel: "with Landlock", hasLandlock: true },
   { kernel: "without Landlock", hasLandlock: false },
@@ -107,8 +95,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       folder = mkdtempSync(join(tmpdir(), "escapes-"));
       mkdirSync(join(folder, "bin"));
       const interpreter = join(folder, "bin/python3");
-      writeFileSync(interpreter, withoutLandlock(pythonPath()));
-      chmodSync(interpreter, 0o755);
+      writeFileSync(interpreter, pythonWithout(pythonPath(), "landlock"), { mode: 0o755 });
       canary = await openCanary();
       site = await openSite((request, response) => respond(request.url ?? "", response));
       variant = createVariant({

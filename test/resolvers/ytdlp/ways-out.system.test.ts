@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isRunning } from "../../process/child-processes.ts";
+import { type Canary, never, openCanary, openHarness, type YtDlpHarness } from "./harness.ts";
+import { createVariant, installed, missing, pythonPath, type Variant } from "./installed.ts";
+import { type KernelPart, pythonWithout } from "./kernels.ts";
+
+/** By hand: what the rest of the sandbox stops without this part of the kernel; the tests then say which ways are out. */
+const withoutPart = process.env["WITHOUT"] as KernelPart | undefined;
+
+describe.skipIf(installed === undefined || process.platform !== "linux")(
+  `code that has taken over yt-dlp's process${missing}`,
+  () => {
+    let folder: string;
+    let canary: Canary;
+    let datagrams: Socket;
+    let victim: ChildProcess;
+    let variant: Variant;
+    let harness: YtDlpHarness;
+    const sockets: Server[] = [];
+    let received = 0;
+
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), "ways-out-"));
+      for (const name of ["secret", "other"]) writeFileSync(join(folder, name), "secret", { mode: 0o600 });
+      canary = await openCanary();
+      datagrams = createSocket("udp4").bind(canary.port, "127.0.0.2");
+      datagrams.on("message", () => (received += 1));
+      await once(datagrams, "listening");
+      const abstract = `unreel-${process.pid}`;
+      for (const path of [join(folder, "keys.sock"), `\0${abstract}`]) {
+        const server = createServer((socket) => {
+          received += 1;
+          socket.destroy();
+        }).listen(path);
+        sockets.push(server);
+        await once(server, "listening");
+      }
+      victim = spawn("sleep", ["600"], { env: { PATH: process.env["PATH"], SECRET: "secret" }, stdio: "ignore" });
+      const given = { HOST: "127.0.0.2", PORT: canary.port, FOLDER: folder, ABSTRACT: abstract, VICTIM: victim.pid };
+      const lines = Object.entries({ ...given, NODE: process.execPath }).map(
+        ([name, value]) => `${name} = ${JSON.stringify(value)}\n`,
+      );
+      const source = readFileSync(new URL("ways-out.py", import.meta.url), "utf8");
+      variant = createVariant({
+        ...(withoutPart && { interpreter: writeInterpreter(withoutPart) }),
+        extractors: { ways_out: lines.join("") + source },
+      });
+      harness = await openHarness({ path: variant.path, timeoutMs: 60_000 });
+    });
+
+    afterAll(async () => {
+      await harness[Symbol.asyncDispose]();
+      await canary[Symbol.asyncDispose]();
+      variant[Symbol.dispose]();
+      victim.kill("SIGKILL");
+      datagrams.close();
+      for (const socket of sockets) socket.close();
+      rmSync(folder, { recursive: true });
+    });
+
+    function writeInterpreter(part: KernelPart): string {
+      const path = join(mkdtempSync(join(folder, "python-")), "bin");
+      mkdirSync(path);
+      writeFileSync(join(path, "python3"), pythonWithout(pythonPath(), part), { mode: 0o755 });
+      return join(path, "python3");
+    }
+
+    /** Tries the ways from one number to another; returns those that are out. */
+    async function tryWays(from: number, to: number): Promise<{ out: string[]; count: number }> {
+      const info = await harness.ytDlp.extract(new URL(`http://ways-out.example/${from}-${to}`), { signal: never });
+      const { title, description } = info as { title: string; description: string };
+      return { out: JSON.parse(title) as string[], count: Number(description) };
+    }
+
+    it("gets out by none of over 120 ways", { timeout: 300_000 }, async () => {
+      const files = () => readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode]);
+      const before = files();
+      const { count } = await tryWays(0, 0);
+      expect(count).toBeGreaterThan(120);
+      const out: string[] = [];
+      // One by one, as the first that is out could end the process.
+      for (let way = 0; way < count; way += 1) {
+        out.push(
+          ...(await tryWays(way, way + 1).catch((error: unknown) => ({ out: [`${way}: ${String(error)}`] }))).out,
+        );
+      }
+      expect(out).toEqual([]);
+      expect(files()).toEqual(before);
+      expect(readFileSync(join(folder, "secret"), "utf8")).toBe("secret");
+      expect([canary.connections, received]).toEqual([0, 0]);
+      expect(isRunning(victim.pid!)).toBe(true);
+    });
+  },
+);
