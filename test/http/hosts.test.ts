@@ -148,6 +148,8 @@ describe.each(["/info", "/info/thumbnail", "/tasks/events", "/tasks/x/thumbnail"
     { "sec-fetch-site": "none, cross-site" },
     { origin: "https://attacker.net" },
     { origin: "null" },
+    { referer: "http://attacker.net/page?http://127.0.0.1:3000/" },
+    { referer: "http://127.0.0.1:8080/" },
     { "sec-fetch-site": "cross-site", cookie: "unreel_session=x" },
     { "sec-fetch-site": "cross-site", authorization: "Basic dTpw" },
   ])("so pages of other sites may not send it: %o", async (headers) => {
@@ -159,6 +161,9 @@ describe.each(["/info", "/info/thumbnail", "/tasks/events", "/tasks/x/thumbnail"
     { "sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-user": "?1" },
     { "sec-fetch-site": "same-origin" },
     { origin: "http://127.0.0.1:3000" },
+    { referer: "http://127.0.0.1:3000/docs/?x=y" },
+    { referer: "https://unreel.example.com/" },
+    { "sec-fetch-site": "none", referer: "http://attacker.net/" },
     { "sec-fetch-site": "same-site", origin: "https://unreel.example.com" },
     { "sec-fetch-site": "cross-site", origin: "https://attacker.net", authorization: "Bearer unreel_key" },
   ])("which programs, the person at the browser, its own pages and pages with a key may: %o", async (headers) => {

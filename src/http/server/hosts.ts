@@ -23,7 +23,8 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  *   host that a reverse proxy was asked for, which then is the request's own;
  * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) or the route starts work, and the browser says that another
  *   site makes the request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
- *   `allowedHosts`, or `same-site` without `Origin`. Other clients than browsers send neither. Requests with a key in
+ *   `allowedHosts`, or `same-site` without `Origin`; if it sends neither, as images of pages without TLS do, such a `Referer`. Other
+ *   clients than browsers send none of them. Requests with a key in
  *   `Authorization` pass: a page that could send the key would have it.
  *
  * @throws RangeError that names the first of `allowedHosts` that is not a host name.
@@ -126,13 +127,16 @@ function findCrossSite(
   own: string | undefined,
   allowed: ReadonlySet<string>,
 ): ServiceError | undefined {
-  const { origin, "sec-fetch-site": site = "none" } = headers;
+  const { origin, referer, "sec-fetch-site": site } = headers;
   if (secretOfBearer(headers) !== undefined) return undefined;
-  if (!ownSites.has(site) && (site !== "same-site" || origin === undefined)) {
+  if (site !== undefined && !ownSites.has(site) && (site !== "same-site" || origin === undefined)) {
     return crossSiteError(method, `Sec-Fetch-Site: ${shorten(site, 100)}`);
   }
-  if (origin === undefined || isOwnOrigin(origin, own, allowed)) return undefined;
-  return crossSiteError(method, `Origin: ${shorten(origin, 100)}`);
+  if (origin !== undefined) {
+    return isOwnOrigin(origin, own, allowed) ? undefined : crossSiteError(method, `Origin: ${shorten(origin, 100)}`);
+  }
+  if (site !== undefined || referer === undefined || isOwnOrigin(referer, own, allowed)) return undefined;
+  return crossSiteError(method, `Referer: ${shorten(referer, 100)}`);
 }
 
 /** The scheme does not count, as a reverse proxy may add TLS; the scheme's default port does. */

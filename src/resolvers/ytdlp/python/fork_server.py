@@ -33,7 +33,9 @@ class _Refusal(Exception):
 
 
 def main(script, settings):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A terminal sends them to all its processes; the service ends this one when it stops.
+    for name in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
     # Nothing of it reaches yt-dlp: `no_proxy` in it would lead past the proxy.
     os.environ.clear()
     os.environ['YTDLP_NO_PLUGINS'] = '1'
