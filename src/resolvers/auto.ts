@@ -2,6 +2,7 @@ import { ServiceError } from "../model/errors.ts";
 import { startDeadline } from "../async/deadline.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { PageInfo } from "../model/page-info.ts";
+import { OtherXmlError } from "./page/content.ts";
 import { createPageResolver, type PageResolverOptions } from "./page/page-resolver.ts";
 import { measureResolver, type ResolverObserver } from "./measured.ts";
 import type { ResolveContext, Resolver } from "./resolver.ts";
@@ -39,7 +40,7 @@ type Outcome = PageInfo | ServiceError;
  * - If yt-dlp has an extractor for the URL, yt-dlp is asked first, and the page is read only if that gives
  *   neither formats nor entries.
  * - Otherwise the page is read first, and yt-dlp's generic extractor is asked only if the page has no
- *   formats. If the page cannot be read, that error counts.
+ *   formats, or is another XML document, such as a feed. If the page cannot be read, that error counts.
  * - What the first record does not know is taken from the second; `sources` says so.
  *   `resolver` names the one that found the formats, else the first.
  *
@@ -67,9 +68,13 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
   }
 
   async function readFirst(url: URL, context: ResolveContext, failure: ServiceError | null): Promise<PageInfo> {
-    const read = await page.resolve(url, context);
-    if (hasMedia(read)) return read;
+    const read = await page.resolve(url, context).catch(keepOtherXml);
+    if (isRecord(read) && hasMedia(read)) return read;
     const found = failure ?? (await ask(url, lastShare, context));
+    if (!isRecord(read)) {
+      if (isRecord(found) && hasMedia(found)) return found;
+      throw read;
+    }
     return isRecord(found) ? fill(read, found) : decide(read, found, context);
   }
 
@@ -107,6 +112,12 @@ async function withinShare<T>(
   } finally {
     deadline.end();
   }
+}
+
+/** yt-dlp lists the entries of feeds. */
+function keepOtherXml(error: unknown): OtherXmlError {
+  if (error instanceof OtherXmlError) return error;
+  throw error;
 }
 
 /** Returns the result or its error; rejects when the signal is aborted. */

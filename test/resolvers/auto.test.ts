@@ -19,9 +19,14 @@ const withPlayer = `<meta property="og:title" content="Otters on the page"><meta
 const article = `<title>Log in</title>`;
 const failure = (code: ErrorCode) => new ServiceError(code, `yt-dlp: ${code}`);
 
-/** Resolves a page with this HTML (or error), of which yt-dlp says what was recorded. */
-async function read(page: string | Error, recording: Recording, forDownload = false) {
-  const client = createSavedClient({ [pageUrl]: page instanceof Error ? page : { body: page } });
+interface Response {
+  type: string;
+  body: string;
+}
+
+/** Resolves a page with this HTML (or response, or error), of which yt-dlp says what was recorded. */
+async function read(page: string | Response | Error, recording: Recording, forDownload = false) {
+  const client = createSavedClient({ [pageUrl]: typeof page === "string" ? { body: page } : page });
   const ytDlp = createRecordedYtDlp(recording);
   const resolver = createAutoResolver({
     page: createPageResolver({ client, pageMaxBytes: 1e6, now: fixedNow }),
@@ -166,6 +171,38 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
     const { outcome } = await read(article, { info: failure("no_media") }, true);
     expect(outcome).toMatchObject({ title: "Log in", formats: [], resolver: "page" });
     expect(outcome).not.toHaveProperty("extractor_version");
+  });
+});
+
+describe("the auto resolver, for a feed,", () => {
+  const feed = { type: "application/rss+xml", body: "<rss><channel><title>Films</title></channel></rss>" };
+
+  it("returns the entries that yt-dlp lists", async () => {
+    const info = {
+      _type: "playlist",
+      title: "Films",
+      entries: [{ _type: "url_transparent", url: "https://video.example.com/1", title: "One" }],
+    };
+    const { outcome, asked } = await read(feed, { info });
+    expect(asked).toEqual({ page: true, ytDlp: true });
+    expect(outcome).toMatchObject({ title: "Films", entries: [{ title: "One" }], resolver: "yt-dlp" });
+  });
+
+  it.each<ErrorCode>(["no_media", "upstream_invalid", "unavailable"])(
+    "refuses it with its type if yt-dlp fails with %s",
+    async (code) => {
+      const { outcome } = await read(feed, { info: failure(code) });
+      expect(outcome).toMatchObject({
+        code: "upstream_invalid",
+        message: expect.stringContaining("neither a web page nor media, but application/rss+xml"),
+      });
+    },
+  );
+
+  it("does not ask yt-dlp of documents that are no XML", async () => {
+    const { outcome, asked } = await read({ type: "application/json", body: "{}" }, { info: videoDict() });
+    expect(asked).toEqual({ page: true, ytDlp: false });
+    expect(outcome).toMatchObject({ code: "upstream_invalid" });
   });
 });
 

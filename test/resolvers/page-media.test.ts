@@ -115,6 +115,9 @@ describe("a URL of a medium", () => {
     ["application/json", "{}"],
     ["image/png", "\x89PNG"],
     ["application/pdf", "%PDF-1.7"],
+    ["application/rss+xml", "<rss><channel/></rss>"],
+    ["application/atom+xml; charset=utf-8", "<?xml version='1.0'?><feed/>"],
+    ["text/plain", "<rss version='2.0'><channel/></rss>"],
     ["application/octet-stream", "whatever"],
   ])("is refused with its type if it is neither page nor medium: %s", async (type, body) => {
     await expect(

@@ -70,8 +70,13 @@ async function readAs(
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
   const what = contentType === null ? "and has no Content-Type" : `but ${contentType.slice(0, 100)}`;
-  throw new ServiceError("upstream_invalid", `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`);
+  const message = `${url.href.slice(0, 200)} is neither a web page nor media, ${what}`;
+  if (/[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
+  throw new ServiceError("upstream_invalid", message);
 }
+
+/** A document that others than web pages are in, such as a feed. */
+export class OtherXmlError extends ServiceError {}
 
 function extractFile(
   url: URL,
@@ -97,6 +102,7 @@ function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
   if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
     return is("page", null);
   }
+  if (/^<(?:rss|feed|rdf:RDF)[\s>]/.test(text)) return is("unknown", "application/xml");
   const bytes = head.toString("latin1");
   if (bytes.startsWith("ftyp", 4)) return is("video", "video/mp4");
   if (bytes.startsWith("\x1A\x45\xDF\xA3")) return is("video", "video/webm");
