@@ -64,6 +64,6 @@ export function decodedMd5(path: string, ...kinds: readonly ("video" | "audio")[
   return result.stdout;
 }
 
-function run(command: string, ...args: readonly string[]): string {
+export function run(command: string, ...args: readonly string[]): string {
   return execFileSync(command, args, { encoding: "utf8", maxBuffer: 64 << 20 });
 }

@@ -1,6 +1,6 @@
 import type { Element } from "../ebml.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
-import { damagedMatroskaError, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
+import { damagedMatroskaError, elementAt, elementsIn, ids, signedIn, unsignedIn } from "./elements.ts";
 import type { MatroskaHeader } from "./tracks.ts";
 
 /** A SimpleBlock or BlockGroup (RFC 9559 §10): one or more frames. */
@@ -30,9 +30,7 @@ export function* readBlocks(source: NumberSource, { segment }: MatroskaHeader): 
   let timestamp = 0;
   // A cluster of unknown size ends where the next one begins, so its elements are read as if they were beside it.
   for (let at = segment.body; at < segment.end;) {
-    const rest = { body: at, end: segment.end };
-    const [element] = elementsIn(source, rest).take(1);
-    if (element === undefined) return;
+    const element = elementAt(source, at, segment.end);
     at = element.id === ids.cluster ? element.body : element.end;
     if (element.id === ids.timestamp) timestamp = unsignedIn(source, element);
     if (element.id === ids.simpleBlock) {

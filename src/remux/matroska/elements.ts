@@ -52,15 +52,22 @@ export const ids = {
   cueClusterPosition: 0xf1,
 } as const;
 
-/** Yields the elements of `parent`, in order. @throws ServiceError `upstream_invalid` if one is damaged or cut off. */
+/**
+ * Returns the element at `at`.
+ * @throws ServiceError `upstream_invalid` if there is none, or it ends after `limit`.
+ */
+export function elementAt(source: NumberSource, at: number, limit: number): Element {
+  const element = readElement(source, at, limit);
+  if (element === undefined) throw damagedMatroskaError(`there is no element at ${at}`);
+  if (element.end <= limit || element.end === Infinity) return element;
+  throw damagedMatroskaError(`the element at ${at} ends at ${element.end}, after ${limit}`);
+}
+
+/** Yields the elements of `parent`, in order. @throws ServiceError as `elementAt`. */
 export function* elementsIn(source: NumberSource, { body, end }: Pick<Element, "body" | "end">): Generator<Element> {
   const limit = Math.min(end, source.size);
   for (let at = body; at < limit;) {
-    const element = readElement(source, at, limit);
-    if (element === undefined) throw damagedMatroskaError(`there is no element at ${at}`);
-    if (element.end > limit && element.end !== Infinity) {
-      throw damagedMatroskaError(`the element at ${at} ends at ${element.end}, after ${limit}`);
-    }
+    const element = elementAt(source, at, limit);
     yield element;
     at = element.end;
   }

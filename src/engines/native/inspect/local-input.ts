@@ -26,6 +26,7 @@ const formats = [MP4, QTFF, MATROSKA, WEBM, WAVE, OGG, FLAC, MP3, ADTS, MPEG_TS]
 
 export interface LocalInput extends Disposable {
   input: Input;
+  fd: number;
   /** How much earlier than its time stamps the audio is presented, seconds. */
   codecDelayS: number;
   /** Stops all reads and closes the file; safe to call twice. */
@@ -65,7 +66,7 @@ export function openLocalInput(path: string): LocalInput {
   const input = new Input({ source, formats });
   cleanup.defer(() => input.dispose());
   const kept = cleanup.move();
-  return { input, codecDelayS, [Symbol.dispose]: () => kept.dispose() };
+  return { input, fd: file, codecDelayS, [Symbol.dispose]: () => kept.dispose() };
 }
 
 /**

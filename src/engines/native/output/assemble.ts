@@ -30,7 +30,7 @@ export interface AssembleOptions extends Pick<DownloadJob, "audioOnly" | "folder
 
 export interface Assembled {
   path: string;
-  /** What was written; `null`: the file is as published, or a WebM. */
+  /** What was written; `null`: the file is as published, or a WebM or Matroska file. */
   written: Written | null;
   /** What differs from the files that it was merged from. */
   warnings: readonly FileWarning[];
@@ -69,10 +69,10 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   const merged = join(folder, "merged");
   const inputs = [mainPath, audioPath].filter((path) => path !== null);
   const paths = { main: mainPath, audio: audioPath, target: merged };
-  const { isWebm, warnings } = await withTimeLimit("merge", inputs, () =>
+  const { isMp4, warnings } = await withTimeLimit("merge", inputs, () =>
     mergeFiles({ ...paths, isAudioOptional, audioOnly, signal }),
   );
-  if (isWebm) return { path: merged, written: null, warnings };
+  if (!isMp4) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
   const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });

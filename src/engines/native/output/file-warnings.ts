@@ -12,7 +12,7 @@ export interface FileStats {
   path: string;
   /** As it was read back, seconds; `null`: the file does not state it. */
   durationS: number | null;
-  /** `null`: the file is as published, or a WebM. */
+  /** `null`: the file is as published, or a WebM or Matroska file. */
   written: Written | null;
   /** Kinds of tracks that the format lists. */
   listedKinds: readonly TrackKind[];

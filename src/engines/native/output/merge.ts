@@ -1,4 +1,6 @@
+import { ftruncateSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   Conversion,
   type Input,
@@ -12,7 +14,8 @@ import {
 } from "mediabunny";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { diskError } from "../../../files/disk-error.ts";
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { copyMatroska, hasPadding, isCopiable, selectTracks } from "../../../remux/matroska/copy.ts";
 import { describeMedia } from "../inspect/describe.ts";
 import { type LocalInput, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
@@ -30,8 +33,9 @@ export interface MergeOptions {
 }
 
 /**
- * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, else
- * as fragmented MP4. Returns which, and what differs from the tracks of these files.
+ * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if it is
+ * audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, and
+ * what differs from the tracks of these files.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */
@@ -45,12 +49,15 @@ export async function mergeFiles(options: MergeOptions) {
     const chosen = await chooseTracks(inputs, options);
     const codecs = await Promise.all(chosen.map((track) => track.getCodec()));
     const isWebm = codecs.every((codec) => webmCodecs.has(codec));
-    const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
     await using file = await open(options.target, "w");
-    const output = new Output({ format, target: createFileTarget(file) });
-    await write(files, chosen, output, options.signal);
+    const isCopied = await copyElements(files, chosen, { isWebm, fd: file.fd, signal: options.signal });
+    if (!isCopied) {
+      const format = isWebm ? new WebMOutputFormat() : new Mp4OutputFormat({ fastStart: "fragmented" });
+      const output = new Output({ format, target: createFileTarget(file) });
+      await write(files, chosen, output, options.signal);
+    }
     const warnings = await checkMerged(chosen, options.target);
-    return { isWebm, warnings };
+    return { isMp4: !isWebm && !isCopied, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError(`write ${options.target}`, error);
@@ -76,6 +83,36 @@ async function chooseTracks(
 }
 
 const webmCodecs: ReadonlySet<string | null> = new Set(["vp8", "vp9", "av1", "opus", "vorbis"]);
+
+/**
+ * Copies the tracks into a WebM or Matroska file if they are in such files and the copy says more than an MP4. Returns
+ * whether it has done so: of a damaged file mediabunny finds more.
+ */
+async function copyElements(
+  files: readonly LocalInput[],
+  chosen: readonly InputTrack[],
+  { isWebm, fd, signal }: { isWebm: boolean; fd: number; signal: AbortSignal },
+): Promise<boolean> {
+  try {
+    const sources = files.flatMap((file) => {
+      const numbers = chosen.filter(({ input }) => input === file.input).map(({ id }) => id);
+      return numbers.length === 0 ? [] : [selectTracks(file.fd, numbers)];
+    });
+    const known = sources.filter((source) => source !== undefined);
+    if (known.length < sources.length || !isCopiable(known)) return false;
+    const isPadded = () => chosen.every((track) => track.isAudioTrack()) && known.some(hasPadding);
+    if (!isWebm && !isPadded()) return false;
+    for (const _ of copyMatroska(known, fd, isWebm ? "webm" : "matroska")) {
+      signal.throwIfAborted();
+      await nextTurn();
+    }
+    return true;
+  } catch (error) {
+    if (!isUpstreamError(error)) throw error;
+    ftruncateSync(fd);
+    return false;
+  }
+}
 
 /**
  * Lets mediabunny write into `file`; the caller closes it. mediabunny's FilePathTarget leaves the file open

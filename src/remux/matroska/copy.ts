@@ -1,0 +1,152 @@
+import type { Element } from "../ebml.ts";
+import { readFully } from "../mp4/read/file-boxes.ts";
+import { type NumberSource, numbersInFile } from "../mp4/read/number-source.ts";
+import { type Block, readBlocks } from "./blocks.ts";
+import { damagedMatroskaError, elementsIn, ids } from "./elements.ts";
+import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts";
+import { element, MatroskaWriter, unsigned } from "./writer.ts";
+
+/** A Matroska file that is open, and which of its tracks are read. */
+export interface ChosenTracks {
+  fd: number;
+  source: NumberSource;
+  header: MatroskaHeader;
+  tracks: readonly MatroskaTrack[];
+}
+
+/** Returns the tracks of an open file that have these numbers; undefined if it is no Matroska file or lacks one. */
+export function selectTracks(fd: number, numbers: readonly number[]): ChosenTracks | undefined {
+  const source = numbersInFile(fd);
+  const header = readHeader(source);
+  if (header === undefined) return undefined;
+  const found = numbers.map((number) => header.tracks.find((track) => track.number === number));
+  const tracks = found.filter((track) => track !== undefined);
+  return tracks.length === numbers.length ? { fd, source, header, tracks } : undefined;
+}
+
+/** Whether `copyMatroska` can copy these tracks: their frames are plain, and their times count the same ticks. */
+export function isCopiable(files: readonly ChosenTracks[]): boolean {
+  const scales = new Set(files.map(({ header }) => header.timestampScale));
+  return scales.size === 1 && files.every(({ tracks }) => tracks.every(({ isEncoded }) => !isEncoded));
+}
+
+/** Whether a part of the last frames is not presented. @throws ServiceError as `readBlocks`. */
+export function hasPadding(file: ChosenTracks): boolean {
+  return chosenBlocks(file).some(({ discardNs }) => discardNs > 0);
+}
+
+const stepBlocks = 256;
+
+/**
+ * Copies tracks of Matroska files into one file, element by element: what they say of delay, padding, colour or language
+ * is kept, whatever it is, and so are laces. The earliest first block gets the time 0. Each step copies a bounded part.
+ *
+ * @param fd The new file, open for writing.
+ * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
+ */
+export function* copyMatroska(
+  files: readonly ChosenTracks[],
+  fd: number,
+  docType: "webm" | "matroska",
+): Generator<undefined, void> {
+  const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
+  const entries = tracks.map(({ file, track }, i) => copyEntry(file, track, i + 1));
+  const { timestampScale } = files[0]!.header;
+  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries });
+  const startTicks = Math.min(...files.map(firstTicks));
+  const readers = files.map((file) => {
+    const copies = file.tracks.map((track) => {
+      const number = tracks.findIndex((one) => one.track === track) + 1;
+      return [track.number, new TrackCopy(file, track, { number, startTicks })] as const;
+    });
+    const blocks = chosenBlocks(file);
+    return { copies: new Map(copies), blocks, next: blocks.next().value };
+  });
+  for (let count = 1; ; count++) {
+    const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
+    if (!reader?.next) break;
+    writer.add(reader.copies.get(reader.next.track)!.copy(reader.next));
+    reader.next = reader.blocks.next().value;
+    if (count % stepBlocks === 0) yield;
+  }
+  if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
+  writer.finish();
+}
+
+/** Yields the blocks of the chosen tracks, in order. @throws ServiceError as `readBlocks`. */
+export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generator<Block, undefined> {
+  const numbers = new Set(tracks.map(({ number }) => number));
+  for (const block of readBlocks(source, header)) if (numbers.has(block.track)) yield block;
+}
+
+/** Returns the earliest time of the first blocks of all tracks; Infinity if there is none. */
+function firstTicks(file: ChosenTracks): number {
+  const firsts = new Map<number, number>();
+  for (const { track, ticks } of chosenBlocks(file)) {
+    if (!firsts.has(track)) firsts.set(track, ticks);
+    if (firsts.size === file.tracks.length) break;
+  }
+  return Math.min(...firsts.values());
+}
+
+/** Copies the blocks of a track. */
+class TrackCopy {
+  readonly #file: ChosenTracks;
+  readonly #track: MatroskaTrack;
+  readonly #to: { number: number; startTicks: number };
+  #last: number | undefined;
+  #step = 0;
+
+  constructor(file: ChosenTracks, track: MatroskaTrack, to: { number: number; startTicks: number }) {
+    this.#file = file;
+    this.#track = track;
+    this.#to = to;
+  }
+
+  copy(block: Block) {
+    const { fd } = this.#file;
+    const { number, startTicks } = this.#to;
+    const { isKey, flags, others } = block;
+    const ticks = block.ticks - startTicks;
+    if (this.#last !== undefined && ticks > this.#last) this.#step = ticks - this.#last;
+    this.#last = ticks;
+    return {
+      track: number,
+      ticks,
+      endTicks: ticks + this.#lasts(block),
+      isKey,
+      flags,
+      payload: readBytes(fd, block),
+      others: others && Buffer.concat(others.map((other) => element(other.id, readBytes(fd, other)))),
+    };
+  }
+
+  /** Returns how long a block is presented after its timestamp. */
+  #lasts({ duration, discardNs, flags, body }: Block): number {
+    const { source, header } = this.#file;
+    const { codecDelayNs, defaultDurationNs } = this.#track;
+    const frames = isLaced(flags) ? source.u8(body) + 1 : 1;
+    const stated = (defaultDurationNs * frames) / header.timestampScale;
+    return (duration ?? (stated || this.#step)) - (discardNs + codecDelayNs) / header.timestampScale;
+  }
+}
+
+/** Whether the flags of a block say that it has several frames (RFC 9559 §10.3). */
+export const isLaced = (flags: number): boolean => (flags & 0x06) !== 0;
+
+const replaced: ReadonlySet<number> = new Set([ids.trackNumber, ids.trackUid]);
+
+/** Returns the entry of a track with another number. */
+function copyEntry({ fd, source }: ChosenTracks, { entry }: MatroskaTrack, number: number): Uint8Array {
+  const kept = [...elementsIn(source, entry)].filter(({ id }) => !replaced.has(id));
+  const copies = kept.map((child) => element(child.id, readBytes(fd, child)));
+  const own = [element(ids.trackNumber, unsigned(number)), element(ids.trackUid, unsigned(number))];
+  return element(ids.trackEntry, ...own, ...copies);
+}
+
+const maxBytes = 256 << 20;
+
+function readBytes(fd: number, { body, end }: Pick<Element, "body" | "end">): Uint8Array {
+  if (end - body <= maxBytes) return readFully(fd, Buffer.allocUnsafe(end - body), body);
+  throw damagedMatroskaError(`an element has ${end - body} bytes, the limit is ${maxBytes}`);
+}

@@ -1,0 +1,182 @@
+import { ebmlId } from "../ebml.ts";
+import { writeAt } from "../mp4/write/background-writes.ts";
+import { ids } from "./elements.ts";
+
+const appName = Buffer.from("unreel");
+const maxClusterBytes = 8 << 20;
+const minClusterNs = 1e9;
+
+export interface MatroskaWriterOptions {
+  /** Open for writing, empty. */
+  fd: number;
+  docType: "webm" | "matroska";
+  /** Nanoseconds of a tick. */
+  timestampScale: number;
+  /** TrackEntry elements; their tracks have the numbers from 1 on. */
+  entries: readonly Uint8Array[];
+}
+
+export interface WrittenBlock {
+  /** From 1. */
+  track: number;
+  ticks: number;
+  endTicks: number;
+  isKey: boolean;
+  flags: number;
+  /** The frames, with the sizes of a lace. */
+  payload: Uint8Array;
+  /** The other elements of its group; `null`: it is a SimpleBlock. */
+  others: Uint8Array | null;
+}
+
+/**
+ * Writes a WebM or Matroska file (RFC 9559): the header, clusters of a second or more that begin with a key frame of the
+ * first track, and an index of them. Memory: a cluster, and 20 bytes for each.
+ */
+export class MatroskaWriter {
+  readonly #options: MatroskaWriterOptions;
+  readonly #cues: Uint8Array[] = [];
+  /** Where the Segment's content starts. */
+  readonly #start: number;
+  #position = 0;
+  #cluster: { ticks: number; bytes: number; parts: Uint8Array[] } | undefined;
+  #endTicks = 0;
+
+  constructor(options: MatroskaWriterOptions) {
+    this.#options = options;
+    this.#start = fileHeader(options.docType).length + segmentHeader(0).length;
+    this.#position = this.#writeHead(0);
+  }
+
+  add(block: WrittenBlock): void {
+    if (this.#needsCluster(block)) this.#startCluster(block);
+    const cluster = this.#cluster!;
+    const head = Buffer.alloc(4);
+    head[0] = 0x80 | block.track;
+    head.writeInt16BE(block.ticks - cluster.ticks, 1);
+    head[3] = block.flags;
+    const { payload, others } = block;
+    const part =
+      others === null
+        ? element(ids.simpleBlock, head, payload)
+        : element(ids.blockGroup, element(ids.block, head, payload), others);
+    cluster.parts.push(part);
+    cluster.bytes += part.length;
+    this.#endTicks = Math.max(this.#endTicks, block.endTicks);
+  }
+
+  /** Writes the index and completes the header. */
+  finish(): void {
+    this.#flush();
+    const cuesPosition = this.#position;
+    this.#append(element(ids.cues, ...this.#cues));
+    this.#writeHead(cuesPosition);
+  }
+
+  #needsCluster({ track, ticks, isKey }: WrittenBlock): boolean {
+    if (this.#cluster === undefined) return true;
+    const age = ticks - this.#cluster.ticks;
+    if (age > 0x7fff || age < -0x8000 || this.#cluster.bytes >= maxClusterBytes) return true;
+    return isKey && track === 1 && age * this.#options.timestampScale >= minClusterNs;
+  }
+
+  #startCluster({ ticks }: WrittenBlock): void {
+    this.#flush();
+    const start = Math.max(0, ticks);
+    this.#cluster = { ticks: start, bytes: 0, parts: [] };
+    const position = element(ids.cueClusterPosition, unsigned(this.#position - this.#start));
+    const positions = element(ids.cueTrackPositions, element(ids.cueTrack, unsigned(1)), position);
+    this.#cues.push(element(ids.cuePoint, element(ids.cueTime, unsigned(start)), positions));
+  }
+
+  #flush(): void {
+    if (this.#cluster === undefined) return;
+    const { ticks, parts } = this.#cluster;
+    this.#append(element(ids.cluster, element(ids.timestamp, unsigned(ticks)), ...parts));
+    this.#cluster = undefined;
+  }
+
+  #append(bytes: Uint8Array): void {
+    writeAt(this.#options.fd, bytes, this.#position);
+    this.#position += bytes.length;
+  }
+
+  /** Writes what comes before the clusters, always as many bytes; returns how many. */
+  #writeHead(cuesPosition: number): number {
+    const { fd, docType, timestampScale, entries } = this.#options;
+    const duration = Buffer.alloc(8);
+    duration.writeDoubleBE(this.#endTicks);
+    const info = element(
+      ids.info,
+      element(ids.timestampScale, unsigned(timestampScale)),
+      element(ids.duration, duration),
+      element(ids.muxingApp, appName),
+      element(ids.writingApp, appName),
+    );
+    const tracks = element(ids.tracks, ...entries);
+    const seekHeadBytes = seekHead([0, 0, 0]).length;
+    const found = [seekHeadBytes, seekHeadBytes + info.length, Math.max(0, cuesPosition - this.#start)];
+    const head = Buffer.concat([
+      fileHeader(docType),
+      segmentHeader(Math.max(0, this.#position - this.#start)),
+      seekHead(found),
+      info,
+      tracks,
+    ]);
+    writeAt(fd, head, 0);
+    return head.length;
+  }
+}
+
+function fileHeader(docType: string): Uint8Array {
+  return element(
+    ebmlId,
+    element(ids.ebmlVersion, unsigned(1)),
+    element(ids.ebmlReadVersion, unsigned(1)),
+    element(ids.ebmlMaxIdLength, unsigned(4)),
+    element(ids.ebmlMaxSizeLength, unsigned(8)),
+    element(ids.docType, Buffer.from(docType)),
+    element(ids.docTypeVersion, unsigned(4)),
+    element(ids.docTypeReadVersion, unsigned(2)),
+  );
+}
+
+function segmentHeader(bytes: number): Uint8Array {
+  return Buffer.concat([idBytes(ids.segment), longSize(bytes)]);
+}
+
+/** @param positions Of Info, Tracks and Cues. */
+function seekHead(positions: readonly number[]): Uint8Array {
+  const seeks = [ids.info, ids.tracks, ids.cues].map((id, i) => {
+    const position = Buffer.alloc(8);
+    position.writeBigUInt64BE(BigInt(positions[i] ?? 0));
+    return element(ids.seek, element(ids.seekId, idBytes(id)), element(ids.seekPosition, position));
+  });
+  return element(ids.seekHead, ...seeks);
+}
+
+/** Returns an element (RFC 8794 §5). */
+export function element(id: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  return Buffer.concat([idBytes(id), bytes < 0x7f ? Buffer.from([0x80 | bytes]) : longSize(bytes), ...parts]);
+}
+
+/** Returns the content of an unsigned integer. */
+export function unsigned(value: number): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(value));
+  const first = bytes.findIndex((byte) => byte !== 0);
+  return bytes.subarray(first < 0 ? 7 : first);
+}
+
+function idBytes(id: number): Uint8Array {
+  return unsigned(id);
+}
+
+/** Returns a size in eight bytes. */
+function longSize(value: number): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(value));
+  bytes[0] = 1;
+  return bytes;
+}

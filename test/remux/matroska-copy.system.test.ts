@@ -1,0 +1,146 @@
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  chosenBlocks,
+  type ChosenTracks,
+  copyMatroska,
+  isCopiable,
+  selectTracks,
+} from "../../src/remux/matroska/copy.ts";
+import { ids } from "../../src/remux/matroska/elements.ts";
+import { element, MatroskaWriter } from "../../src/remux/matroska/writer.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput } from "./ts-media.ts";
+
+const media = createMediaFolder();
+const opened: number[] = [];
+afterAll(() => {
+  for (const fd of opened) closeSync(fd);
+  media.remove();
+});
+
+/** Opens tracks of a file in the folder. */
+function open(name: string, numbers: readonly number[]): ChosenTracks {
+  const fd = openSync(media.path(name), "r");
+  opened.push(fd);
+  return selectTracks(fd, numbers)!;
+}
+
+/** Copies tracks into `copy.webm`, and returns its path. */
+function copy(...files: readonly ChosenTracks[]): string {
+  const path = media.path("copy.webm");
+  const fd = openSync(path, "w");
+  try {
+    for (const _ of copyMatroska(files, fd, "webm"));
+  } finally {
+    closeSync(fd);
+  }
+  return path;
+}
+
+/** Returns the samples that a player hears. */
+function heard(path: string): string {
+  return run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-f", "md5", "-");
+}
+
+/** Returns the times of all packets of a stream, in milliseconds. */
+function times(path: string, stream: "v" | "a"): number[] {
+  const entries = ["-select_streams", stream, "-show_entries", "packet=pts", "-of", "csv=p=0"];
+  return run("ffprobe", "-v", "error", ...entries, path)
+    .trim()
+    .split(/\s+/)
+    .map(Number);
+}
+
+describe.skipIf(!hasFfmpeg)("a copy of Matroska tracks", () => {
+  const opus = "-c:a libopus -b:a 32k".split(" ");
+  const vp9 = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8".split(" ");
+  beforeAll(() => {
+    const tags = ["-metadata:s:a", "language=ger", "-metadata:s:a", "title=Ton", "-color_range", "pc"];
+    const colours = "-colorspace bt2020nc -color_primaries bt2020 -color_trc smpte2084".split(" ");
+    const input = [...videoInput(), ...audioInput(2.005, 48_000)];
+    media.make("both.webm", ...input, ...vp9, "-g", "10", ...opus, ...tags, ...colours);
+  });
+
+  it("is heard as its source is, whose last frame is padded and whose codec has a delay", () => {
+    expect(heard(copy(open("both.webm", [2])))).toBe(heard(media.path("both.webm")));
+  });
+
+  it("has all that its source says of the tracks, in the same order of times", () => {
+    const path = copy(open("both.webm", [1, 2]));
+    const source = media.path("both.webm");
+    const fields = "codec_name,color_range,color_space,color_transfer,color_primaries:stream_tags=language,title";
+    expect(probeStreams(path, fields)).toEqual(probeStreams(source, fields));
+    expect(probeStreams(path, fields)).toEqual(expect.arrayContaining(["smpte2084", "ger", "Ton"]));
+    for (const stream of ["v", "a"] as const) expect(times(path, stream)).toEqual(times(source, stream));
+    expect(heard(path)).toBe(heard(source));
+  });
+
+  it("joins tracks of two files, and keeps their distance", () => {
+    media.make("video.webm", ...videoInput(1), ...vp9, "-output_ts_offset", "100");
+    media.make("audio.webm", ...audioInput(1), ...opus, "-output_ts_offset", "100.5");
+    const path = copy(open("video.webm", [1]), open("audio.webm", [1]));
+    expect(times(path, "v")[0]).toBe(0);
+    const start = (file: string, stream: "v" | "a") => times(file, stream)[0]!;
+    const distance = start(media.path("audio.webm"), "a") - start(media.path("video.webm"), "v");
+    expect(start(path, "a") - start(path, "v")).toBe(distance);
+  });
+
+  it("can be sought: it lists its clusters", () => {
+    const path = copy(open("both.webm", [1, 2]));
+    const seek = ["-ss", "1.5", "-i", path, "-map", "0:v", "-c", "copy", "-copyts", "-f", "framecrc", "-"];
+    expect(run("ffmpeg", "-v", "error", ...seek)).toMatch(/^0,\s+1207,/m);
+  });
+
+  it("keeps the frames of a lace together, and their times those of the source", () => {
+    const vorbis = "-c:a libvorbis -ac 2".split(" ");
+    media.make("plain.mka", ...audioInput(3), ...vorbis);
+    lace("plain.mka", "laced.mka");
+    const path = copy(open("laced.mka", [1]));
+    expect(heard(path)).toBe(heard(media.path("plain.mka")));
+    expect(times(path, "a")).toEqual(times(media.path("laced.mka"), "a"));
+  });
+
+  it("is refused of a file that is cut or damaged anywhere, or ends with what is left", () => {
+    const whole = readFileSync(media.path("both.webm"));
+    for (let i = 1; i < 60; i++) {
+      const at = Math.floor((whole.length * i) / 60);
+      const damaged = i % 2 === 0 ? whole.subarray(0, at) : Buffer.from(whole).fill(i * 37, at, at + 20);
+      writeFileSync(media.path("damaged.webm"), damaged);
+      try {
+        copy(open("damaged.webm", [1, 2]));
+      } catch (error) {
+        expect(error).toMatchObject({ code: "upstream_invalid" });
+      }
+    }
+  });
+
+  it("is not made of compressed tracks", () => {
+    const plain = open("both.webm", [2]);
+    const tracks = plain.tracks.map((track) => ({ ...track, isEncoded: true }));
+    expect(isCopiable([plain])).toBe(true);
+    expect(isCopiable([{ ...plain, tracks }])).toBe(false);
+  });
+});
+
+/** Puts four blocks each of the first track into one with a lace as in Xiph's containers. */
+function lace(from: string, to: string): void {
+  const file = open(from, [1]);
+  const fd = openSync(media.path(to), "w");
+  const bytes = readFileSync(media.path(from));
+  const { entry } = file.tracks[0]!;
+  const entries = [element(ids.trackEntry, bytes.subarray(entry.body, entry.end))];
+  const writer = new MatroskaWriter({ fd, docType: "matroska", timestampScale: 1_000_000, entries });
+  const blocks = [...chosenBlocks(file)];
+  for (let i = 0; i < blocks.length; i += 4) {
+    const group = blocks.slice(i, i + 4);
+    const frames = group.map(({ body, end }) => bytes.subarray(body, end));
+    const sizes = frames
+      .slice(0, -1)
+      .flatMap(({ length }) => [...Buffer.alloc(Math.floor(length / 255), 255), length % 255]);
+    const payload = Buffer.concat([Buffer.from([frames.length - 1, ...sizes]), ...frames]);
+    const { ticks } = group[0]!;
+    writer.add({ track: 1, ticks, endTicks: ticks, isKey: true, flags: 0x82, payload, others: null });
+  }
+  writer.finish();
+  closeSync(fd);
+}
