@@ -35,7 +35,7 @@ export async function openServices(
   opened: AsyncDisposableStack,
 ) {
   const parts = await openParts(config, logger, opened);
-  const { store, metrics } = parts;
+  const { metrics } = parts;
   const runsTasks = config.role !== "api";
   const webhooks = runsTasks ? openWebhooks(config.webhook, parts, opened) : undefined;
   const runner = runsTasks ? openRunner(config, parts, opened) : undefined;
@@ -43,7 +43,7 @@ export async function openServices(
   const server = { ...config.server, logger, drainSignal, maxConnections };
   const observed = { ...server, observer: metrics.app };
   const app = await (config.role === "worker"
-    ? buildWorkerApp({ store, ...observed })
+    ? buildWorkerApp({ ...parts, ...observed })
     : buildApp({ ...parts, ...observed, ...config.app, keys: await openKeys(config, parts, opened) }));
   opened.defer(() => app.close());
   if (!config.hasMetricsPort) return { app, metricsApp: undefined, runner, webhooks };

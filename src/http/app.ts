@@ -97,7 +97,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
     await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
-    await app.register(healthRoutes, { store, drainSignal: options.drainSignal });
+    await app.register(healthRoutes, { store, drainSignal: options.drainSignal, unenforced: resolver.unenforced });
     const { metrics } = options;
     if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
     if (options.web === true) await app.register(webRoutes);
@@ -106,14 +106,16 @@ export async function buildApp(options: AppOptions): Promise<App> {
 
 export interface WorkerAppOptions extends BaseAppOptions {
   store: TaskStore;
+  /** What reads the pages of its tasks; default: nothing is known of it. */
+  resolver?: Pick<Resolver, "unenforced">;
 }
 
 /** The app of a process that only runs tasks: it serves `/health/` alone. */
 export async function buildWorkerApp(options: WorkerAppOptions): Promise<App> {
-  const { store, drainSignal } = options;
+  const { store, resolver, drainSignal } = options;
   const app = createBaseApp(options, () => {});
   return serveOnly(app, ": this process only runs tasks", async () => {
-    await app.register(healthRoutes, { store, drainSignal });
+    await app.register(healthRoutes, { store, drainSignal, unenforced: resolver?.unenforced });
   });
 }
 

@@ -81,6 +81,7 @@ export function createAutoResolver({ page, ytDlp }: AutoResolverOptions): Resolv
   return {
     name: "auto",
     output: PageInfo,
+    ...(ytDlp.unenforced && { unenforced: ytDlp.unenforced }),
     async resolve(url, context) {
       const what = `yt-dlp's extractor for ${urlForMessage(url)}`;
       const extractor = await withinShare(firstShare, context, what, ({ signal }) => ytDlp.findExtractor(url, signal));

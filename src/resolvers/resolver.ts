@@ -25,6 +25,8 @@ export interface Resolver<Output extends TObject = TObject> {
   readonly name: string;
   /** Schema of what `resolve` returns; `GET /info` and the OpenAPI document use it. */
   readonly output: Output;
+  /** What the kernel does not forbid processes of another program, a sentence each; default nothing. */
+  readonly unenforced?: readonly string[];
   /**
    * Reads the page at `url`: absolute, http or https, without credentials. Changes neither `url` nor
    * `context`.

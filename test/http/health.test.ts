@@ -1,12 +1,22 @@
 import { expect, it } from "vitest";
 import { buildWorkerApp } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
+import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 
 it("is live and ready while its store takes writes", async () => {
   await using app = await buildApp();
   expect((await app.inject("/health/live")).json()).toEqual({ status: "ok" });
   expect((await app.inject("/health/ready")).json()).toEqual({ status: "ok" });
+});
+
+it.each([
+  ["an api", buildApp],
+  ["a worker", buildWorkerApp],
+])("says what the kernel does not forbid yt-dlp, as %s", async (_role, build) => {
+  const unenforced = ["yt-dlp may read other files"];
+  await using app = await build({ store: createMemoryStore(), resolver: { ...createStubResolver(), unenforced } });
+  expect((await app.inject("/health/ready")).json()).toEqual({ status: "ok", unenforced });
 });
 
 it("is live but not ready when its store is closed", async () => {

@@ -192,6 +192,7 @@ function createSharedYtDlp() {
       const ytDlp = (await opened)!;
       return {
         version: ytDlp.version,
+        unenforced: ytDlp.unenforced,
         findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
         async extract(url, context) {
           extractions += 1;

@@ -9,13 +9,13 @@ export interface Kernel {
 /** The first version of Landlock with rules for TCP. */
 const firstWithTcp = 4;
 
-/** Returns what the kernel does not forbid yt-dlp's processes, in words; Python's own checks alone do. */
+/** Returns what the kernel does not forbid yt-dlp's processes, a sentence each; Python's own checks alone do. */
 export function findUnenforced({ landlock, seccomp }: Kernel): string[] {
   return [
-    ...(landlock === 0 ? ["to read other files"] : []),
-    ...(landlock === 0 && !seccomp ? ["to write files", "to run programs"] : []),
-    ...(landlock < firstWithTcp ? ["to open TCP connections past the proxy"] : []),
-    ...(seccomp ? [] : ["to make any system call"]),
+    ...(landlock === 0 ? ["yt-dlp may read other files"] : []),
+    ...(landlock === 0 && !seccomp ? ["yt-dlp may write files", "yt-dlp may run programs"] : []),
+    ...(landlock < firstWithTcp ? ["yt-dlp may open TCP connections past the proxy"] : []),
+    ...(seccomp ? [] : ["yt-dlp may make any system call"]),
   ];
 }
 

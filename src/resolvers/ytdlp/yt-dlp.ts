@@ -17,6 +17,8 @@ import { openSupervisor, type Supervisor } from "./supervisor.ts";
 export interface YtDlp {
   /** That of the process that runs; it changes when yt-dlp is replaced. */
   readonly version: string;
+  /** What the kernel of this machine does not forbid its processes, a sentence each. */
+  readonly unenforced: readonly string[];
   /**
    * Returns the name of the extractor that yt-dlp has for this URL, without a request; `null`: only the
    * generic one.
@@ -163,6 +165,7 @@ function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
     get version() {
       return supervisor.current.version;
     },
+    unenforced: findUnenforced(supervisor.current),
 
     async findExtractor(url, signal) {
       signal.throwIfAborted();

@@ -102,6 +102,7 @@ export function createYtDlpResolver({ ytDlp, client, now = () => new Date() }: Y
   return {
     name,
     output: PageInfo,
+    unenforced: ytDlp.unenforced,
     findExtractor: (url, signal) => ytDlp.findExtractor(url, signal),
     async resolve(url, context) {
       context.signal.throwIfAborted();

@@ -153,8 +153,12 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
       harness.ytDlp.extract(new URL(url), { signal: never }) as Promise<Record<string, unknown>>;
 
     it("says in the log if the kernel does not help", () => {
-      const warnings = JSON.stringify(harness.log).includes("to open TCP connections past the proxy");
-      expect(warnings).toBe(!hasLandlock);
+      const unenforced = ["yt-dlp may read other files", "yt-dlp may open TCP connections past the proxy"];
+      const warnings = harness.log.filter((line) => "unenforced" in line);
+      expect(warnings).toEqual(
+        hasLandlock ? [] : [expect.objectContaining({ landlock: 0, seccomp: true, unenforced })],
+      );
+      expect(harness.ytDlp.unenforced).toEqual(hasLandlock ? [] : unenforced);
     });
 
     it.each(Object.keys(ways))("reaches nothing but the proxy by %s", async (way) => {

@@ -20,6 +20,7 @@ export function createRecordedYtDlp({ extractor = null, info = {} }: Recording):
   const extracted: string[] = [];
   return {
     version: "2026.10.26",
+    unenforced: [],
     extracted,
     async findExtractor(_url, signal) {
       signal.throwIfAborted();
