@@ -1,7 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
-import { finish, type Steps } from "../../parsers/steps.ts";
+import { finish } from "../../parsers/steps.ts";
 import { listDashFormats } from "./formats.ts";
+import { type LinkedText, type LinkReader, resolveLinks } from "./links.ts";
 import { presentationDuration, timePeriods } from "./periods.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
@@ -26,9 +27,10 @@ export function openMpd(text: string, url: URL, base = 0) {
   return finish(openMpdInSteps(text, url, base));
 }
 
-/** Returns what `openMpd` lists, in steps. */
-export function* readMpd(text: string, url: URL): Steps<Manifest> {
-  return (yield* openMpdInSteps(text, url, 0)).listing;
+/** Returns what `openMpd` lists, after the links to remote elements are resolved. */
+export async function readMpd(mpd: LinkedText, reader: LinkReader): Promise<Manifest> {
+  const text = await resolveLinks(mpd, reader);
+  return (await reader.run(openMpdInSteps(text, mpd.url, 0))).listing;
 }
 
 function* openMpdInSteps(text: string, url: URL, base: number) {
@@ -72,20 +74,13 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
   };
 }
 
-function checkPresentation({ root, isCut }: Mpd, url: URL): void {
+function checkPresentation({ root, isCut, hasLinks }: Mpd, url: URL): void {
   if (root.attributes.get("type") === "dynamic") {
     throw refusalError("live_stream", url, "live DASH (type dynamic) is not recorded");
   }
   if (isCut) throw invalidManifestError(url, "it has more Representations or descriptors than are read");
-  const isRemote = root.children.some(
-    ({ attributes, children }) =>
-      children.length === 0 && (attributes.get("xlink:href") ?? resolveToZero) !== resolveToZero,
-  );
-  if (isRemote) throw invalidManifestError(url, "its Periods must be in it, not linked to (xlink:href)");
+  if (hasLinks) throw invalidManifestError(url, "its links to remote elements (xlink:href) must be resolved");
 }
-
-/** An xlink:href that stands for no element (ISO/IEC 23009-1 §5.5.3). */
-const resolveToZero = "urn:mpeg:dash:resolve-to-zero:2013";
 
 function refusalError(
   code: "live_stream" | "drm_protected" | "format_unavailable",

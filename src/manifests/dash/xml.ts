@@ -1,5 +1,6 @@
 import { Parser } from "htmlparser2";
 import type { Steps } from "../../parsers/steps.ts";
+import { isLink } from "./links.ts";
 import type { Descriptor } from "../tracks.ts";
 import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
 
@@ -42,6 +43,8 @@ export interface Mpd {
   root: MpdElement;
   /** It had more than 10,000 Periods, AdaptationSets and Representations, or more than 64 descriptors in one. */
   isCut: boolean;
+  /** It has links to remote elements (`xlink:href`), which `resolveLinks` would replace. */
+  hasLinks: boolean;
   /** The most that an element has: further ones are other places of the same (ISO/IEC 23009-1 §5.6.5). */
   baseUrls: number;
 }
@@ -66,6 +69,7 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
   checkLength(text, url);
   const tree = createTree(base);
   let isRefused = false;
+  let element = "";
   let depth = 0;
   const parser = new Parser(
     {
@@ -74,9 +78,13 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
         isRefused = depth >= maxDepth || (tree.mpd.root === null && name !== "MPD");
         if (isRefused) parser.pause();
         else tree.open(name);
+        element = name;
         depth += 1;
       },
-      onattribute: tree.attribute,
+      onattribute(name, value) {
+        tree.mpd.hasLinks ||= isLink(element, name);
+        tree.attribute(name, value);
+      },
       ontext: tree.text,
       onclosetag() {
         depth -= 1;
@@ -89,8 +97,8 @@ export function* parseMpd(text: string, url: URL, base: number): Steps<Mpd> {
     parser.write(text.slice(at, at + stepLength));
     yield;
   }
-  const { root, isCut, baseUrls } = tree.mpd;
-  if (root !== null && !isRefused) return { root, isCut, baseUrls };
+  const { root, ...rest } = tree.mpd;
+  if (root !== null && !isRefused) return { ...rest, root };
   throw invalidManifestError(url, "a DASH manifest must be an MPD element, at most 64 levels deep");
 }
 
@@ -102,7 +110,12 @@ type Open =
   | { name: "leaf"; fields: Record<string, string> };
 
 function createTree(base: number) {
-  const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = { root: null, isCut: false, baseUrls: 0 };
+  const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = {
+    root: null,
+    isCut: false,
+    hasLinks: false,
+    baseUrls: 0,
+  };
   let elements = 0;
   /** The open elements, innermost last; `null` for an ignored one. */
   const stack: (Open | null)[] = [];
@@ -184,7 +197,7 @@ const childOf = {
 const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
-    "frameRate bandwidth lang xlink:href media initialization timescale startNumber endNumber " +
+    "frameRate bandwidth lang media initialization timescale startNumber endNumber " +
     "presentationTimeOffset dependencyId selectionPriority"
   ).split(" "),
 );

@@ -1,8 +1,5 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
-import { readMpd } from "../../manifests/dash/dash.ts";
-import { readHlsInSteps } from "../../manifests/hls/hls.ts";
-import type { Manifest } from "../../manifests/manifest.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
@@ -19,7 +16,7 @@ import { createResource, type Metadata } from "./metadata.ts";
 /** What a response is, read as far as needed. */
 export type Content =
   | { kind: "page"; markup: Markup }
-  | { kind: "manifest"; manifest: Manifest }
+  | { kind: "manifest"; protocol: "m3u8" | "dash"; text: string }
   | { kind: "media"; metadata: Metadata };
 
 const sniffBytes = 1024;
@@ -62,9 +59,7 @@ async function readAs(
     return { kind, markup: await readMarkup(new PageText(body, contentType), slices, signal) };
   }
   if (kind === "hls" || kind === "dash") {
-    const text = await readText(body);
-    const steps = kind === "hls" ? readHlsInSteps(text, url) : readMpd(text, url);
-    return { kind: "manifest", manifest: await slices.run(steps, signal) };
+    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", text: await readText(body) };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };

@@ -1,6 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
 import { readMpd } from "../../manifests/dash/dash.ts";
+import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readHlsInSteps } from "../../manifests/hls/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
@@ -19,6 +20,13 @@ import { extractOembed } from "./vocabularies/oembed.ts";
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
   hasManifest: boolean;
+}
+
+/** A manifest, its URL after redirects. */
+export interface FetchedManifest {
+  protocol: Medium["protocol"];
+  text: string;
+  url: URL;
 }
 
 /** Value of the `Accept` field for a page. */
@@ -44,7 +52,8 @@ export interface LinkFetcherOptions {
 
 /**
  * Sends the requests that a page leads to, as a browser does: with the `Referer` of the page `from`, and the cookies
- * of the jar, which keeps those that responses set. Its methods reject only when the signal is aborted.
+ * of the jar, which keeps those that responses set. Its methods reject only when the signal is aborted, except
+ * `readManifest`.
  */
 export class LinkFetcher {
   readonly #options: LinkFetcherOptions;
@@ -96,6 +105,17 @@ export class LinkFetcher {
     });
   }
 
+  /**
+   * Returns what a manifest lists, with the remote elements of an MPD.
+   *
+   * Rejects with the errors of the parsers and the requests.
+   */
+  async readManifest(manifest: FetchedManifest, from: URL): Promise<Manifest> {
+    const result = await this.#try((signal) => this.#parseManifest(manifest, from, signal));
+    if (result instanceof ServiceError) throw result;
+    return result;
+  }
+
   /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
   async fetchPlaylist(url: URL, from: URL): Promise<Manifest | null> {
     return this.#tryOrNull((signal) => this.#readManifest({ url, protocol: "m3u8" }, from, signal));
@@ -119,8 +139,14 @@ export class LinkFetcher {
     signal: AbortSignal,
   ): Promise<Manifest> {
     const fetched = await this.#fetchText(url, from, { signal, maxBytes: maxManifestBytes });
-    const read = protocol === "m3u8" ? readHlsInSteps : readMpd;
-    return this.#options.slices.run(read(fetched.text, fetched.url), this.#options.signal);
+    return this.#parseManifest({ ...fetched, protocol }, from, signal);
+  }
+
+  #parseManifest({ protocol, text, url }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
+    const run = <T>(steps: Steps<T>) => this.#options.slices.run(steps, this.#options.signal);
+    if (protocol === "m3u8") return run(readHlsInSteps(text, url));
+    const fetchText = (link: URL) => this.#fetchText(link, from, { signal, maxBytes: maxLinkedBytes });
+    return readMpd({ text, url }, { run, fetchText });
   }
 
   async #fetchText(url: URL, from: URL, request: GetOptions) {

@@ -1,5 +1,6 @@
 import type { HttpClient } from "../../net/client.ts";
 import { createCookieJar } from "../../net/cookies.ts";
+import { ServiceError } from "../../model/errors.ts";
 import { PageInfo } from "../../model/page-info.ts";
 import { createTimeSlices, type TimeSlices } from "../../parsers/steps.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
@@ -125,10 +126,21 @@ async function describe(document: Document, deps: DescribeDeps, depth = 0): Prom
   for (const playerUrl of findPlayers(page, { markup, url, isPlayer: depth > 0 })) {
     const fetched = await deps.linkFetcher.fetchPlayer(playerUrl, url);
     if (fetched === null) continue;
-    const player = await describe({ ...fetched, from: url }, deps, depth + 1);
-    if (player.formats.length > 0) return addPlayer(page, player);
+    const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
+    if (player !== null && player.formats.length > 0) return addPlayer(page, player);
   }
   return page;
+}
+
+/** Returns null if it is a manifest that cannot be read. */
+async function describePlayer(player: Document, deps: DescribeDeps, depth: number): Promise<Description | null> {
+  try {
+    return await describe(player, deps, depth);
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    if (error instanceof ServiceError) return null;
+    throw error;
+  }
 }
 
 async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {
@@ -138,10 +150,11 @@ async function describeDocument(document: Document, deps: DescribeDeps): Promise
   // A download sends the requested page as `Referer` anyway.
   const stated = referrer?.href === requestedUrl.href ? null : referrer;
   if (content.kind === "manifest") {
-    const formats = bestFormats(content.manifest.formats);
+    const manifest = await linkFetcher.readManifest({ ...content, url }, from ?? url);
+    const formats = bestFormats(manifest.formats);
     const media_type = formats[0]?.vcodec === "none" ? "audio" : "video";
     const { fields } = mergeMetadata({}, url);
-    const listing = { ...content.manifest, formats, hasManifest: true };
+    const listing = { ...manifest, formats, hasManifest: true };
     return addListing({ ...fields, media_type }, listing, stated);
   }
   const { metadata, merged } = await slices.run(createDraft(content, url, now), signal);

@@ -1,6 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
 import { readMpd } from "../../manifests/dash/dash.ts";
+import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
@@ -62,13 +63,15 @@ async function readFormatsAt(
   const timeoutMs = Math.min(maxTimeoutMs, shareMs);
   const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
-    const { url: finalUrl, body } = await client.get(new URL(url), {
-      signal: requestSignal,
-      owner,
-      maxBytes: maxManifestBytes,
-      headers: createSiteHeaders({ url, ...demands }, pageUrl),
+    const headers = createSiteHeaders({ url, ...demands }, pageUrl);
+    const fetchText = async (from: URL, maxBytes = maxLinkedBytes) => {
+      const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
+      return { text: await readText(response.body), url: response.url };
+    };
+    const manifest = await readMpd(await fetchText(new URL(url), maxManifestBytes), {
+      fetchText: (link) => fetchText(link),
+      run: (steps) => slices.run(steps, requestSignal),
     });
-    const manifest = await slices.run(readMpd(await readText(body), finalUrl), requestSignal);
     return manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1 }));
   } catch (error) {
     signal.throwIfAborted();

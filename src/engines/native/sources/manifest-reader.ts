@@ -1,5 +1,6 @@
 import { text as readText } from "node:stream/consumers";
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
+import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
 import { readHls } from "../../../manifests/hls/hls.ts";
 import { isMultivariant } from "../../../manifests/hls/lines.ts";
@@ -9,6 +10,7 @@ import type { SegmentList } from "../../../manifests/segments.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
+import { finish } from "../../../parsers/steps.ts";
 
 export interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
@@ -134,7 +136,17 @@ export class ManifestReader {
     const known = this.#mpds.get(key);
     if (known !== undefined) return known;
     const { text, finalUrl } = await this.#fetch(url, headers);
-    const mpd = openMpd(text, finalUrl, base);
+    const linked = await resolveLinks(
+      { text, url: finalUrl },
+      {
+        run: async (steps) => finish(steps),
+        fetchText: async (link) => {
+          const response = await this.#get(link, headers, maxLinkedBytes);
+          return { text: await readText(response.body), url: response.url };
+        },
+      },
+    );
+    const mpd = openMpd(linked, finalUrl, base);
     this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }

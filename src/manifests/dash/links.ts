@@ -1,0 +1,181 @@
+import { Parser } from "htmlparser2";
+import { isUpstreamError, ServiceError } from "../../model/errors.ts";
+import { shorten, urlForMessage } from "../../net/http-url.ts";
+import type { Steps } from "../../parsers/steps.ts";
+import { checkLength, invalidManifestError, stepLength } from "../manifest.ts";
+import { resolveSegmentUrl } from "../segment-url.ts";
+
+/** A document and its URL after redirects. */
+export interface LinkedText {
+  text: string;
+  url: URL;
+}
+
+export interface LinkReader {
+  /** Fetches a linked document, at most `maxLinkedBytes`. */
+  fetchText: (url: URL) => Promise<LinkedText>;
+  run: <T>(steps: Steps<T>) => Promise<T>;
+}
+
+/** Limit of one linked document. */
+export const maxLinkedBytes = 1024 * 1024;
+
+const maxLinks = 20;
+/** Links in linked documents: how deep. */
+const maxDepth = 3;
+
+/** An xlink:href that stands for no element (ISO/IEC 23009-1 §5.5.3). */
+const resolveToZero = "urn:mpeg:dash:resolve-to-zero:2013";
+
+/** Whether an attribute links its element to a remote one: `xlink:href`, whatever the prefix is. */
+export function isLink(element: string, attribute: string): boolean {
+  // Events are not media.
+  return attribute.endsWith(":href") && element !== "EventStream";
+}
+
+/**
+ * Returns an MPD in which each element with an `xlink:href` is replaced by what the link leads to (ISO/IEC 23009-1 §5.5),
+ * now, whatever its `xlink:actuate` says. An element whose link leads nowhere keeps its own content, if it has some.
+ * Follows at most 20 links, 3 deep.
+ *
+ * @throws ServiceError `upstream_invalid` for a link that leads to nothing of the element's name, for more links, and if
+ * the MPD gets too long; of `fetchText` if it blocks the URL or may succeed later; of `resolveSegmentUrl`
+ */
+export async function resolveLinks(mpd: LinkedText, reader: LinkReader): Promise<string> {
+  let linksLeft = maxLinks;
+  return expand(mpd, 0);
+
+  async function expand({ text, url }: LinkedText, depth: number): Promise<string> {
+    checkLength(text, mpd.url);
+    if (!text.includes(":href")) return text;
+    const links = await reader.run(findLinks(text));
+    linksLeft -= links.length;
+    if (links.length > 0 && (linksLeft < 0 || depth === maxDepth)) {
+      const rule = `it must have at most ${maxLinks} links (xlink:href), at most ${maxDepth} deep`;
+      throw invalidManifestError(mpd.url, rule);
+    }
+    const replaced = await Promise.all(links.map((link) => replace(link, { text, url }, depth)));
+    let [result, end] = ["", 0];
+    for (const [index, link] of links.entries()) {
+      result += text.slice(end, link.start) + replaced[index];
+      end = link.end;
+      checkLength(result, mpd.url);
+    }
+    return result + text.slice(end);
+  }
+
+  async function replace(link: Link, { text, url }: LinkedText, depth: number): Promise<string> {
+    if (link.href.trim() === resolveToZero) return "";
+    return expand((await fetchElements(link, url)) ?? { text: ownContent(link, text), url }, depth + 1);
+  }
+
+  /** Returns null if the link leads nowhere, and the element has content of its own. */
+  async function fetchElements(link: Link, base: URL): Promise<LinkedText | null> {
+    try {
+      const { text, url } = await reader.fetchText(resolveSegmentUrl(link.href.trim(), base, mpd.url));
+      await reader.run(checkElements(text, link.name, mpd.url));
+      return { text: withoutProlog(text), url };
+    } catch (error) {
+      if (!isUpstreamError(error) || error.retryable) throw error;
+      if (link.hasContent) return null;
+      throw leadsNowhereError(link, mpd.url, error);
+    }
+  }
+}
+
+/** Returns the element without its link. */
+function ownContent({ start, tagEnd, end }: Link, text: string): string {
+  return text.slice(start, tagEnd).replace(linkAttribute, "") + text.slice(tagEnd, end);
+}
+
+const linkAttribute = /\s[\w.-]+:href\s*=\s*(?:"[^"]*"|'[^']*')/;
+
+function leadsNowhereError({ name, href }: Link, url: URL, cause: ServiceError): ServiceError {
+  const link = `the link of ${name} to ${JSON.stringify(shorten(href, 100))} leads to no such element`;
+  const message = `cannot read the manifest at ${urlForMessage(url)}: ${link}: ${shorten(cause.message, 300)}`;
+  return new ServiceError("upstream_invalid", message, { cause });
+}
+
+/** An element with a link, and where it is in the text. */
+interface Link {
+  name: string;
+  href: string;
+  start: number;
+  /** End of its start tag. */
+  tagEnd: number;
+  end: number;
+  /** It has child elements. */
+  hasContent: boolean;
+}
+
+/** Finds the outermost elements with links. */
+function* findLinks(text: string): Steps<Link[]> {
+  const links: Link[] = [];
+  let open: Link | null = null;
+  let depth = 0;
+  const parser: Parser = new Parser(
+    {
+      onopentag(qualifiedName, attributes) {
+        depth += 1;
+        if (open !== null) open.hasContent = true;
+        if (open !== null) return;
+        const name = localName(qualifiedName);
+        const [, href] = Object.entries(attributes).find(([attribute]) => isLink(name, attribute)) ?? [];
+        if (href === undefined) return;
+        const end = parser.endIndex + 1;
+        open = { name, href, start: parser.startIndex, tagEnd: end, end, hasContent: false };
+        links.push(open);
+        openDepth = depth;
+      },
+      onclosetag() {
+        if (open !== null && depth === openDepth) {
+          open.end = parser.endIndex + 1;
+          open = null;
+        }
+        depth -= 1;
+      },
+    },
+    { xmlMode: true },
+  );
+  let openDepth = 0;
+  yield* parse(parser, text);
+  return links;
+}
+
+/** @throws ServiceError `upstream_invalid` unless all top elements have this name, and there is one. */
+function* checkElements(text: string, name: string, url: URL): Steps<void> {
+  const others = new Set<string>();
+  let count = 0;
+  let depth = 0;
+  const parser = new Parser(
+    {
+      onopentagname(qualifiedName) {
+        if (depth === 0) count += 1;
+        if (depth === 0 && localName(qualifiedName) !== name) others.add(qualifiedName);
+        depth += 1;
+      },
+      onclosetag: () => (depth -= 1),
+    },
+    { xmlMode: true },
+  );
+  yield* parse(parser, text);
+  if (count > 0 && others.size === 0) return;
+  throw invalidManifestError(url, `a link of ${name} must lead to such elements`, [...others][0] ?? "nothing");
+}
+
+function* parse(parser: Parser, text: string): Steps<void> {
+  for (let at = 0; at < text.length; at += stepLength) {
+    parser.write(text.slice(at, at + stepLength));
+    yield;
+  }
+  parser.end();
+}
+
+function localName(qualifiedName: string): string {
+  return qualifiedName.slice(qualifiedName.indexOf(":") + 1);
+}
+
+/** Returns the text without byte order mark and XML declaration. */
+function withoutProlog(text: string): string {
+  return text.replace(/^\uFEFF?\s*(?:<\?xml[^>]*>)?/, "");
+}
