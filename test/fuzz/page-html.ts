@@ -122,5 +122,7 @@ const samples = [
   `<title>Otters</title><script>/* a */ jwplayer("p").setup({playlist: [{title: 'Otters', duration: 61000, image: "/p.jpg", sources: [{file: "\\/1.mp4", label: '720p'}, {file: "/1.m3u8"},], tracks: [{file: "/en.vtt", kind: "captions", label: "English"}]}]}); window["state"] = JSON.parse("{\\"video\\":{\\"url\\":\\"/2.mp4\\"}}");</script><div data-config="{&quot;src&quot;:&quot;/3.mp4&quot;}"></div><iframe src="/embed/1" allowfullscreen width=640 height=360></iframe>`,
 ];
 
-/** Broken HTML with metadata of every vocabulary. */
-export const pages = inputPlans(tag, tag, jsonLd, playerData, scriptParts, mutations(samples, junk), other, junk);
+/** Parts of broken HTML with metadata of every vocabulary. */
+export const pageParts = [tag, tag, jsonLd, playerData, scriptParts, mutations(samples, junk), other, junk];
+
+export const pages = inputPlans(...pageParts);

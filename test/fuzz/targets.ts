@@ -1,4 +1,5 @@
 import { containerTargets } from "./containers.ts";
+import { growthTarget } from "./growth/mixtures.ts";
 import { m3u8, m3u8Segments } from "./m3u8.ts";
 import { mpd, mpdSegments } from "./mpd.ts";
 import { mediaTarget } from "./media.ts";
@@ -16,6 +17,7 @@ export const targets: readonly FuzzTarget[] = [
   ...containerTargets,
   playlistTarget,
   pageTarget,
+  growthTarget,
   urlTarget,
   bodyTarget,
 ];

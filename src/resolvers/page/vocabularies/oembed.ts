@@ -6,8 +6,10 @@ import { parseLine } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 
-/** The iframe must be among this many first elements of `html`. */
+/** The iframe must be among this many first elements of `html`; no more attributes, or fields of XML, are read. */
 const maxElements = 1_000;
+const maxAttributes = 1_000;
+const maxFields = 1_000;
 
 /** Limit of an XML field, and of `html` in either format, UTF-16 code units. */
 const maxHtmlLength = 100_000;
@@ -69,6 +71,7 @@ function parseJson(text: string): Fields | null {
 function parseXml(text: string): Fields | null {
   const fields = new Map<string, string>();
   let depth = 0;
+  let attributes = 0;
   let field: string | null = null;
   let isOembed = false;
   const parser = new Parser(
@@ -77,7 +80,10 @@ function parseXml(text: string): Fields | null {
         depth += 1;
         if (depth === 1) isOembed = name === "oembed";
         if (depth === 2 && !fields.has(name)) fields.set((field = name), "");
-        if (!isOembed || depth > 16) parser.pause();
+        if (!isOembed || depth > 16 || fields.size > maxFields) parser.pause();
+      },
+      onattribute() {
+        if (++attributes > maxAttributes) parser.pause();
       },
       ontext(part) {
         const start = field === null ? "" : (fields.get(field) ?? "");
@@ -98,6 +104,7 @@ function parseXml(text: string): Fields | null {
 function findPlayer(html: string, stated: (name: string) => string | null, url: URL): Resource | null {
   let player: Resource | null = null;
   let elements = 0;
+  let attributeCount = 0;
   const parser = new Parser({
     onopentag(name, attributes) {
       elements += 1;
@@ -109,6 +116,9 @@ function findPlayer(html: string, stated: (name: string) => string | null, url: 
         height: parsePixels(stated("height")) ?? parsePixels(attributes["height"]),
       });
       parser.pause();
+    },
+    onattribute() {
+      if (++attributeCount > maxAttributes) parser.pause();
     },
   });
   parser.write(html.slice(0, maxHtmlLength));

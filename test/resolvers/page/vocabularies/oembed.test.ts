@@ -105,3 +105,17 @@ test.each(["", "null", "[]", '"text"', "{", "<html></html>", "Not found", "<oemb
     }
   },
 );
+
+test("no more than a thousand fields of XML are read", () => {
+  const fields = (count: number) => Array.from({ length: count }, (_, n) => `<f${n}>a</f${n}>`).join("");
+  const titleAfter = (count: number) =>
+    extractOembed(`<oembed>${fields(count)}<title>Otters</title></oembed>`, null, url);
+  expect(titleAfter(900).title).toBe("Otters");
+  expect(titleAfter(2_000).title).toBeNull();
+});
+
+test("the iframe is looked for among no more than a thousand attributes", () => {
+  const html = (count: number) => `<p ${"a ".repeat(count)}><iframe src=/embed/1></iframe>`;
+  expect(json({ type: "video", html: html(900) }).resources).toHaveLength(1);
+  expect(json({ type: "video", html: html(2_000) }).resources).toEqual([]);
+});

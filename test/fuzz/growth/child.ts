@@ -1,0 +1,41 @@
+import type { Steps } from "../../../src/parsers/steps.ts";
+import { createDraft } from "../../../src/resolvers/page/draft.ts";
+import { PageText } from "../../../src/resolvers/page/markup/charset.ts";
+import { readMarkup } from "../../../src/resolvers/page/markup/read-markup.ts";
+import type { Cost, PageBytes } from "./reader.ts";
+
+const never = new AbortController().signal;
+const now = new Date("2024-05-06T07:08:09.000Z");
+const chunkBytes = 16 * 1024;
+
+/** Reads a page as the resolver does, and returns what that cost. */
+async function readPage({ bytes, url }: PageBytes): Promise<Cost> {
+  let stepMs = 0;
+  const slices = {
+    async run<T>(steps: Steps<T>): Promise<T> {
+      for (;;) {
+        const before = cpuMs();
+        const { done, value } = steps.next();
+        stepMs = Math.max(stepMs, cpuMs() - before);
+        if (done === true) return value;
+      }
+    },
+  };
+  const before = cpuMs();
+  const markup = await readMarkup(new PageText(chunksOf(bytes), "text/html"), slices, never);
+  await slices.run(createDraft({ kind: "page", markup }, new URL(url), now));
+  return { cpuMs: cpuMs() - before, stepMs };
+}
+
+async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
+}
+
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+process.on("message", (page: PageBytes) => {
+  void readPage(page).then((cost) => process.send?.(cost));
+});

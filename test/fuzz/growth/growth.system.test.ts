@@ -1,0 +1,16 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { constructs } from "./constructs.ts";
+import { findExcess, heapMiB } from "./growth.ts";
+import { PageReader } from "./reader.ts";
+
+/** How many times as long the pages are: 4 for the longest ones that the service reads. */
+const scale = Number(process.env["GROWTH_SCALE"] ?? 1);
+
+describe("a page that is grown 10 and 100 times takes linear time, short steps and bounded memory", () => {
+  const reader = new PageReader(heapMiB);
+  afterAll(async () => reader[Symbol.asyncDispose]());
+
+  it.each(constructs)("%s", async (_, grow) => {
+    expect(await findExcess(reader, grow, scale)).toBeNull();
+  });
+});
