@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
 
@@ -28,11 +29,12 @@ export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promis
       skip: [...faults, "SIGHUP"],
       onSecondSignal(signal) {
         logger.error({ signal }, "ending at once: a second signal");
+        if (isInSystemCall()) kill();
         endOnSignals();
       },
       onTimeout() {
         logger.fatal({ delayMs }, "ending at once: the service did not stop in time");
-        process.kill(process.pid, "SIGKILL");
+        kill();
       },
     },
     async ({ signal = cause, err }) => {
@@ -40,6 +42,7 @@ export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promis
       if (err) logger.fatal({ err }, "stopping after an unhandled error");
       else logger.info({ signal }, "stopping; requests in flight may finish");
       await stop(err);
+      while (isInSystemCall()) await wait(50);
       endOnSignals();
     },
   );
@@ -54,7 +57,20 @@ export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promis
   if (logClosed.aborted) onLogClosed();
 }
 
-/** From now on signals end the process: its exit waits for calls of the system, such as a read from a disk that hangs. */
+/**
+ * Whether a thread looks up a name or is in a call of the file system, as far as Node knows. The exit of the process waits for
+ * it, without a limit: for the name servers, which may be dead, or for a disk that hangs.
+ */
+function isInSystemCall(): boolean {
+  return process.getActiveResourcesInfo().some((name) => /^(GetAddrInfoReq|FSReq)/.test(name));
+}
+
+/** Ends the process without waiting for its threads. */
+function kill(): void {
+  process.kill(process.pid, "SIGKILL");
+}
+
+/** From now on signals end the process, as its exit may wait for a thread that Node does not know of. */
 function endOnSignals(): void {
   for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]) process.removeAllListeners(signal);
 }

@@ -241,10 +241,14 @@ describe("signals", () => {
     await expectCleanStart(settings);
   });
 
-  it("a service that does not stop ends itself", { timeout: 60_000 }, async () => {
+  it.each([
+    ["does not stop", "AsyncDisposableStack.prototype.disposeAsync = () => new Promise(() => {});"],
+    ["has a thread in a call that does not return", `import { open } from "node:fs/promises"; open("FIFO");`],
+  ])("a service that %s ends itself", { timeout: 60_000 }, async (_, preload) => {
     const settings = await openSettings();
-    const preload = "AsyncDisposableStack.prototype.disposeAsync = () => new Promise(() => {});";
-    const service = await start(settings, preloaded(preload));
+    const fifo = join(settings.DATA_DIR, "fifo");
+    execFileSync("mkfifo", [fifo]);
+    const service = await start(settings, preloaded(preload.replace("FIFO", fifo)));
     const log = collectLog(service);
     const startMs = performance.now();
     expect(await service.end("SIGTERM")).toEqual({ code: null, signal: "SIGKILL" });
