@@ -5,6 +5,8 @@ import { pipeline } from "node:stream/promises";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
+import { toQuickTimePcm } from "../../../remux/mp4/pcm-entry.ts";
+import type { TrackFormat } from "../../../remux/samples.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import { mergeFiles } from "./merge.ts";
 import { sourceDuration, type Plan } from "../sources/plan.ts";
@@ -75,7 +77,8 @@ export async function assemble(plan: Plan, options: AssembleOptions): Promise<As
   if (!isMp4) return { path: merged, written: null, warnings };
   // Remuxing puts the index of an MP4 in front.
   const stream = openFileStream("main", merged);
-  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null });
+  const describe = (format: TrackFormat) => ({ ...format, sampleEntry: toQuickTimePcm(format.sampleEntry) });
+  const written = await remux({ ...common, main: stream, audio: null, openAudio: null, expectedS: null, describe });
   return { path: target, written, warnings };
 }
 

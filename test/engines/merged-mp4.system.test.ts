@@ -1,0 +1,59 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { assemble } from "../../src/engines/native/output/assemble.ts";
+import type { DownloadFormat } from "../../src/model/page-info.ts";
+import type { Plan } from "../../src/engines/native/sources/plan.ts";
+import { openFileStream } from "../../src/engines/native/sources/source-stream.ts";
+import { audioInput, createMediaFolder, hasFfmpeg, probeStreams, run, videoInput, x264 } from "../remux/ts-media.ts";
+
+const media = createMediaFolder();
+afterAll(media.remove);
+
+/** Returns the path of the MP4 that is made of a Matroska file. */
+async function convert(name: string): Promise<string> {
+  const path = media.path(name);
+  const source = {
+    kind: "file",
+    name: "main",
+    url: "http://a.test/",
+    headers: () => ({}),
+    format: {} as DownloadFormat,
+  };
+  const plan = {
+    main: source,
+    audio: null,
+    isAudioOptional: false,
+    isPassthrough: false,
+    identity: "",
+  } as unknown as Plan;
+  const fetcher = {
+    openStream: () => Promise.resolve(openFileStream("main", path)),
+    fetchFile: () => Promise.resolve({ path, size: 0 }),
+  };
+  const result = await assemble(plan, {
+    fetcher: fetcher as never,
+    folder: media.path("."),
+    audioOnly: false,
+    maxBytes: 1 << 30,
+    inspect: () => Promise.reject(new Error("nothing is inspected")),
+    withTimeLimit: (_kind, _paths, work) => work(),
+    onWritten: () => {},
+    signal: new AbortController().signal,
+  });
+  return result.path;
+}
+
+/** Returns the samples that a player hears. */
+function heard(path: string): string {
+  return run("ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-c:a", "pcm_f64le", "-f", "md5", "-");
+}
+
+describe.skipIf(!hasFfmpeg)("an MP4 that is made of a Matroska file", () => {
+  for (const codec of ["pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"]) {
+    it(`has the audio that its source has, uncompressed: ${codec}`, async () => {
+      media.make(`${codec}.mkv`, ...videoInput(1), ...audioInput(1, 48_000), ...x264, "-c:a", codec);
+      const path = await convert(`${codec}.mkv`);
+      expect(probeStreams(path, "codec_name")).toEqual(["h264", codec]);
+      expect(heard(path)).toBe(heard(media.path(`${codec}.mkv`)));
+    });
+  }
+});
