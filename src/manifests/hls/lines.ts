@@ -25,11 +25,16 @@ export function* findMultivariantTag(text: string): Steps<boolean> {
   return false;
 }
 
-/** Yields the text in pieces of complete lines: about `stepLength` characters, or one longer line. */
+/**
+ * Yields the text in pieces of complete lines, which end with LF: about `stepLength` characters, or one longer line. If
+ * the text has no LF but at its end, lines end with CR, as some editors write them.
+ */
 export function* splitLines(text: string): Generator<string> {
+  const newline = text.trimEnd().includes("\n") ? "\n" : "\r";
   for (let start = 0; start < text.length;) {
-    const end = text.indexOf("\n", start + stepLength) + 1 || text.length;
-    yield text.slice(start, end);
+    const end = text.indexOf(newline, start + stepLength) + 1 || text.length;
+    const lines = text.slice(start, end);
+    yield newline === "\r" ? lines.replaceAll("\r", "\n") : lines;
     start = end;
   }
 }

@@ -10,6 +10,7 @@ import {
   type PlaylistLine,
   readAttributes,
   readLines,
+  splitLines,
 } from "./lines.ts";
 
 /**
@@ -26,7 +27,9 @@ export function readHlsSegments(text: string, url: URL): SegmentList {
   checkPlaylist(text, url);
   if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   const playlist = new MediaPlaylist(url);
-  for (const line of readLines(text)) playlist.read(line);
+  for (const lines of splitLines(text)) {
+    for (const line of readLines(lines)) playlist.read(line);
+  }
   return playlist.list();
 }
 

@@ -1,5 +1,5 @@
-import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
+import { readManifestText, sniffManifest } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
 import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
@@ -59,7 +59,7 @@ async function readAs(
     return { kind, markup: await readMarkup(new PageText(body, contentType), slices, signal) };
   }
   if (kind === "hls" || kind === "dash") {
-    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", text: await readText(body) };
+    return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", text: await readManifestText(body) };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
@@ -91,9 +91,9 @@ function extractFile(
 /** Returns the kind by the first bytes. Compares with the signatures of the MIME Sniffing Standard §6.2, and of pages and manifests. */
 function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
   const is = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
+  const manifest = sniffManifest(head);
+  if (manifest !== null) return is(manifest === "m3u8" ? "hls" : "dash", null);
   const text = head.toString("latin1").replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
-  if (text.startsWith("#EXTM3U")) return is("hls", null);
-  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<MPD[\s>]/.test(text)) return is("dash", null);
   if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
     return is("page", null);
   }

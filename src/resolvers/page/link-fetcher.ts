@@ -1,10 +1,10 @@
-import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
 import { readMpd } from "../../manifests/dash/dash.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
 import { readHlsInSteps } from "../../manifests/hls/hls.ts";
 import type { Manifest } from "../../manifests/manifest.ts";
+import { readManifestText } from "../../manifests/text.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
@@ -152,7 +152,7 @@ export class LinkFetcher {
   async #fetchText(url: URL, from: URL, request: GetOptions) {
     const response = await this.#get(url, from, request);
     return {
-      text: await readText(response.body),
+      text: await readManifestText(response.body),
       type: response.headers.get("content-type") ?? null,
       url: response.url,
     };

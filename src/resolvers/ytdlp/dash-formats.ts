@@ -1,8 +1,8 @@
-import { text as readText } from "node:stream/consumers";
 import { ServiceError } from "../../model/errors.ts";
 import { readMpd } from "../../manifests/dash/dash.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds } from "../../manifests/format-ids.ts";
+import { readManifestText } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
@@ -66,7 +66,7 @@ async function readFormatsAt(
     const headers = createSiteHeaders({ url, ...demands }, pageUrl);
     const fetchText = async (from: URL, maxBytes = maxLinkedBytes) => {
       const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
-      return { text: await readText(response.body), url: response.url };
+      return { text: await readManifestText(response.body), url: response.url };
     };
     const manifest = await readMpd(await fetchText(new URL(url), maxManifestBytes), {
       fetchText: (link) => fetchText(link),

@@ -1,4 +1,3 @@
-import { text as readText } from "node:stream/consumers";
 import { type OpenMpd, openMpd } from "../../../manifests/dash/dash.ts";
 import { maxLinkedBytes, resolveLinks } from "../../../manifests/dash/links.ts";
 import { findFormat } from "../../../manifests/format-ids.ts";
@@ -7,6 +6,7 @@ import { isMultivariant } from "../../../manifests/hls/lines.ts";
 import { findRedundant } from "../../../manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
+import { readManifestText, sniffManifest } from "../../../manifests/text.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
@@ -55,14 +55,14 @@ export class ManifestReader {
   ): Promise<"m3u8" | "dash" | null> {
     if (ext !== null || mime_type !== null) return null;
     const response = await this.#get(url, headers, Number.POSITIVE_INFINITY);
-    let head = "";
+    const head: Uint8Array[] = [];
+    let length = 0;
     for await (const chunk of response.body) {
-      head += Buffer.from(chunk).toString("latin1", 0, maxHeadBytes);
-      if (head.length >= maxHeadBytes) break;
+      head.push(chunk);
+      length += chunk.length;
+      if (length >= maxHeadBytes) break;
     }
-    const text = head.replace(/^\xef\xbb\xbf/, "").trimStart();
-    if (text.startsWith("#EXTM3U")) return "m3u8";
-    return text.startsWith("<") && /<MPD[\s>]/.test(text) ? "dash" : null;
+    return sniffManifest(Buffer.concat(head).subarray(0, maxHeadBytes));
   }
 
   /** Opens the manifest at the URL of a format. @throws ServiceError of the client and the parsers */
@@ -142,7 +142,7 @@ export class ManifestReader {
         run: async (steps) => finish(steps),
         fetchText: async (link) => {
           const response = await this.#get(link, headers, maxLinkedBytes);
-          return { text: await readText(response.body), url: response.url };
+          return { text: await readManifestText(response.body), url: response.url };
         },
       },
     );
@@ -153,7 +153,7 @@ export class ManifestReader {
 
   async #fetch(url: URL, headers: HeadersFor): Promise<{ text: string; finalUrl: URL }> {
     const response = await this.#get(url, headers, maxManifestBytes);
-    return { text: await readText(response.body), finalUrl: response.url };
+    return { text: await readManifestText(response.body), finalUrl: response.url };
   }
 
   #get(url: URL, headers: HeadersFor, maxBytes: number) {

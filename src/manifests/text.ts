@@ -1,0 +1,45 @@
+import { buffer } from "node:stream/consumers";
+
+/**
+ * Reads the text of a playlist or an MPD. UTF-8, unless a byte order mark, zero bytes or the declaration of XML (Appendix F)
+ * say otherwise.
+ */
+export async function readManifestText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  return decodeManifest(await buffer(body));
+}
+
+/** Returns the text that `readManifestText` reads; also of the first bytes. */
+export function decodeManifest(bytes: Uint8Array): string {
+  return new TextDecoder(encodingOf(bytes)).decode(bytes);
+}
+
+/** Returns what a file is by its first bytes; `null` if it is neither a playlist nor an MPD. */
+export function sniffManifest(head: Uint8Array): "m3u8" | "dash" | null {
+  const text = decodeManifest(head.subarray(0, maxSniffed)).trimStart();
+  if (/^#EXTM3U/i.test(text)) return "m3u8";
+  return mpdStart.test(text) ? "dash" : null;
+}
+
+/** An XML declaration, comments, a document type and processing instructions may come before the root element. */
+const mpdStart = /^(?:(?:<!--[^]*?-->|<[?!][^<]*>)\s*)*<(?:[\w.-]+:)?MPD[\s/>]/;
+const maxSniffed = 2_048;
+
+function encodingOf(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  if (first === 0xfe && second === 0xff) return "utf-16be";
+  if (bytes.length >= 2 && second === 0 && first !== 0) return "utf-16le";
+  if (bytes.length >= 2 && first === 0 && second !== 0) return "utf-16be";
+  const declaration = Buffer.from(bytes.subarray(0, 200)).toString("latin1");
+  const [, label] = /^<\?xml[^>]*?\sencoding\s*=\s*["']([\w-]{1,40})["']/.exec(declaration) ?? [];
+  return label !== undefined && isByteEncoding(label) ? label : "utf-8";
+}
+
+/** Whether it is an encoding in which the declaration reads as it does in ASCII. */
+function isByteEncoding(label: string): boolean {
+  try {
+    return !new TextDecoder(label).encoding.startsWith("utf-16");
+  } catch {
+    return false;
+  }
+}
