@@ -75,7 +75,7 @@ function hasVideoSize(frame: Attributes): boolean {
 }
 
 function isHidden(frame: Attributes): boolean {
-  const isTiny = ["width", "height"].some((side) => /^\s*\d{1,2}(?:px)?\s*$/.test(frame.get(side) ?? ""));
+  const isTiny = ["width", "height"].some((side) => /^\d{1,2}(?:px)?$/.test(frame.get(side)?.trim() ?? ""));
   const style = frame.get("style")?.slice(0, 1_000) ?? "";
   const isUnseen = /display\s*:\s*none|visibility\s*:\s*hidden/i.test(style);
   return isTiny || isUnseen || frame.has("hidden");

@@ -6,7 +6,10 @@ import { findExcess, heapMiB } from "./growth.ts";
 import { fill, type Grow, list } from "./grow.ts";
 import { PageReader } from "./reader.ts";
 
-const parts = fc.array(fc.oneof(...pageParts), { minLength: 1, maxLength: 4 }).map((texts) => texts.join(""));
+const parts = fc
+  .array(fc.oneof(...pageParts), { minLength: 1, maxLength: 4 })
+  .map((texts) => texts.join(""))
+  .filter((text) => text !== "");
 
 const input = fc.record({
   before: fc.option(parts, { nil: "" }),

@@ -49,7 +49,7 @@ export function* decodeAngularState(text: string): Steps<string> {
 
 /** Returns JSON that is given in base64; any other text as it is, also one that is in base64 only in part. */
 export function decodeJsonInBase64(text: string): string {
-  if (!jsonStart.test(text) || !/^[\w+/-]+={0,2}\s*$/.test(text)) return text;
+  if (!jsonStart.test(text) || !/^[\w+/-]+={0,2}$/.test(text.trimEnd())) return text;
   return Buffer.from(text, "base64").toString("utf8");
 }
 

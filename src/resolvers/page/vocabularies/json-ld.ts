@@ -55,7 +55,7 @@ function withoutWrapper(source: string): string {
  * Matches strings, comments, and commas before a closing bracket. An unclosed one matches to the end,
  * so that no text is scanned twice.
  */
-const token = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|$)|\/\*[^*]*(?:\*(?!\/)[^*]*)*(?:\*\/|$)|\/\/[^\n]*|,(?=\s*[\]}])/g;
+const token = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|\/\*[^*]*(?:\*(?!\/)[^*]*)*(?:\*\/|$)|\/\/[^\n]*|,(?=\s*[\]}])/g;
 
 function withoutSyntaxErrors(source: string): string {
   return source.replace(token, (found) => (found.startsWith('"') ? withoutControls(found) : ""));
