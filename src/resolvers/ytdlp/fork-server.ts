@@ -1,9 +1,8 @@
-import { fileURLToPath } from "node:url";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { createCalls, endedError } from "./calls.ts";
 import type { Installation } from "./installation.ts";
-import { type Frame, type PythonProcess, readFrames, startPython } from "./python-process.ts";
+import { type Frame, killGroup, type PythonProcess, readFrames, startPython } from "./python-process.ts";
 
 /** What the process says of itself before it loads yt-dlp. */
 const Hello = Type.Object({
@@ -86,15 +85,14 @@ export async function startForkServer(
   { script, python }: Installation,
   { searchPath, proxyPort }: ForkServerOptions,
 ): Promise<ForkServer> {
-  const program = fileURLToPath(new URL("./python/fork_server.py", import.meta.url));
   const settings = JSON.stringify({ service: process.pid, proxyPort, node: process.execPath });
-  const server = startPython([...python, "-I", program, script, settings], searchPath);
+  const server = startPython({ python, program: "fork_server.py", args: [script, settings], searchPath });
   const { hello, loaded } = awaitStart(server, (frame) => calls.receive(frame));
   const calls = createCalls(server, loaded);
   let finds = 0;
   const groups = new Set<number>();
   const ended = server.ended.then((reason) => {
-    killGroups(groups);
+    for (const group of groups) killGroup(group);
     calls.reject(reason);
     return reason;
   });
@@ -164,7 +162,7 @@ async function killUnlessDone(
 
 /**
  * Collects the chunks of an answer; one that is too large is dropped while the rest of it arrives. `groups` has the
- * process group of the extraction while it runs.
+ * process group of the extraction, should it have one of its own, while it runs.
  */
 function collectAnswer(maxBytes: number, groups: Set<number>): (frame: Frame) => ExtractResult | undefined {
   const chunks: Buffer[] = [];
@@ -180,18 +178,6 @@ function collectAnswer(maxBytes: number, groups: Set<number>): (frame: Frame) =>
     const answer = size <= maxBytes ? Buffer.concat(chunks) : null;
     return { answer, signal: parse(Ended, frame).signal };
   };
-}
-
-/** Ends extractions whose server has ended: the kernel ends their processes, but not what these started. */
-function killGroups(groups: Set<number>): void {
-  for (const group of groups) {
-    try {
-      process.kill(-group, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
-  }
-  groups.clear();
 }
 
 /** @throws Error of TypeBox or JSON if the payload is something else */

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 
 /** A Python program with a socket to it. */
 export interface PythonProcess {
@@ -16,13 +17,29 @@ const maxErrorLength = 2_000;
 /** Longest wait for the error output of a process that has ended. */
 const lastOutputMs = 50;
 
-/** Starts a program with PATH as its only variable, and no input or output but the socket. */
-export function startPython([command, ...args]: readonly [string, ...string[]], searchPath: string): PythonProcess {
-  const child = spawn(command, args, {
-    cwd: "/",
-    env: { PATH: searchPath },
-    stdio: ["ignore", "ignore", "pipe", "pipe"],
-  });
+export interface PythonOptions {
+  /** Python, and its own arguments. */
+  python: readonly [string, ...string[]];
+  /** File of this folder's `python`. */
+  program: string;
+  args: readonly string[];
+  /** As PATH has it. */
+  searchPath: string;
+}
+
+/**
+ * Starts a program with PATH as its only variable, and no input or output but the socket. It leads a process group, which
+ * is killed when the program ends, and when this process does.
+ */
+export function startPython({ python, program, args, searchPath }: PythonOptions): PythonProcess {
+  const [command, ...pythonArgs] = python;
+  const run = (file: string) => [...pythonArgs, "-I", fileURLToPath(new URL(`./python/${file}`, import.meta.url))];
+  const options = { cwd: "/", env: { PATH: searchPath }, detached: true };
+  const child = spawn(command, [...run(program), ...args], { ...options, stdio: ["ignore", "ignore", "pipe", "pipe"] });
+  const warden =
+    child.pid === undefined
+      ? undefined
+      : spawn(command, [...run("warden.py"), `${child.pid}`], { ...options, stdio: ["pipe", "ignore", "ignore"] });
   const ended = Promise.withResolvers<string>();
   let killReason: string | undefined;
   let errorOutput = "";
@@ -35,7 +52,15 @@ export function startPython([command, ...args]: readonly [string, ...string[]], 
   const [, , , pipe] = child.stdio;
   const socket = pipe instanceof Socket ? pipe : new Socket();
   socket.on("error", () => {});
+  function kill(reason: string): void {
+    killReason ??= reason;
+    child.kill("SIGKILL");
+  }
+  warden?.stdin.on("error", () => {});
+  warden?.on("error", (error) => kill(`nothing would end it with the service: ${error.message}`));
   const onEnd = () => {
+    killGroup(child.pid);
+    warden?.kill("SIGKILL");
     const last = errorOutput.trimEnd().split("\n").at(-1) ?? "";
     const { signalCode, exitCode } = child;
     const how = signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
@@ -48,11 +73,17 @@ export function startPython([command, ...args]: readonly [string, ...string[]], 
   return {
     socket,
     ended: ended.promise,
-    kill(reason) {
-      killReason ??= reason;
-      child.kill("SIGKILL");
-    },
+    kill,
   };
+}
+
+/** Kills the processes of a group, if there are any. */
+export function killGroup(group: number | undefined): void {
+  try {
+    if (group !== undefined) process.kill(-group, "SIGKILL");
+  } catch {
+    // They have ended.
+  }
 }
 
 /** What the Python process sends: see `_write_frame` in `python/fork_server.py`. */

@@ -5,11 +5,27 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, wr
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { isRunning } from "../../process/child-processes.ts";
 import { type Canary, never, openCanary, openHarness, type YtDlpHarness } from "./harness.ts";
 import { createVariant, installed, missing, pythonPath, type Variant } from "./installed.ts";
 import { type KernelPart, pythonWithout } from "./kernels.ts";
+
+/** Code of a bad release: it runs when yt-dlp is loaded, and wants to stay whatever happens to the service. */
+const staying = `
+import os, signal, time
+import ctypes
+libc = ctypes.CDLL(None)
+__all__ = []
+libc.prctl(1, 0, 0, 0, 0)
+for each in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT): signal.signal(each, signal.SIG_IGN)
+for _ in range(2):
+    if os.fork() == 0:
+        libc.setsid()
+        libc.setpgid(0, 0)
+        if os.fork() == 0: time.sleep(600)
+        time.sleep(600)
+`;
 
 /** By hand: what the rest of the sandbox stops without this part of the kernel; the tests then say which ways are out. */
 const withoutPart = process.env["WITHOUT"] as KernelPart | undefined;
@@ -79,6 +95,22 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       return { out: JSON.parse(title) as string[], count: Number(description) };
     }
 
+    it.each(["SIGKILL", "SIGTERM"] as const)("does not outlive a service that gets %s", async (signal) => {
+      using bad = createVariant({ extractors: { staying } });
+      const program = join(import.meta.dirname, "service.ts");
+      const env = { PATH: process.env["PATH"], YTDLP: bad.path };
+      const service = spawn(process.execPath, [program, "http://127.0.0.1:9/"], {
+        env,
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      await once(service.stdout, "data");
+      const left = () => findProcesses(bad.path);
+      // The server, two that it has started, and two of these.
+      expect(left().length).toBeGreaterThanOrEqual(5);
+      service.kill(signal);
+      await vi.waitUntil(() => left().length === 0, 10_000);
+    });
+
     it("gets out by none of over 120 ways", { timeout: 300_000 }, async () => {
       const files = () => readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode]);
       const before = files();
@@ -99,3 +131,18 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
     });
   },
 );
+
+/** Returns the processes whose command has this argument. */
+function findProcesses(argument: string): number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && isRunning(pid) && readCommand(pid).includes(argument));
+}
+
+function readCommand(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}

@@ -136,7 +136,7 @@ class _Child:
             try:
                 kill(self.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # It has no group yet, or has ended.
+                pass  # It has no group, or has ended.
         self.starter.kill()
 
 
@@ -253,7 +253,9 @@ def _raise_timeout(*_):
 def _run_child(sandbox, parent, request, target, scripts):
     """Extracts and ends the process, whatever happens."""
     try:
-        os.setsid()
+        if not sandbox.seccomp:
+            # It could start processes, which end with their group.
+            os.setsid()
         # As the service has started this process, its output is the null device.
         for descriptor in (0, 2):
             os.dup2(1, descriptor)

@@ -33,12 +33,12 @@ clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, nanosleep 
 time 201 -, getcpu 309 168, getrandom 318 278, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
 rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132, restart_syscall 219 128,
 pause 34 -, umask 95 166, wait4 61 260, waitid 247 95, exit 60 93, exit_group 231 94, prctl 157 167,
-clone 56 220, execve 59 221, fork 57 -, vfork 58 -, kill 62 129, setsid 112 157, setpgid 109 154, setitimer 38 103,
+clone 56 220, execve 59 221, fork 57 -, vfork 58 -, kill 62 129, setitimer 38 103,
 setrlimit 160 164, landlock_create_ruleset 444 444, landlock_add_rule 445 445, landlock_restrict_self 446 446,
 seccomp 317 277
 """
 _OF_A_SERVER = (
-    'fork', 'vfork', 'clone', 'execve', 'kill', 'setsid', 'setpgid', 'setitimer', 'prctl', 'setrlimit', 'prlimit64',
+    'fork', 'vfork', 'clone', 'execve', 'kill', 'setitimer', 'prctl', 'setrlimit', 'prlimit64',
     'landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self', 'seccomp',
 )
 _OF_A_SCRIPT = ('clone', 'execve')
@@ -76,7 +76,7 @@ _SERVER_CONDITIONS = {'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, value)] for val
 def restrict_server():
     """
     Filters the calls of this process, and of those that it starts, for good: no file is opened to write, no socket but of
-    TCP. It may start processes and restrict them further. Returns False if the kernel has no filters for this machine.
+    TCP. It may start processes, which stay in its group, and restrict them further. Returns False if the kernel has no filters for this machine.
     """
     conditions = {name: _CONDITIONS[name] for name in _CONDITIONS if name not in _OF_A_SERVER}
     return _install(_numbers().keys(), conditions | _SERVER_CONDITIONS)
