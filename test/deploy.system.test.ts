@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -148,6 +148,18 @@ describe("the compose file", () => {
     expect(builds.map(([name]) => name)).toEqual(["api-1"]);
     const pullsNever = services.filter(([, text]) => text.includes("pull_policy: never"));
     expect(pullsNever.map(([name]) => name)).toEqual(["api-2", "worker"]);
+  });
+});
+
+describe("the unit for systemd", () => {
+  const isTestable = spawnSync("systemd-analyze", ["--version"]).status === 0 && existsSync("/usr/bin/npm");
+
+  it.skipIf(!isTestable)("has no fault for systemd (needs systemd-analyze)", () => {
+    const { status, stderr } = spawnSync("systemd-analyze", ["verify", "deploy/unreel.service"], {
+      cwd: top,
+      encoding: "utf8",
+    });
+    expect([stderr, status]).toEqual(["", 0]);
   });
 });
 
