@@ -23,6 +23,12 @@ export function mediaTypeOf(contentType: string | null, url: URL): MediaType {
   return { kind: family, ext: byPath?.kind === family ? byPath.ext : null, mime_type: sent };
 }
 
+/** Whether servers send this `Content-Type` also for files whose type they do not know. */
+export function isVagueType(contentType: string | null): boolean {
+  const sent = bareMediaType(contentType);
+  return sent === null || genericTypes.has(sent) || byMediaType.get(sent)?.kind === "page";
+}
+
 /** Returns the extension of a media type (parameters ignored); `null` if none is known. */
 export function extensionOfMediaType(mediaType: string | null): string | null {
   const bare = bareMediaType(mediaType);

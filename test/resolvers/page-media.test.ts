@@ -62,6 +62,23 @@ describe("a URL of a medium", () => {
     ],
     ["by its first bytes", "https://cdn.example.com/get?2", null, "\x1A\x45\xDF\xA3....", "video/webm"],
     ["by its first bytes", "https://cdn.example.com/get?3", "text/plain", "OggS\0", "audio/ogg"],
+    ["by its first bytes", "https://cdn.example.com/a.php", "text/html", "\0\0\0\x20ftypM4A ", "audio/mp4"],
+    ["by its first bytes", "https://cdn.example.com/b.php", "text/html; charset=utf-8", "fLaC", "audio/flac"],
+    [
+      "by its first bytes",
+      "https://cdn.example.com/c.html",
+      "text/html",
+      `G${"\0".repeat(187)}`.repeat(3),
+      "video/mp2t",
+    ],
+    [
+      "by its first bytes",
+      "https://cdn.example.com/d.php",
+      "text/html",
+      "RIFF\x01\x02\x03\x04AVI LIST",
+      "video/x-msvideo",
+    ],
+    ["by its first bytes", "https://cdn.example.com/e.m3u8", "text/plain", "FLV\x01", "video/x-flv"],
   ])("is recognized %s: %s", async (_, mediaUrl, type, head, mime_type) => {
     const file = endless(head);
     const info = await resolveFrom({ [mediaUrl]: { type, body: file.body } }, mediaUrl);
@@ -79,6 +96,8 @@ describe("a URL of a medium", () => {
     ["by its type", "https://cdn.example.com/live", "application/x-mpegURL"],
     ["by its extension", "https://cdn.example.com/1.m3u8", "text/plain"],
     ["by its first bytes", "https://cdn.example.com/play", "text/plain"],
+    ["by its first bytes", "https://cdn.example.com/1.html", "text/html; charset=utf-8"],
+    ["by its first bytes", "https://cdn.example.com/1.mp4", "application/octet-stream"],
   ])("may be a playlist, recognized %s", async (_, mediaUrl, type) => {
     const info = await resolveFrom({ [mediaUrl]: { type, body: playlist } }, mediaUrl);
     expect(info).toMatchObject({
@@ -96,8 +115,10 @@ describe("a URL of a medium", () => {
       <SegmentTemplate media="$Number$.m4s" initialization="i.mp4" duration="4"/></Representation>
       </AdaptationSet></Period></MPD>`;
     const mpdUrl = "https://cdn.example.com/dash";
-    const info = await resolveFrom({ [mpdUrl]: { type: "application/xml", body } }, mpdUrl);
-    expect(info).toMatchObject({ duration: 60, formats: [{ protocol: "dash", height: 360 }] });
+    for (const type of ["application/xml", "text/html", "application/octet-stream"]) {
+      const info = await resolveFrom({ [mpdUrl]: { type, body } }, mpdUrl);
+      expect(info).toMatchObject({ duration: 60, formats: [{ protocol: "dash", height: 360 }] });
+    }
   });
 
   it("is a page if its type says so, whatever its extension", async () => {

@@ -1,8 +1,8 @@
 import { ServiceError } from "../../model/errors.ts";
-import { readManifestText, sniffManifest } from "../../manifests/text.ts";
+import { readManifestText } from "../../manifests/text.ts";
 import { parseContentRange } from "../../net/byte-range.ts";
 import type { HttpResponse } from "../../net/client.ts";
-import { type MediaKind, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
+import { isMediaKind, isVagueType, type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";
 import type { TimeSlices } from "../../parsers/steps.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { nameInPath } from "../../parsers/url.ts";
@@ -12,6 +12,7 @@ import { PageText } from "./markup/charset.ts";
 import type { Markup } from "./markup/markup.ts";
 import { readMarkup } from "./markup/read-markup.ts";
 import { createResource, type Metadata } from "./metadata.ts";
+import { sniff, sniffBytes } from "./sniff.ts";
 
 /** What a response is, read as far as needed. */
 export type Content =
@@ -19,11 +20,10 @@ export type Content =
   | { kind: "manifest"; protocol: "m3u8" | "dash"; text: string }
   | { kind: "media"; metadata: Metadata };
 
-const sniffBytes = 1024;
-
 /**
  * Reads a response: a page or a manifest to its end; of a media file it uses the response's header only. Its kind is
- * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes.
+ * that of `Content-Type`, else of the URL's extension, else of the first 1,024 bytes. These count before a type that servers
+ * send for files that they do not know (octet-stream, plain text, HTML).
  *
  * @throws ServiceError `upstream_invalid` if it is none of these, and the errors of the body;
  * `signal.reason`
@@ -33,14 +33,22 @@ export async function readContent(response: HttpResponse, slices: TimeSlices, si
   const body = response.body[Symbol.asyncIterator]();
   try {
     const stated = mediaTypeOf(contentType, response.url);
-    const mustSniff = stated.kind === "unknown" && stated.mime_type === null;
-    const head = mustSniff ? await readHead(body) : [];
-    const type = mustSniff ? { ...stated, ...sniff(Buffer.concat(head)) } : stated;
+    const head = isVagueType(contentType) ? await readHead(body) : [];
+    const type = typeByBytes(stated, Buffer.concat(head));
     const resource = { url: response.url, type, contentType, headers: response.headers };
     return await readAs(resource, concat(head, body), slices, signal);
   } finally {
     await body.return?.();
   }
+}
+
+/** Returns what a response is by its stated type and its first bytes; without them, what is stated. */
+function typeByBytes(stated: MediaType, head: Buffer): MediaType {
+  const sniffed = head.length > 0 ? sniff(head) : stated;
+  const isFile = ({ kind }: Pick<MediaType, "kind">) => kind === "video" || kind === "audio";
+  // The URL's extension says more of a file.
+  if (isFile(stated) && isFile(sniffed)) return stated;
+  return stated.kind === "unknown" || isMediaKind(sniffed.kind) ? { ...stated, ...sniffed } : stated;
 }
 
 interface TypedResponse extends Pick<HttpResponse, "url" | "headers"> {
@@ -86,25 +94,6 @@ function extractFile(
     resources: [createResource(url, "media", { type: mime_type, fallback: kind, filesize })],
     media_type: kind,
   };
-}
-
-/** Returns the kind by the first bytes. Compares with the signatures of the MIME Sniffing Standard §6.2, and of pages and manifests. */
-function sniff(head: Buffer): Pick<MediaType, "kind" | "mime_type"> {
-  const is = (kind: MediaKind, mime_type: string | null) => ({ kind, mime_type });
-  const manifest = sniffManifest(head);
-  if (manifest !== null) return is(manifest === "m3u8" ? "hls" : "dash", null);
-  const text = head.toString("latin1").replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
-  if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
-    return is("page", null);
-  }
-  if (/^<(?:rss|feed|rdf:RDF)[\s>]/.test(text)) return is("unknown", "application/xml");
-  const bytes = head.toString("latin1");
-  if (bytes.startsWith("ftyp", 4)) return is("video", "video/mp4");
-  if (bytes.startsWith("\x1A\x45\xDF\xA3")) return is("video", "video/webm");
-  if (bytes.startsWith("OggS\0")) return is("audio", "audio/ogg");
-  if (bytes.startsWith("ID3")) return is("audio", "audio/mpeg");
-  if (bytes.startsWith("RIFF") && bytes.startsWith("WAVE", 8)) return is("audio", "audio/wav");
-  return is("unknown", null);
 }
 
 async function readHead(body: AsyncIterator<Uint8Array>): Promise<Uint8Array[]> {
