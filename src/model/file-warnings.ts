@@ -8,6 +8,8 @@ export const fileWarnings = {
   duration_differs:
     "a track is longer or shorter than its manifest or its source says, by more than a segment and a second; or it is shorter because its last segment does not exist; or the file lasts much less than its page says",
   times_changed: "some frames had the same timestamp as another frame, or an earlier one than the frame before",
+  length_unknown:
+    "the server stated no length of what it sent and then closed the connection, and its container states none either: the end may be missing",
   track_missing: "the format has video or audio that is not in the file",
   too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { diskError } from "../../files/disk-error.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import type { HttpClient } from "../../net/client.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, MediaInfo } from "../engine.ts";
-import { inspectFile } from "./inspect/inspect.ts";
+import { inspectFile, truncatedError } from "./inspect/inspect.ts";
+import { isWholeFile } from "./inspect/whole-file.ts";
 import { assemble, type Assembled, type FileWork } from "./output/assemble.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./output/gradual-flush.ts";
@@ -30,8 +31,9 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
     try {
       const assembled = await fetchAndAssemble(run);
       run.progress.startProcessing();
+      const lengthWarnings = checkLengths(run);
       const file = await finishFile(run, assembled.path);
-      return { ...file, warnings: findWarnings(run, assembled, file) };
+      return { ...file, warnings: [...lengthWarnings, ...findWarnings(run, assembled, file)] };
     } finally {
       await endRun(run);
     }
@@ -144,6 +146,28 @@ async function hashFile(path: string, signal: AbortSignal): Promise<string> {
     hash.update(buffer.subarray(0, bytesRead));
     spare = buffer;
   }
+}
+
+/**
+ * Asks the containers of what ended with its connection whether that was too early.
+ * @throws ServiceError `upstream_unreachable` if it was.
+ */
+function checkLengths(run: DownloadRun): FileWarning[] {
+  const { main, audio } = run.plan;
+  const files = new Set(
+    [main, audio].filter((source) => source?.kind === "file").map((source) => source?.name as string),
+  );
+  const unconfirmed = run.parts.unconfirmed();
+  const unknown = unconfirmed.filter((path) => {
+    const isWhole = files.has(basename(path)) ? isWholeFile(path) : null;
+    run.arePartsUseless ||= isWhole === false;
+    if (isWhole === false) throw truncatedError();
+    return isWhole === null;
+  });
+  if (unknown.length === 0) return [];
+  const what = files.size > 0 ? "the file" : `${unknown.length} segments`;
+  const message = `the server stated no length of ${what} and closed the connection after what it sent`;
+  return [{ code: "length_unknown", message }];
 }
 
 function findWarnings(

@@ -1,10 +1,6 @@
-import { statSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../../../files/disk-error.ts";
 import { ServiceError } from "../../../model/errors.ts";
-import { ebmlId, readElement } from "../../../remux/ebml.ts";
-import { isCompleteMp4 } from "../../../remux/mp4/read/file-boxes.ts";
-import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
 import { readMpegTsSummary } from "../../../remux/mpeg-ts/summary.ts";
 import { type FramesSummary, readFramesSummary } from "../../../remux/packed-audio/summary.ts";
@@ -14,6 +10,7 @@ import { readOgg, readWave } from "./audio-containers.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
+import { isCompleteFile } from "./whole-file.ts";
 
 /**
  * Inspects a media file; of a container that only players can read, it returns just the type.
@@ -39,7 +36,8 @@ export async function inspectFile(path: string, isLengthKnown = true): Promise<M
   }
 }
 
-function truncatedError(cause?: unknown): ServiceError {
+/** Returns the error for a file that lacks its end. */
+export function truncatedError(cause?: unknown): ServiceError {
   return new ServiceError("upstream_unreachable", "the downloaded file is truncated", { cause });
 }
 
@@ -122,30 +120,4 @@ function framesInfo({ codec, durationS, isComplete }: FramesSummary, isLengthKno
 
 function toInfo(kind: MediaType, { durationS, width, height }: MediaSummary): MediaInfo {
   return { ...kind, duration: durationS, width, height };
-}
-
-/**
- * Whether a file has all bytes that its container states. Containers that state no length (MP3, AAC, Ogg,
- * TS …) count as complete.
- */
-function isCompleteFile(path: string): boolean {
-  const head = readFileStart(path, Buffer.alloc(64));
-  if (mp4Starts.has(head.toString("latin1", 4, 8))) return isCompleteMp4(path);
-  const isEbml = head.length >= 4 && head.readUInt32BE(0) === ebmlId;
-  return !isEbml || isCompleteEbml(head, statSync(path).size);
-}
-
-/** Old QuickTime files have no `ftyp` and begin with one of the others. */
-const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
-
-const segmentId = 0x18538067;
-
-/** Matroska and WebM (RFC 8794 §6): one Segment after the EBML header, of known or unknown size. */
-function isCompleteEbml(head: Buffer, size: number): boolean {
-  const source = numbersIn(head);
-  const header = readElement(source, 0, head.length);
-  if (header === undefined) return false;
-  if (header.end + 4 > head.length || source.u32(header.end) !== segmentId) return true;
-  const segment = readElement(source, header.end, head.length);
-  return segment !== undefined && (segment.end === Infinity || segment.end <= size);
 }

@@ -101,6 +101,14 @@ export async function openPartStore({
       return part?.representation?.total !== null;
     },
 
+    /** Returns the paths of the parts that ended with their connection, maybe too early. */
+    unconfirmed(): string[] {
+      const found = [...stored.values()].filter(({ isComplete, representation }) => {
+        return isComplete && representation?.endsWithConnection === true;
+      });
+      return found.map(({ path }) => path);
+    },
+
     /** Waits for fetches in progress; nothing is touched afterwards. Safe to call twice. */
     close: (): Promise<void> => (closing ??= close()),
   };

@@ -12,6 +12,8 @@ export interface Representation {
   /** Bytes of the whole resource; `null`: unknown. */
   total: number | null;
   contentType: string | null;
+  /** Its response ends with the connection (RFC 9112 §6.3): nothing says whether that was too early. */
+  endsWithConnection?: true;
 }
 
 export function representationOf({ url, status, headers }: HttpResponse): Representation {
@@ -26,8 +28,12 @@ export function representationOf({ url, status, headers }: HttpResponse): Repres
         ? (parseContentRange(headers.get("content-range"))?.total ?? null)
         : lengthOf(headers.get("content-length")),
     contentType: headers.get("content-type")?.slice(0, 200) ?? null,
+    ...(status !== 206 && !delimiting.some((name) => headers.has(name)) && { endsWithConnection: true as const }),
   };
 }
+
+/** Fields of a response whose end can be told from that of its connection. */
+const delimiting = ["content-length", "transfer-encoding", "content-encoding"];
 
 /** Returns the URL without query and fragment, where tokens are. */
 export function withoutQuery({ origin, pathname }: URL): string {

@@ -25,6 +25,16 @@ export function isCompleteMp4(path: string): boolean {
 }
 
 /**
+ * Returns whether the MP4 file at `path` lists all of its media: it is not fragmented, or ends with an index of its fragments.
+ * @throws the file system's own errors.
+ */
+export function listsItsFragments(path: string): boolean {
+  using file = openFile(path);
+  const types = [...completeFileBoxes(file.fd, file.size)].map(({ type }) => type);
+  return !types.includes("moof") || types.at(-1) === "mfra";
+}
+
+/**
  * Returns how many samples each track has by the index of an MP4 file that is not fragmented (`stsz`,
  * ISO/IEC 14496-12 §8.7.3), in the order of its tracks. Reads only the index.
  * @throws ServiceError `upstream_invalid` if it has none; the file system's own errors.

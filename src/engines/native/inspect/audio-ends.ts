@@ -1,0 +1,132 @@
+import { readSync } from "node:fs";
+import { type OpenFile, openFile } from "../../../remux/open-file.ts";
+
+/** Returns up to `length` bytes of a file from `position` on. */
+function readAt({ fd, size }: OpenFile, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
+  return bytes.subarray(0, bytes.length === 0 ? 0 : readSync(fd, bytes, 0, bytes.length, position));
+}
+
+/** Returns where the audio begins, after an ID3 tag (ID3v2.4 §3.1). */
+function startOf(file: OpenFile): number {
+  const head = readAt(file, 0, 10);
+  if (head.length < 10 || head.toString("latin1", 0, 3) !== "ID3") return 0;
+  return 10 + [6, 7, 8, 9].reduce((size, at) => size * 128 + (head[at]! & 0x7f), 0);
+}
+
+/** Whether the file has the bytes that the first frame states (Xing, Info, VBRI); `null`: it states none, or is no MP3. */
+export function isWholeMp3(path: string): boolean | null {
+  using file = openFile(path);
+  const start = startOf(file);
+  const frame = readAt(file, start, 256);
+  if (frame.length < 256 || (frame.readUInt16BE(0) & 0xffe0) !== 0xffe0) return null;
+  const text = frame.toString("latin1");
+  const xing = Math.max(text.indexOf("Xing"), text.indexOf("Info"));
+  const vbri = text.indexOf("VBRI");
+  const flags = xing > 0 && xing < 48 ? frame.readUInt32BE(xing + 4) : 0;
+  if ((flags & 2) !== 0) return file.size - start >= frame.readUInt32BE(xing + ((flags & 1) !== 0 ? 12 : 8));
+  return vbri === 36 ? file.size - start >= frame.readUInt32BE(vbri + 10) : null;
+}
+
+/** A page is at most 65,307 bytes long (RFC 3533 §6). */
+const pageBytes = 65_307;
+
+/** Whether the file ends with the last page of a stream; `null`: its last page does not say that it is the last. */
+export function isWholeOgg(path: string): boolean | null {
+  using file = openFile(path);
+  const tail = readAt(file, Math.max(0, file.size - pageBytes), pageBytes);
+  for (let at = tail.lastIndexOf("OggS"); at >= 0; at = at > 0 ? tail.lastIndexOf("OggS", at - 1) : -1) {
+    const segments = tail[at + 26] ?? 0;
+    const sizes = tail.subarray(at + 27, at + 27 + segments);
+    if (at + 27 + segments + sizes.reduce((sum, size) => sum + size, 0) !== tail.length) continue;
+    return (tail[at + 5]! & 4) !== 0 ? true : null;
+  }
+  return false;
+}
+
+const maxChunks = 10_000;
+
+/** Whether the file has all of its `data` chunk; `null`: its size is not stated. */
+export function isWholeWave(path: string): boolean | null {
+  using file = openFile(path);
+  let wideSize: number | null = null;
+  let at = 12;
+  for (let count = 0; count < maxChunks && at + 8 <= file.size; count++) {
+    const head = readAt(file, at, 24);
+    const id = head.toString("latin1", 0, 4);
+    const listed = head.readUInt32LE(4);
+    if (id === "ds64" && head.length === 24) wideSize = Number(head.readBigUInt64LE(16));
+    if (id === "data") {
+      const size = listed === 0xffffffff ? wideSize : listed || null;
+      return size === null ? null : at + 8 + size <= file.size;
+    }
+    at += 8 + listed + (listed % 2);
+  }
+  return false;
+}
+
+/** Longer than any frame of usual streams: 64 K samples of 8 channels and 32 bits. */
+const maxFrameBytes = 2 << 20;
+/** What looks like the start of a frame by chance is rarer. */
+const maxCandidates = 16;
+
+/** Whether the last frame ends with the last sample that the header states; `null`: it states none, or is no FLAC. */
+export function isWholeFlac(path: string): boolean | null {
+  using file = openFile(path);
+  const head = readAt(file, startOf(file), 42);
+  if (head.length < 42 || head.toString("latin1", 0, 4) !== "fLaC") return null;
+  // STREAMINFO (RFC 9639 §8.2): 36 bits after rate, channels and bits per sample.
+  const total = (head[21]! & 15) * 2 ** 32 + head.readUInt32BE(22);
+  const blockSize = head.readUInt16BE(8);
+  if (total === 0) return null;
+  const tail = withoutTag(readAt(file, Math.max(0, file.size - maxFrameBytes), maxFrameBytes));
+  let at = tail.length;
+  for (let count = 0; count < maxCandidates && at > 0;) {
+    at = tail.lastIndexOf(0xff, at - 1);
+    if (at < 0) break;
+    if ((tail[at + 1] ?? 0) >> 1 !== 0x7c) continue;
+    count += 1;
+    const frame = tail.subarray(at);
+    const end = endOfFrame(frame, blockSize);
+    if (end !== null && crc16(frame) === 0) return end >= total;
+  }
+  return false;
+}
+
+/** Removes an ID3v1 tag from the end. */
+function withoutTag(tail: Buffer): Buffer {
+  const at = tail.length - 128;
+  return at >= 0 && tail.toString("latin1", at, at + 3) === "TAG" ? tail.subarray(0, at) : tail;
+}
+
+/** Returns the number of samples to the end of a frame by its header (RFC 9639 §9.1); `null` if it has none. */
+function endOfFrame(frame: Buffer, blockSize: number): number | null {
+  if (frame.length < 8) return null;
+  const code = frame[2]! >> 4;
+  const first = frame[4]!;
+  const length = first < 0x80 ? 1 : Math.clz32(~(first << 24));
+  if (code === 0 || length > 7) return null;
+  let number = length === 1 ? first : first & (0x7f >> length);
+  for (let i = 1; i < length; i++) number = number * 64 + ((frame[4 + i] ?? 0) & 0x3f);
+  const at = 4 + length;
+  const [byte = 0, next = 0] = frame.subarray(at);
+  const samples = code === 6 ? byte + 1 : code === 7 ? byte * 256 + next + 1 : sizeOf(code);
+  const isVariable = (frame[1]! & 1) === 1;
+  return (isVariable ? number : number * blockSize) + samples;
+}
+
+/** Block sizes by code (RFC 9639 §9.1.1). */
+function sizeOf(code: number): number {
+  if (code === 1) return 192;
+  return code < 6 ? 144 << code : 1 << code;
+}
+
+/** Returns the checksum of a frame (RFC 9639 §9.3); 0 if it ends with the right one. */
+function crc16(bytes: Buffer): number {
+  let crc = 0;
+  for (const byte of bytes) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x8005) & 0xffff : crc << 1;
+  }
+  return crc;
+}

@@ -1,0 +1,53 @@
+import { statSync } from "node:fs";
+import { ebmlId, readElement } from "../../../remux/ebml.ts";
+import { isCompleteMp4, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
+import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
+import { readFileStart } from "../../../remux/open-file.ts";
+import { isWholeFlac, isWholeMp3, isWholeOgg, isWholeWave } from "./audio-ends.ts";
+
+/** Old QuickTime files have no `ftyp` and begin with one of the others. */
+const mp4Starts: ReadonlySet<string> = new Set(["ftyp", "moov", "mdat", "wide", "free"]);
+const headBytes = 64;
+
+/**
+ * Whether a file has all bytes that its container states. Containers that state no length (MP3, AAC, Ogg,
+ * TS …) count as complete.
+ */
+export function isCompleteFile(path: string): boolean {
+  const head = readFileStart(path, Buffer.alloc(headBytes));
+  if (mp4Starts.has(head.toString("latin1", 4, 8))) return isCompleteMp4(path);
+  return isCompleteEbml(head, statSync(path).size) ?? true;
+}
+
+/**
+ * Whether a file ends where its container says that it ends; `null`: it does not say so. Reads the start and the end
+ * of the file.
+ * @throws the file system's own errors.
+ */
+export function isWholeFile(path: string): boolean | null {
+  const head = readFileStart(path, Buffer.alloc(headBytes));
+  const text = head.toString("latin1");
+  if (mp4Starts.has(text.slice(4, 8))) return isCompleteMp4(path) && (listsItsFragments(path) ? true : null);
+  if (head.length >= 4 && head.readUInt32BE(0) === ebmlId) return isCompleteEbml(head, statSync(path).size);
+  if (text.startsWith("OggS")) return isWholeOgg(path);
+  if (/^(?:RIFF|RF64).{4}WAVE/s.test(text)) return isWholeWave(path);
+  return isWholeFlac(path) ?? isWholeMp3(path);
+}
+
+const segmentId = 0x18538067;
+
+/**
+ * Matroska and WebM (RFC 8794 §6): one Segment after the EBML header. `null` if its size is unknown, or it is another
+ * file.
+ */
+function isCompleteEbml(head: Buffer, size: number): boolean | null {
+  const isEbml = head.length >= 4 && head.readUInt32BE(0) === ebmlId;
+  if (!isEbml) return null;
+  const source = numbersIn(head);
+  const header = readElement(source, 0, head.length);
+  if (header === undefined) return false;
+  if (header.end + 4 > head.length || source.u32(header.end) !== segmentId) return null;
+  const segment = readElement(source, header.end, head.length);
+  if (segment === undefined) return false;
+  return segment.end === Infinity ? null : segment.end <= size;
+}
