@@ -17,12 +17,29 @@ export function decodeManifest(bytes: Uint8Array): string {
 export function sniffManifest(head: Uint8Array): "m3u8" | "dash" | null {
   const text = decodeManifest(head.subarray(0, maxSniffed)).trimStart();
   if (/^#EXTM3U/i.test(text)) return "m3u8";
-  return mpdStart.test(text) ? "dash" : null;
+  return mpdStart.test(text.slice(startOfRoot(text))) ? "dash" : null;
 }
 
-/** An XML declaration, comments, a document type and processing instructions may come before the root element. */
-const mpdStart = /^(?:(?:<!--[^]*?-->|<[?!][^<]*>)\s*)*<(?:[\w.-]+:)?MPD[\s/>]/;
+const mpdStart = /^<(?:[\w.-]{1,50}:)?MPD[\s/>]/;
 const maxSniffed = 2_048;
+
+/** Returns where the root element of XML starts: after its declaration, comments, a document type and processing instructions. */
+function startOfRoot(text: string): number {
+  for (let at = 0; ;) {
+    while (/\s/.test(text.charAt(at))) at++;
+    const isComment = text.startsWith("<!--", at);
+    if (!isComment && !text.startsWith("<?", at) && !text.startsWith("<!", at)) return at;
+    const end = isComment ? text.indexOf("-->", at + 4) : endOfTag(text, at);
+    if (end < at) return text.length;
+    at = end + (isComment ? 3 : 1);
+  }
+}
+
+/** Returns the index of the last `>` before the next tag. */
+function endOfTag(text: string, start: number): number {
+  const next = text.indexOf("<", start + 1);
+  return text.lastIndexOf(">", next < 0 ? text.length : next);
+}
 
 function encodingOf(bytes: Uint8Array): string {
   const [first, second] = bytes;

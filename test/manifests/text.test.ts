@@ -70,4 +70,7 @@ test("a manifest is told by its first bytes", () => {
   expect(sniff("<html><MPD>")).toBeNull();
   expect(sniff("")).toBeNull();
   expect(sniff("<!--".repeat(100_000))).toBeNull();
+  expect(sniff(`${"<!---->".repeat(100)}<MPD>`)).toBe("dash");
+  expect(sniff(`${"<!---->".repeat(100)}x`)).toBeNull();
+  expect(sniff("<!a".repeat(100))).toBeNull();
 });

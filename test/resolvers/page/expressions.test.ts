@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 
 const src = new URL("../../../src/", import.meta.url).pathname;
 const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) =>
-  /^(resolvers\/page|parsers)\/.*(?<!\.d)\.ts$/.test(file),
+  /^(resolvers\/page|parsers|manifests)\/.*(?<!\.d)\.ts$/.test(file),
 );
 
 /** How the expressions start that break the rule below, and why they take linear time all the same. */
@@ -25,6 +25,19 @@ const exceptions = new Map([
   [String.raw`^[\W_]*(?:(?:u?hd`, "of 60 characters; each part starts with a word"],
   [String.raw`^(\d{4})-(\d{1,2})`, "of 100 characters, without white space in a row"],
   [String.raw`^P?(?:0+Y)?`, "of 100 characters"],
+  [String.raw`^data:[^,]*?`, "of 1,024 characters"],
+  [String.raw`^<\?xml[^>]*?\sencoding`, "of 200 characters"],
+  [String.raw`^\s*(\d{1,15})`, "white space is divided by digits"],
+  [String.raw`^\s*\d{1,16}\s*$`, "the same"],
+  [String.raw`^(\d+)[x*]`, "the digits are divided by a sign"],
+  [
+    String.raw`\s[\w.-]+:href`,
+    "a match starts at white space, which ends the name and the quote ends the value of the one before",
+  ],
+  [String.raw`^\uFEFF?\s*(?:<`, "what follows may be absent"],
+  [String.raw`([^=,]*)(?:=`, "all of it may be absent"],
+  [String.raw`^[ \t]*#EXT-X-`, "each line is looked at once"],
+  [String.raw`\{\$([\w-]+)\}`, "a match starts at a brace, which ends the one before"],
 ]);
 
 /** Fewer repetitions are as good as none. */
@@ -107,7 +120,7 @@ async function expressionsMadeBy(file: string): Promise<RegExp[]> {
   return made;
 }
 
-describe("the expressions on a page's text", () => {
+describe("the expressions on the text of pages and manifests", () => {
   it("are told: linear ones from others", () => {
     const linear = [/^\s*a/, /a\s*/, /^a[^b]*b|c/, /a{1,50}b/, /[ab]*c?/, /(?:a|b)c+/];
     expect(linear.filter((each) => !isPlain(each))).toEqual([]);
