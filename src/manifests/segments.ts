@@ -11,6 +11,8 @@ export interface SegmentList {
   hasEnded: boolean;
   /** How long to wait before reading a list again that has not ended, seconds. */
   refreshS: number;
+  /** The `dateMs` of all segments are exact: they alone show which ones are new when a list is read again. */
+  isDated?: boolean;
   /** Durations of segments without media (EXT-X-GAP), which are not in `segments`, seconds; absent: there are none. */
   gapsS?: readonly number[];
 }
@@ -33,8 +35,10 @@ export interface Segment {
    * presentationTimeOffset). `null`: a timeline begins at the end of the one before.
    */
   offsetS: number | null;
-  /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME), milliseconds since 1970; absent: unknown. */
+  /** Date at which it starts (EXT-X-PROGRAM-DATE-TIME, availabilityStartTime), milliseconds since 1970; absent: unknown. */
   dateMs?: number;
+  /** How long it may be missing although it is listed, seconds; default: not at all. */
+  lateS?: number;
   /** When what it has may be presented; default: always. */
   span?: TimeSpan;
   /**

@@ -218,9 +218,9 @@ test("a Representation that is one file is one segment without an init section",
   expect(() => one("")).toThrow(failure("upstream_invalid", /must have a BaseURL/));
 });
 
-test("a live MPD is refused, not retryable", () => {
+test("a live MPD must say since when it is available", () => {
   const text = `<MPD type="dynamic"><Period>${video(template + representation)}</Period></MPD>`;
-  expect(() => read(text)).toThrow(failure("live_stream", /live DASH/));
+  expect(() => read(text)).toThrow(failure("upstream_invalid", /must have an availabilityStartTime/));
   expect(() => read(text)).toThrow(expect.objectContaining({ retryable: false }));
 });
 

@@ -88,6 +88,12 @@ function isSameTrack(a: Track, b: Track): boolean {
   return a.isWebm === b.isWebm && isSame(a.video, b.video) && isSame(a.audio, b.audio);
 }
 
+/** Returns the candidate of the same container and codecs that is most similar to `format`; undefined: none has these. */
+export function mostSimilar<C extends Candidate>(candidates: readonly C[], format: Format): C | undefined {
+  const found = bestCounterpart(candidates, format, { representation: { id: null }, index: 0 });
+  return candidates.find(({ representation }) => representation === found);
+}
+
 /**
  * Prefers, in this order: without DRM, the same language, the same roles, the nearest height, the same id, the nearest bit
  * rate, the nearest index in the Period.
@@ -95,7 +101,7 @@ function isSameTrack(a: Track, b: Track): boolean {
 function bestCounterpart(
   others: readonly Candidate[],
   format: Format,
-  { representation: { id }, index }: { representation: DashRepresentation; index: number },
+  { representation: { id }, index }: { representation: Pick<DashRepresentation, "id">; index: number },
 ): DashRepresentation | undefined {
   const track = trackOf(format);
   const distance = (a: number | null, b: number | null) => Math.abs((a ?? 0) - (b ?? 0));

@@ -1,6 +1,9 @@
 import { ServiceError } from "../../model/errors.ts";
+import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { finish } from "../../parsers/steps.ts";
+import { availabilityOf, refreshOf } from "./availability.ts";
+import { mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
 import { type LinkedText, type LinkReader, resolveLinks } from "./links.ts";
 import { presentationDuration, timePeriods } from "./periods.ts";
@@ -8,7 +11,7 @@ import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
 import { findFormat } from "../format-ids.ts";
 import { type Manifest, invalidManifestError } from "../manifest.ts";
-import type { SegmentList } from "../segments.ts";
+import type { Segment, SegmentList } from "../segments.ts";
 
 export type OpenMpd = ReturnType<typeof openMpd>;
 
@@ -45,41 +48,55 @@ function* openMpdInSteps(text: string, url: URL, base: number) {
     listing,
     /** How many values of `base` make a difference. */
     bases: Math.max(1, mpd.baseUrls),
+    isLive,
+    /** What says what time it is: its UTCTiming elements. */
+    clocks: root.descriptors.filter(({ name }) => name === "UTCTiming").map(({ fields }) => fields),
     /**
-     * Returns the segments of a listed format through all Periods that continue it.
+     * Returns the segments of a listed format through all Periods that continue it. Of a live stream those that are
+     * available at `nowMs`; if it no longer lists the format, of the one that is most similar to `before`.
      *
      * @throws ServiceError `upstream_invalid` if the MPD describes its segments incompletely or wrongly, lists more than
-     * 200,000, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD; `drm_protected` for
+     * 200,000, or has more Representations or descriptors than are read; `live_stream` for a dynamic MPD without SegmentTemplate; `drm_protected` for
      * ContentProtection; `format_unavailable` if it lists no such format, or a Period has nothing that could continue it;
      * `address_blocked` for a URL that is not http(s).
      */
-    segments(formatId: string): SegmentList {
+    segments(formatId: string, nowMs = Date.now(), before?: Format): SegmentList {
       checkPresentation(mpd, url);
+      const periods = timePeriods(root);
+      const availability = availabilityOf(root, periods, nowMs);
+      if (isLive && availability === null) {
+        throw invalidManifestError(url, "a dynamic MPD must have an availabilityStartTime");
+      }
+      const hasEnded = availability === null || availability.endS === Infinity;
       const wanted = findFormat(formats, formatId);
-      const found = listed.find(({ format }) => format === wanted);
+      const found = listed.find(({ format }) => format === wanted) ?? (before && mostSimilar(listed, before));
       if (found === undefined) throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       const { representations, missing } = found.join();
       if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {
         const reason = "its keys come from a licence server (ContentProtection)";
         throw refusalError("drm_protected", url, reason);
       }
-      if (missing !== null) {
+      // What a live stream lacks for a while is a gap in it.
+      if (missing !== null && hasEnded) {
         const reason = `Period ${missing + 1} has nothing of the container and codecs of ${quote(formatId)}`;
         throw refusalError("format_unavailable", url, reason);
       }
-      const segments = segmentsOf(representations, timePeriods(root), url);
-      if (segments.length > 0) return { segments, hasEnded: true, refreshS: 0 };
+      const segments = segmentsOf(representations, periods, url, availability);
+      const isDated = availability !== null && segments.every(({ dateMs }) => dateMs !== undefined);
+      if (!hasEnded) return { segments, hasEnded, isDated, refreshS: refreshOf(root, longestOf(segments)) };
+      if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }) };
       throw invalidManifestError(url, `${quote(formatId)} must have segments`);
     },
   };
 }
 
-function checkPresentation({ root, isCut, hasLinks }: Mpd, url: URL): void {
-  if (root.attributes.get("type") === "dynamic") {
-    throw refusalError("live_stream", url, "live DASH (type dynamic) is not recorded");
-  }
+function checkPresentation({ isCut, hasLinks }: Mpd, url: URL): void {
   if (isCut) throw invalidManifestError(url, "it has more Representations or descriptors than are read");
   if (hasLinks) throw invalidManifestError(url, "its links to remote elements (xlink:href) must be resolved");
+}
+
+function longestOf(segments: readonly Segment[]): number {
+  return segments.reduce((longestS, { durationS }) => Math.max(longestS, durationS), 0);
 }
 
 function refusalError(

@@ -32,7 +32,7 @@ export interface DashFormat {
 export function* listDashFormats(
   mpd: MpdElement,
   url: URL,
-): Steps<{ listed: DashFormat[]; subtitles: Manifest["subtitles"] }> {
+): Steps<{ listed: (DashFormat & Candidate)[]; subtitles: Manifest["subtitles"] }> {
   const formatId = createFormatIds("-");
   const { candidates, subtitles } = yield* findCandidates(mpd, url);
   const durations = timePeriods(mpd).map(({ durationS }) => durationS);

@@ -7,7 +7,7 @@ export interface PeriodTimes {
   durationS: number | null;
 }
 
-/** Returns the times of each Period of a static MPD (ISO/IEC 23009-1 §5.3.2.1). */
+/** Returns the times of each Period of an MPD (ISO/IEC 23009-1 §5.3.2.1). */
 export function timePeriods(mpd: MpdElement): PeriodTimes[] {
   const listed = mpd.children.map(({ attributes }) => ({
     startS: parseXsDuration(attributes.get("start")),
@@ -49,7 +49,7 @@ const unitsS = [31_536_000, 2_592_000, 86_400, 3_600, 60, 1];
  * Returns the seconds of an `xs:duration` (XML Schema 2 §3.3.6), with 365 days a year and 30 a month;
  * `null` if it is invalid or negative.
  */
-function parseXsDuration(value: string | undefined): number | null {
+export function parseXsDuration(value: string | undefined): number | null {
   const parts = xsDuration.exec(value?.trim() ?? "")?.slice(1);
   if (parts === undefined || parts.every((part) => part === undefined)) return null;
   const seconds = parts.reduce((sum, part, at) => sum + Number(part ?? 0) * (unitsS[at] ?? 0), 0);

@@ -1,4 +1,5 @@
-import { shorten } from "../../net/http-url.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import {
   addressingOf,
@@ -7,6 +8,7 @@ import {
   compileTemplate,
   type SegmentNumbers,
 } from "./addressing.ts";
+import type { Availability } from "./availability.ts";
 import type { PeriodTimes } from "./periods.ts";
 import { timeSegments } from "./timeline.ts";
 import type { Chain, DashRepresentation } from "./representations.ts";
@@ -24,21 +26,26 @@ import {
  * Returns the segments of a format in order; `timeline` is the index of the Period. Segments of one Representation
  * share one `init`. A Representation that is one file (SegmentBase) is one segment without `init`.
  *
- * @throws ServiceError `upstream_invalid`, `address_blocked`
+ * With `availability` only the available ones are listed, which have a `dateMs`, and `timeline` is the start of the
+ * Period, milliseconds: it stays when the MPD forgets earlier Periods.
+ *
+ * @throws ServiceError `upstream_invalid`, `address_blocked`; `live_stream` for a live MPD without SegmentTemplate
  */
 export function segmentsOf(
   representations: readonly DashRepresentation[],
   periods: readonly PeriodTimes[],
   url: URL,
+  availability: Availability | null,
 ): Segment[] {
   const { segments, add } = createSegmentCollector(url);
   const spans = spansOf(periods);
   for (const representation of representations) {
     const { period } = representation;
     const times = periods[period] ?? { startS: null, durationS: null };
-    for (const segment of segmentsInPeriod(representation, times, url)) {
+    const timeline = availability === null ? period : Math.round(1000 * (times.startS ?? 0));
+    for (const segment of segmentsInPeriod(representation, times, url, availability)) {
       const span = spans[period];
-      add({ ...(span && { span }), ...segment, sequence: segments.length, timeline: period });
+      add({ ...(span && { span }), ...segment, sequence: segments.length, timeline });
     }
   }
   return segments;
@@ -64,13 +71,24 @@ function spansOf(periods: readonly PeriodTimes[]): (TimeSpan | undefined)[] {
 
 type PeriodSegment = Omit<Segment, "sequence" | "timeline">;
 
-function* segmentsInPeriod(representation: DashRepresentation, times: PeriodTimes, url: URL): Generator<PeriodSegment> {
+function* segmentsInPeriod(
+  representation: DashRepresentation,
+  times: PeriodTimes,
+  url: URL,
+  availability: Availability | null,
+): Generator<PeriodSegment> {
   const { chain, id } = representation;
   const base = baseOf(chain, url);
   const addressing = addressingOf(chain, url);
   const common = { key: null, offsetS: offsetOf(addressing, times) };
   const { durationS } = times;
-  if (addressing === null || addressing.name === "SegmentBase") {
+  const live = availability?.endS === Infinity ? null : availability;
+  if (live !== null) {
+    if (addressing?.name !== "SegmentTemplate") {
+      throw new ServiceError("live_stream", `live DASH is recorded with SegmentTemplate only: ${urlForMessage(url)}`);
+    }
+    yield* liveSegments(representation, addressing, times, { base, url, availability: live });
+  } else if (addressing === null || addressing.name === "SegmentBase") {
     if (base.href === url.href) {
       const name = JSON.stringify(shorten(id ?? "", 100));
       throw invalidManifestError(url, `Representation ${name} must have a BaseURL`);
@@ -84,17 +102,60 @@ function* segmentsInPeriod(representation: DashRepresentation, times: PeriodTime
       const { href } = media === "" ? base : resolveSegmentUrl(media, base, url);
       yield { ...common, ...listed, url: href, init };
     }
-  } else yield* templateSegments(representation, addressing, times, base, url);
+  } else {
+    for (const { startS, ...segment } of templateSegments(representation, addressing, times, { base, url, fromS: 0 })) {
+      const isDated = availability !== null && startS !== null;
+      yield isDated ? dated(segment, startS, availability) : segment;
+    }
+  }
+}
+
+/** Ends of segments differ from the clock by this at most because of rounding, seconds. */
+const roundingS = 1e-3;
+
+/** Yields the segments of a Period that are available. Their number, or their time, is listed or counted by the clock. */
+function* liveSegments(
+  representation: DashRepresentation,
+  addressing: SegmentAddressing,
+  times: PeriodTimes,
+  { base, url, availability }: { base: URL; url: URL; availability: Availability },
+): Generator<PeriodSegment> {
+  const { startS: periodS } = times;
+  if (periodS === null) throw invalidManifestError(url, "the Periods of a live MPD must have a start");
+  const availableS = availability.endS - periodS;
+  if (availableS <= 0) return;
+  const isOpen = times.durationS === null || times.durationS > availableS;
+  const isListed = addressing.timeline !== null && !addressing.timeline.at(-1)?.r.trim().startsWith("-");
+  // Of a constant duration, what is not a whole segment is not there yet.
+  const segmentS = addressing.timeline === null && addressing.duration ? addressing.duration / addressing.timescale : 0;
+  const openS = segmentS > 0 ? Math.floor((availableS + roundingS) / segmentS) * segmentS : availableS;
+  if (isOpen && openS === 0) return;
+  const known = { startS: periodS, durationS: isOpen ? openS : times.durationS };
+  const place = { base, url, fromS: Math.max(0, availability.startS - periodS) };
+  for (const { startS, computed: _, ...segment } of templateSegments(representation, addressing, known, place)) {
+    const atS = startS ?? periodS;
+    if (segment.isOptional) continue;
+    if (!isListed && atS + segment.durationS <= availability.startS + roundingS) continue;
+    if (isOpen && !isListed && atS + segment.durationS > availability.endS + roundingS) return;
+    yield dated(segment, atS, availability);
+  }
+}
+
+const minLateS = 3;
+
+function dated(segment: PeriodSegment, startS: number, { originMs }: Availability): PeriodSegment {
+  return { ...segment, dateMs: originMs + 1000 * startS, lateS: Math.max(minLateS, 2 * segment.durationS) };
 }
 
 function* templateSegments(
   { id, kind, mime_type, attribute }: DashRepresentation,
   addressing: SegmentAddressing,
   times: PeriodTimes,
-  base: URL,
-  url: URL,
-): Generator<PeriodSegment> {
-  const common = { key: null, offsetS: offsetOf(addressing, times) };
+  { base, url, fromS }: { base: URL; url: URL; fromS: number },
+): Generator<PeriodSegment & { startS: number | null }> {
+  const offsetS = offsetOf(addressing, times);
+  const common = { key: null, offsetS };
+  const startOf = (ticks: bigint) => (offsetS === null ? null : offsetS + Number(ticks) / addressing.timescale);
   const { media, initializationMedia, startNumber, presentationTimeOffset: time } = addressing;
   if (media === undefined) throw invalidManifestError(url, "a SegmentTemplate must have media");
   const values = { id: id ?? "", bandwidth: attribute("bandwidth") ?? "" };
@@ -110,10 +171,10 @@ function* templateSegments(
       : { url: compile(initializationMedia)(first), range: null, key: null };
   const computed = computedEnd(addressing, times);
   let last: SegmentNumbers | null = null;
-  for (const timed of timeSegments(addressing, times.durationS, url)) {
+  for (const timed of timeSegments(addressing, times.durationS, url, fromS)) {
     const { durationS, isComputed } = timed;
     const end = isComputed === true && computed !== null && { computed };
-    yield { ...common, url: mediaUrl(timed), range: null, init, durationS, ...end };
+    yield { ...common, startS: startOf(timed.time), url: mediaUrl(timed), range: null, init, durationS, ...end };
     if (timed.isComputed === true) last = timed;
   }
   if (computed === null || last === null || kind !== "audio" || mime_type?.endsWith("/webm")) return;
@@ -121,7 +182,7 @@ function* templateSegments(
   const after = { number: last.number + 1, time: last.time + BigInt(addressing.duration ?? 0) };
   const span = { startS: times.startS ?? 0, endS: computed.periodEndS };
   const optional = { durationS: 0, isOptional: true, span };
-  yield { ...common, url: mediaUrl(after), range: null, init, ...optional };
+  yield { ...common, startS: startOf(after.time), url: mediaUrl(after), range: null, init, ...optional };
 }
 
 function computedEnd(

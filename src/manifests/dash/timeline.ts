@@ -18,17 +18,29 @@ const tolerance = 1e-3;
 
 /**
  * Yields, in order, the segments that a SegmentTimeline or a constant duration gives a Period of
- * `periodS` seconds (`null`: unknown).
+ * `periodS` seconds (`null`: unknown). A constant duration begins with the one at `fromS` seconds of the Period.
  *
  * @throws ServiceError `upstream_invalid` for an entry of more than 200,000 segments, before yielding any
  * of them; for an entry without duration; if the number of segments is unknown.
  */
-export function timeSegments(addressing: SegmentAddressing, periodS: number | null, url: URL): Generator<TimedSegment> {
+export function timeSegments(
+  addressing: SegmentAddressing,
+  periodS: number | null,
+  url: URL,
+  fromS = 0,
+): Generator<TimedSegment> {
   const { timeline } = addressing;
-  return timeline === null ? timeEvenly(addressing, periodS, url) : timeEntries(timeline, addressing, periodS, url);
+  return timeline === null
+    ? timeEvenly(addressing, periodS, url, fromS)
+    : timeEntries(timeline, addressing, periodS, url);
 }
 
-function* timeEvenly(addressing: SegmentAddressing, periodS: number | null, url: URL): Generator<TimedSegment> {
+function* timeEvenly(
+  addressing: SegmentAddressing,
+  periodS: number | null,
+  url: URL,
+  fromS: number,
+): Generator<TimedSegment> {
   const { duration, timescale, startNumber, endNumber, presentationTimeOffset } = addressing;
   if (duration === null) throw invalidManifestError(url, "its segments must have a duration or a SegmentTimeline");
   const segmentS = duration / timescale;
@@ -38,9 +50,10 @@ function* timeEvenly(addressing: SegmentAddressing, periodS: number | null, url:
   if (count === Infinity) {
     throw invalidManifestError(url, "its segments need a Period of known duration or an endNumber");
   }
-  checkSegmentCount(count, url);
+  const first = Math.floor(fromS / segmentS);
+  checkSegmentCount(count - first, url);
   const firstComputed = Math.min(count - 1, Math.floor(count * (1 - computedShare)));
-  for (let index = 0; index < count; index += 1) {
+  for (let index = first; index < count; index += 1) {
     const leftS = periodS === null ? segmentS : periodS - index * segmentS;
     yield {
       number: startNumber + index,

@@ -15,7 +15,7 @@ export interface MpdElement {
   baseUrls: number;
   /** Text of the first Label. */
   label: string;
-  /** Its EssentialProperty, SupplementalProperty, Role and Accessibility elements. */
+  /** Its EssentialProperty, SupplementalProperty, Role, Accessibility and UTCTiming elements. */
   descriptors: Descriptor[];
   /** It has a ContentProtection child. */
   isProtected: boolean;
@@ -178,6 +178,7 @@ const descriptorNames: ReadonlySet<string> = new Set([
   "SupplementalProperty",
   "Role",
   "Accessibility",
+  "UTCTiming",
 ]);
 
 function descriptorOf({ descriptors }: MpdElement, name: string): Open {
@@ -197,8 +198,8 @@ const childOf = {
 const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
-    "frameRate bandwidth lang media initialization timescale startNumber endNumber " +
-    "presentationTimeOffset dependencyId selectionPriority"
+    "frameRate bandwidth lang media initialization timescale startNumber endNumber presentationTimeOffset " +
+    "dependencyId selectionPriority availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
   ).split(" "),
 );
 

@@ -82,10 +82,10 @@ function locked(): Case[] {
 function endless(): Case[] {
   return [
     {
-      name: "live DASH",
+      name: "live DASH that does not say since when it is available",
       entry: "main.mpd",
       resources: manifest("dynamic", ""),
-      code: "live_stream",
+      code: "upstream_invalid",
       asked: ["main.mpd"],
     },
   ];

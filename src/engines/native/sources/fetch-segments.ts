@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { ComputedEnd, InitSection, SegmentKey, SegmentList } from "../../../manifests/segments.ts";
@@ -55,16 +56,30 @@ export async function* fetchSegments(
   }
   const readKey = createKeyReader(options.client, { headers, signal: options.signal });
   const beforeEnd = createEndLimit(finish, options.signal);
+  const { signal } = options;
   const mirrors = new Mirrors(list, source.mirrors);
   const fetchFrom = async (place: SegmentList, request: SegmentRequest) => {
     const { part, key } = place === list ? request : requestAt(place, request);
     return Promise.all([fetchPart(part), readKey(key)]);
   };
+  /** Waits for a segment of a live stream that may be late. */
+  const fetchInTime = async (request: SegmentRequest): Promise<[FetchedPart, AesKey | null]> => {
+    const endMs = performance.now() + 1000 * request.lateS;
+    for (;;) {
+      try {
+        return await fetchFrom(list, request);
+      } catch (error) {
+        if (!isGone(error) || performance.now() >= endMs || finish.aborted) throw error;
+        await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  };
   const fetchOne = async (request: SegmentRequest): Promise<FetchedSegment | AbsentSegment | null> => {
     const { durationS, timing, isInit, computed, isOptional } = request;
     if (!isInit && !isOptional) stats.addSegment(durationS);
     try {
-      const fetching = isOptional ? fetchFrom(list, request) : mirrors.fetch((place) => fetchFrom(place, request));
+      const fetching =
+        isLive || isOptional ? fetchInTime(request) : mirrors.fetch((place) => fetchFrom(place, request));
       const [{ path, size }, key] = await (isLive ? beforeEnd(fetching) : fetching);
       onSegment(durationS, size);
       if (isOptional && sniffContainer(readFileStart(path, Buffer.alloc(8192))) === null) return null;
@@ -96,7 +111,11 @@ interface SegmentRequest {
   durationS: number;
   computed?: ComputedEnd | undefined;
   isOptional: boolean;
+  /** How long it may be missing, seconds. */
+  lateS: number;
 }
+
+const lateRetryMs = 500;
 
 /** Segments of two places may differ by this, seconds. */
 const maxMirrorDriftS = 0.1;
@@ -126,18 +145,18 @@ async function* requestsFor(
   let currentInit: number | null = null;
   for await (const segment of segments) {
     index += 1;
-    const { timeline, offsetS, span, moved, durationS } = segment;
+    const { timeline, offsetS, span, moved, durationS, lateS = 0 } = segment;
     const timing = { timeline, offsetS, ...(span && { span }), ...(durationS > 0 && { durationS }) };
     const init = segment.init && numberOf(segment.init, moved?.sequence ?? 0, inits);
     if (segment.init !== null && init !== null && init !== currentInit) {
       const { url, range, key } = segment.init;
       const part = { name: `${name}-init-${init}`, url: new URL(url), range };
-      yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false };
+      yield { index, part, key, timing, durationS: 0, isInit: true, isOptional: false, lateS };
     }
     currentInit = init;
     const { url, range, key, sequence, computed, isOptional = false } = segment;
     const part = { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range };
-    yield { index, part, key, timing, durationS, computed, isInit: false, isOptional };
+    yield { index, part, key, timing, durationS, computed, isInit: false, isOptional, lateS };
   }
 }
 

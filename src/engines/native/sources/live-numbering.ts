@@ -37,6 +37,7 @@ export class LiveNumbering {
    */
   newIn(list: SegmentList): RecordedSegment[] {
     if (list.segments.length === 0) return [];
+    if (list.isDated === true && this.#last?.dateMs !== undefined) return newByDate(list.segments, this.#last);
     const found = this.#last === null ? list.segments : this.#findNew(list, this.#last);
     const moved = this.#moved;
     const isMoved = moved.sequence !== 0 || moved.timeline !== 0;
@@ -110,6 +111,21 @@ export class LiveNumbering {
     this.#moved = { sequence: sequence - first.sequence, timeline: timeline - first.timeline };
     this.#firstMoved = sequence;
   }
+}
+
+/** Returns the segments that start after `last`, whose numbers leave out as many as the time in between has room for. */
+function newByDate(segments: readonly Segment[], last: RecordedSegment): RecordedSegment[] {
+  const found: RecordedSegment[] = [];
+  let before = last;
+  for (const segment of segments) {
+    if (!isLater(segment, before)) continue;
+    const gapS = (segment.dateMs! - before.dateMs!) / 1000 - before.durationS;
+    const isGap = gapS > segment.durationS / 2;
+    const missing = isGap ? Math.max(1, Math.round(gapS / (segment.durationS || gapS))) : 0;
+    before = { ...segment, sequence: before.sequence + 1 + missing };
+    found.push(before);
+  }
+  return found;
 }
 
 /** How far back segments are recognised. */

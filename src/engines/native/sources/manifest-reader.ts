@@ -7,6 +7,7 @@ import { findRedundant } from "../../../manifests/hls/redundant.ts";
 import { readHlsSegments } from "../../../manifests/hls/segments.ts";
 import type { SegmentList } from "../../../manifests/segments.ts";
 import { readManifestText, sniffManifest } from "../../../manifests/text.ts";
+import { aheadByDate, readClock } from "./site-clock.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
@@ -31,11 +32,15 @@ const maxManifestBytes = 4 * 1024 * 1024;
 /** A manifest is recognized by its first bytes. */
 const maxHeadBytes = 2048;
 
-/** Fetches the manifests of one download, an MPD once for all of its formats. */
+/** Fetches the manifests of one download, an MPD that is not live once for all of its formats. */
 export class ManifestReader {
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
   readonly #mpds = new Map<string, OpenMpd>();
+  /** By how much the site's clock is ahead of ours, by its MPD; `null`: that does not say. */
+  #aheadMs: number | null | undefined;
+  /** The same, by the first response. */
+  #dateAheadMs: number | undefined;
 
   constructor(client: HttpClient, signal: AbortSignal) {
     this.#client = client;
@@ -74,10 +79,12 @@ export class ManifestReader {
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       return { formats, segments: () => readHlsSegments(text, finalUrl) };
     }
-    const { listing, segments } = await this.#openMpd(url, headers);
+    const { listing, segments, isLive, clocks } = await this.#openMpd(url, headers);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const formats = isUnread && !isListed && listing.formats.length > 0 ? listing.formats : null;
-    return { formats, segments: () => segments(format.format_id) };
+    if (isLive) this.#aheadMs ??= (await readClock(clocks, url, (source) => this.#get(source, headers, 1024))) ?? null;
+    const aheadMs = this.#aheadMs ?? this.#dateAheadMs ?? 0;
+    return { formats, segments: () => segments(format.format_id, Date.now() + aheadMs, format) };
   }
 
   /**
@@ -134,7 +141,7 @@ export class ManifestReader {
   async #openMpd(url: URL, headers: HeadersFor, base = 0): Promise<OpenMpd> {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined && !known.isLive) return known;
     const { text, finalUrl } = await this.#fetch(url, headers);
     const linked = await resolveLinks(
       { text, url: finalUrl },
@@ -153,6 +160,7 @@ export class ManifestReader {
 
   async #fetch(url: URL, headers: HeadersFor): Promise<{ text: string; finalUrl: URL }> {
     const response = await this.#get(url, headers, maxManifestBytes);
+    this.#dateAheadMs ??= aheadByDate(response.headers);
     return { text: await readManifestText(response.body), finalUrl: response.url };
   }
 

@@ -1,0 +1,120 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { type EngineHarness, openEntry } from "../contracts/engine/harness.ts";
+import { type Addressing, type LiveDash, liveResources, startLiveDash } from "../media/live-dash.ts";
+import { probe } from "../media/probe.ts";
+
+const engine = createNativeEngine({ allowNetworks: "127.0.0.1/32", idleTimeoutMs: 2_000 });
+afterAll(() => engine.close());
+
+async function openLive(options: Partial<LiveDash>): Promise<EngineHarness> {
+  const harness = await openEntry(() => engine, liveResources(), "live.mpd");
+  startLiveDash(harness.site, { addressing: "$Number$", ...options });
+  return harness;
+}
+
+const addressings: Addressing[] = ["$Number$", "$Number$ of a timeline", "$Time$ of a timeline"];
+const whole = {
+  streams: [
+    { kind: "video", frames: 150 },
+    { kind: "audio", frames: 282 },
+  ],
+};
+
+async function expectWhole(harness: EngineHarness): Promise<void> {
+  const { path, warnings } = await harness.download();
+  expect(warnings).toEqual([]);
+  expect(await probe(path)).toMatchObject(whole);
+  expect(harness.progress.some(({ is_live }) => is_live === true)).toBe(true);
+}
+
+describe.concurrent.each(addressings)(
+  "live DASH whose segments are addressed by %s is recorded whole",
+  (addressing) => {
+    it("until it ends", async () => {
+      await using harness = await openLive({ addressing });
+      await expectWhole(harness);
+    });
+
+    it("although its window slides", async () => {
+      await using harness = await openLive({ addressing, windowS: 3 });
+      await expectWhole(harness);
+    });
+
+    it("through a second Period with other Representations", async () => {
+      await using harness = await openLive({ addressing, secondPeriod: 3, windowS: 3 });
+      await expectWhole(harness);
+    });
+
+    it("if segments come later than the MPD says", async () => {
+      await using harness = await openLive({ addressing, lateS: 1.5 });
+      await expectWhole(harness);
+    });
+
+    it("by a run after one that was killed", async () => {
+      await using harness = await openLive({ addressing, windowS: 4 });
+      const controller = new AbortController();
+      const killed = harness.download({}, controller.signal);
+      killed.catch(() => {});
+      await harness.site.until(() => harness.site.asked.some(({ path }) => /v1\/(?:4|3000)\.m4s$/.test(path)));
+      controller.abort("killed");
+      await expect(killed).rejects.toBe("killed");
+      await expectWhole(harness);
+    });
+  },
+);
+
+describe.concurrent("live DASH is recorded whole by the clock of its site", () => {
+  it.each([30, -30])("which is %d s ahead, by the Date of its responses", async (aheadS) => {
+    await using harness = await openLive({ aheadS });
+    await expectWhole(harness);
+  });
+
+  it.each([
+    '<UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-xsdate:2014" value="/time"/>',
+    '<UTCTiming schemeIdUri="urn:mpeg:dash:utc:ntp:2014" value="x"/><UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-head:2014" value="/time"/>',
+  ])("by %s", async (timing) => {
+    await using harness = await openLive({ aheadS: 30, timing });
+    await expectWhole(harness);
+    expect(harness.site.asked.some(({ path }) => path === "time")).toBe(true);
+  });
+});
+
+describe.concurrent("live DASH", () => {
+  it("that is to finish is kept with what there is", async () => {
+    await using harness = await openLive({ isEndless: true, startS: 4 });
+    const finish = new AbortController();
+    const downloading = harness.download({}, undefined, finish.signal);
+    await harness.site.until(() => harness.site.asked.some(({ path }) => path.endsWith("v1/4.m4s")));
+    finish.abort();
+    const { path, warnings } = await downloading;
+    expect(warnings).toEqual([]);
+    expect((await probe(path)).streams[0]?.frames).toBeGreaterThanOrEqual(25);
+  });
+
+  it("up to maxLiveS", async () => {
+    await using harness = await openLive({ isEndless: true, startS: 4 });
+    const { duration } = await harness.download({ maxLiveS: 3 });
+    expect(Math.abs((duration ?? 0) - 3)).toBeLessThanOrEqual(0.1);
+  });
+
+  it("that has ended is no longer live, although its MPD is dynamic", async () => {
+    await using harness = await openEntry(() => engine, liveResources(), "live.mpd");
+    startLiveDash(harness.site, { addressing: "$Number$", startS: 60 });
+    const { path } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect(harness.progress.some(({ is_live }) => is_live === true)).toBe(false);
+  });
+
+  it("whose segments are in a list is refused", async () => {
+    await using harness = await openLive({});
+    harness.site.answer("live.mpd", (response) => {
+      const set =
+        '<AdaptationSet mimeType="video/mp4"><Representation id="v"><SegmentList duration="1"><SegmentURL media="1"/></SegmentList>';
+      response.end(
+        `<MPD type="dynamic" availabilityStartTime="2026-01-01T00:00:00Z"><Period start="PT0S">${set}</Representation></AdaptationSet></Period></MPD>`,
+      );
+    });
+    await expect(harness.download()).rejects.toMatchObject({ code: "live_stream" });
+  });
+});
