@@ -11,13 +11,13 @@ const maxCodecLength = 200;
 /**
  * Returns the codecs of an RFC 6381 list (`CODECS` in HLS, `codecs` in DASH and media types). If the list
  * is empty or has an unknown name, a kind without a known codec is `null`, else `"none"`. Reads at most
- * 1,000 characters; a codec is cut to 200.
+ * 1,000 characters; a codec is cut to 200, without what is no printable ASCII.
  */
 export function splitCodecs(list: string | undefined): Codecs {
   const found: Codecs = { vcodec: null, acodec: null, text: false };
   let isComplete = true;
   for (const entry of (list ?? "").slice(0, 1_000).split(",")) {
-    const codec = entry.trim();
+    const codec = entry.replaceAll(/[^\x21-\x7e]/g, "");
     if (codec === "") continue;
     const name = codec.slice(0, maxCodecLength).split(".", 1)[0]?.toLowerCase() ?? "";
     if (videoCodecs.has(name)) found.vcodec ??= codec.slice(0, maxCodecLength);

@@ -10,7 +10,7 @@ export function createFormatIds(separator: "~" | "-" = "~"): (wanted: string) =>
   const next = new Map<string, number>();
   return (wanted) => {
     const wish = wanted
-      .replaceAll(/[\p{Cc}\s]+/gu, " ")
+      .replaceAll(/[\p{Cc}\p{Bidi_Control}\s]+/gu, " ")
       .slice(0, 255)
       .toWellFormed();
     const stem = wish.slice(0, 240).toWellFormed();
