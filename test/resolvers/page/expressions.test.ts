@@ -40,8 +40,9 @@ const exceptions = new Map([
   [String.raw`\{\$([\w-]+)\}`, "a match starts at a brace, which ends the one before"],
 ]);
 
-/** Fewer repetitions are as good as none. */
+/** Fewer repetitions are as good as none; a fixed number of them cannot be tried with fewer. */
 const mostRepetitions = 100;
+const mostFixed = 1_000;
 
 interface Repetition {
   /** Something that can fail follows it. */
@@ -61,7 +62,7 @@ function repetitionsIn(alternatives: readonly AST.Alternative[], isFollowed = fa
 
 function repetitionsOf(element: AST.Element, isFollowed: boolean, isNested: boolean): Repetition[] {
   if (element.type === "Quantifier") {
-    const isLong = element.max > mostRepetitions;
+    const isLong = element.max - element.min > mostRepetitions || element.min > mostFixed;
     const inner = repetitionsOf(element.element, true, isNested || isLong);
     return isLong ? [{ isFollowed, isNested }, ...inner] : inner;
   }
