@@ -18,7 +18,6 @@ const exceptions = new Map([
   [String.raw`display\s*:`, "of a style's first 1,000 characters"],
   [String.raw`\s+[|`, "of a title's first 1,000 characters, without white space in a row"],
   [String.raw`(?:[+!=]=|\+)`, "of 300 characters"],
-  [String.raw`^(?:<\?xml`, "what is repeated ends at different characters"],
   [String.raw`^[\w!#$&^.+-]+\/`, "of 200 characters; the parts are divided by a slash"],
   [String.raw`^\s*\[\s*(?:`, "of 200 characters"],
   [String.raw`^\s{0,20}[\w.$]{1,60}`, "of 20,000 characters; the parts are divided by commas"],
