@@ -89,6 +89,20 @@ test("a total duration may leave out the time before the first Period", () => {
   ]);
 });
 
+test("a SegmentBase whose init section is elsewhere is one segment with that init section", () => {
+  const file = (initialization: string) =>
+    mpd(
+      `<Period>${video(`<Representation id="v"><BaseURL>v.mp4</BaseURL><SegmentBase indexRange="9-99">${initialization}</SegmentBase></Representation>`)}</Period>`,
+    );
+  const apart = file('<Initialization sourceURL="i/init.mp4" range="0-99"/>');
+  const init = { url: at("i/init.mp4"), range: { offset: 0, length: 100 }, key: null };
+  expect(read(apart).segments).toMatchObject([{ url: at("v.mp4"), range: null, init, durationS: 8 }]);
+  const protocol = (text: string) => openMpd(text, url).listing.formats.map((format) => format.protocol);
+  expect(protocol(apart)).toEqual(["dash"]);
+  expect(protocol(file('<Initialization range="0-8"/>'))).toEqual(["https"]);
+  expect(protocol(file('<Initialization sourceURL="v.mp4" range="0-8"/>'))).toEqual(["https"]);
+});
+
 test("the offset of a Period is null if its start is unknown", () => {
   const set = video(`<SegmentTemplate media="$Number$.m4s" duration="4" endNumber="1"/>${representation}`);
   const { segments } = read(mpd(`<Period>${set}</Period><Period>${set}</Period>`, ""));

@@ -54,7 +54,7 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
 /** `base`: `null` if a BaseURL is not http(s). */
 function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentation, "period" | "index"> | null {
   const [representation, set, , mpd] = chain;
-  const isSegmented = mpd.children.length > 1 || chain.some(hasSegments);
+  const isSegmented = mpd.children.length > 1 || chain.some((element) => hasSegments(element, base));
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
   const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
@@ -85,9 +85,11 @@ function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolea
   return (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
 }
 
-/** A SegmentBase describes one file. */
-function hasSegments({ addressing }: MpdElement): boolean {
-  return addressing !== null && addressing.name !== "SegmentBase";
+/** A SegmentBase describes one file, unless its init section is elsewhere. */
+function hasSegments({ addressing }: MpdElement, base: URL | null): boolean {
+  if (addressing === null || addressing.name !== "SegmentBase") return addressing !== null;
+  const { sourceURL = "" } = addressing.initialization ?? {};
+  return sourceURL.trim() !== "" && URL.parse(sourceURL.trim(), base ?? undefined)?.href !== base?.href;
 }
 
 /** Returns the base URL of the children of `element`; `null` if it is not http(s). */
