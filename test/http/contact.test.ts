@@ -64,6 +64,7 @@ describe("the address of a client", () => {
     [{ forwarded: "for=_hidden" }],
     [{ forwarded: `for=${client},` }],
     [{ forwarded: "=;;=;for" }],
+    [{ forwarded: `${";".repeat(1_000)}for=${client}` }],
     [{ forwarded: `__proto__=${client}` }],
     [{ "x-real-ip": client }],
   ])("is that of the proxy if it is malformed: %o", async (headers) => {

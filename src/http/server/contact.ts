@@ -131,8 +131,12 @@ function itemsOf(list: string): string[] {
   return items;
 }
 
+/** An element of `Forwarded` with an address, a host and more is shorter. */
+const maxElementLength = 1_000;
+
 /** Parses an element of `Forwarded`; of a pair that is given twice, the last one counts. */
 function parseForwarded(element: string): Hop {
+  if (element.length > maxElementLength) return { address: undefined, host: undefined, proto: undefined };
   const pairs = element.split(";").map((pair): [string, string] => {
     const [name = "", ...rest] = pair.split("=");
     return [name.trim().toLowerCase(), unquoted(rest.join("=").trim())];
