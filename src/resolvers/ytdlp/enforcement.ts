@@ -4,23 +4,27 @@ export interface Kernel {
   landlock: number;
   /** Whether system calls are filtered. */
   seccomp: boolean;
+  /** Whether each connection of an extraction leads to the proxy. */
+  proxied: boolean;
 }
 
 /** The first version of Landlock with rules for TCP. */
 const firstWithTcp = 4;
 
 /** Returns what the kernel does not forbid yt-dlp's processes, a sentence each; Python's own checks alone do. */
-export function findUnenforced({ landlock, seccomp }: Kernel): string[] {
+export function findUnenforced({ landlock, seccomp, proxied }: Kernel): string[] {
   return [
     ...(landlock === 0 ? ["yt-dlp may read other files"] : []),
     ...(landlock === 0 && !seccomp ? ["yt-dlp may write files", "yt-dlp may run programs"] : []),
-    ...(landlock < firstWithTcp ? ["yt-dlp may open TCP connections past the proxy"] : []),
+    ...(landlock < firstWithTcp
+      ? [`yt-dlp may${proxied ? ", while it is loaded," : ""} open TCP connections past the proxy`]
+      : []),
     ...(seccomp ? [] : ["yt-dlp may make any system call"]),
   ];
 }
 
 /** Whether sites' scripts have no network: before Node 25, its own permissions do not cover it. */
-export function keepsScriptsOffline({ landlock, seccomp }: Kernel): boolean {
+export function keepsScriptsOffline({ landlock, seccomp }: Omit<Kernel, "proxied">): boolean {
   const [major = 0] = process.versions.node.split(".").map(Number);
   return seccomp || landlock >= firstWithTcp || major >= 25;
 }

@@ -13,6 +13,8 @@ const Hello = Type.Object({
   landlock: Type.Integer(),
   /** Whether the kernel filters its system calls. */
   seccomp: Type.Boolean(),
+  /** Whether each connection of an extraction leads to the proxy, whatever its address. */
+  proxied: Type.Boolean(),
 });
 
 /** A Python process that has yt-dlp in memory and forks one for each extraction. */

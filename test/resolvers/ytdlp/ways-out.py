@@ -12,6 +12,7 @@ import platform
 import socket
 import struct
 import time
+import urllib.parse
 
 import _posixsubprocess
 
@@ -37,7 +38,7 @@ reboot 169 142, sethostname 170 161, swapon 167 224, syslog 103 116, open_by_han
 setpriority 141 140, sched_setaffinity 203 122, capset 126 91, setresuid 117 147, chroot 161 51, pivot_root 155 41,
 quotactl 179 60, acct 163 89, mq_open 240 180, msgget 68 186, semget 64 190, seccomp 317 277, ioctl 16 29,
 clock_settime 227 112, move_pages 279 239, kcmp 312 272, process_mrelease 448 448, clone3 435 435, socketpair 53 199,
-sendmsg 46 211, openat2 437 437, timer_create 222 107, ioprio_set 251 30, close 3 57, read 0 63, exit 60 93
+sendmsg 46 211, getpeername 52 205, openat2 437 437, timer_create 222 107, ioprio_set 251 30, close 3 57, read 0 63, exit 60 93
 """.split(',')}
 DENIED = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOMEM, errno.EAGAIN}
 AT, CREATE, READ_WRITE = -100, 0o1101, 0o2
@@ -75,7 +76,13 @@ def unix(name):
 
 
 def connect(family, kind, protocol, address):
-    return call('connect', call('socket', family, kind, protocol), address, len(address))
+    """Connects; a connection to the proxy is none to `address`."""
+    descriptor = call('socket', family, kind, protocol)
+    call('connect', descriptor, address, len(address))
+    peer, length = ctypes.create_string_buffer(16), ctypes.create_string_buffer(struct.pack('=i', 16))
+    call('getpeername', descriptor, ctypes.addressof(peer), ctypes.addressof(length))
+    if family == INET and peer.raw == inet('127.0.0.1', PROXY):
+        raise Denied
 
 
 def send(family, kind, address, flags=0):
@@ -200,6 +207,7 @@ WAYS = {
     'abstract socket': lambda: connect(UNIX, STREAM, 0, unix(b'\0' + os.fsencode(ABSTRACT))),
     'TCP': lambda: connect(INET, STREAM, 0, inet(HOST, PORT)),
     'TCP to the port of others': lambda: connect(INET, STREAM, 0, inet('127.0.0.1', 22)),
+    "TCP to the proxy's port elsewhere": lambda: connect(INET, STREAM, 0, inet(HOST, PROXY)),
     'TCP fast open': lambda: send(INET, STREAM, inet(HOST, PORT), 0x20000000),
     'MPTCP': lambda: connect(INET, STREAM, 262, inet(HOST, PORT)),
     'SCTP': lambda: call('socket', INET, STREAM, 132),
@@ -304,6 +312,8 @@ class WaysOutIE(InfoExtractor):
     _VALID_URL = r'https?://ways-out\.example/(?P<id>.+)'
 
     def _real_extract(self, url):
+        global PROXY
+        PROXY = urllib.parse.urlsplit(self.get_param('proxy')).port
         first, last = map(int, self._match_id(url).split('-'))
         out = []
         for name, way in list(WAYS.items())[first:last]:

@@ -21,8 +21,10 @@ import sys
 import zipfile
 
 _SOCKET = 3
-# Of an extraction, beside its answer as `_SOCKET`.
-_SCRIPTS_SOCKET = 4
+# Of an extraction, beside its answer as `_SOCKET`: it asks there for what it may not do itself.
+_REQUESTS_SOCKET = 4
+_MAX_REQUEST = 4_096
+_LISTENER = b'listener'
 _CHUNK = 64 * 1024
 # Processor time.
 _FIND_LIMIT_S = 0.3
@@ -46,13 +48,13 @@ def main(script, settings):
     compiling = _start_compiling(os.path.dirname(file))
     from sandbox import Sandbox
     sandbox = Sandbox(settings['service'], settings['proxyPort'], settings['node'])
-    hello = {'version': version, 'versionFile': file, 'landlock': sandbox.landlock, 'seccomp': sandbox.seccomp}
-    _send(b'H', 0, hello)
+    kernel = {'landlock': sandbox.landlock, 'seccomp': sandbox.seccomp, 'proxied': sandbox.proxied}
+    _send(b'H', 0, {'version': version, 'versionFile': file, **kernel})
     if compiling is not None:
         os.waitpid(compiling, 0)
     extractors = _load_extractors()
     _send(b'R', 0, {'extractors': len(extractors)})
-    _Server(extractors, sandbox, settings['node']).run()
+    _Server(extractors, sandbox, settings).run()
 
 
 def _locate(script):
@@ -130,6 +132,7 @@ class _Child:
         self.pipe = pipe
         self.starter = starter
         self.script_pipe = None
+        self.connector = None
 
     def kill(self):
         for kill in (os.killpg, os.kill):
@@ -141,10 +144,10 @@ class _Child:
 
 
 class _Server:
-    def __init__(self, extractors, sandbox, node):
+    def __init__(self, extractors, sandbox, settings):
         self._extractors = extractors
         self._sandbox = sandbox
-        self._node = node
+        self._settings = settings
         self._children = {}
         self._selector = selectors.DefaultSelector()
         self._pid = os.getpid()
@@ -204,20 +207,40 @@ class _Server:
         os.close(target)
         far.close()
         limits = request['limits']
-        starter = ScriptStarter(near, self._node, lambda: self._sandbox.confine_script(self._pid, limits))
+        starter = ScriptStarter(near, self._settings['node'], lambda: self._sandbox.confine_script(self._pid, limits))
         child = self._children[number] = _Child(number, pid, source, starter)
         self._selector.register(source, selectors.EVENT_READ, lambda: self._forward(child))
-        self._selector.register(near, selectors.EVENT_READ, lambda: self._start_script(child))
+        self._selector.register(near, selectors.EVENT_READ, lambda: self._serve(child))
         _send(b'S', number, {'pid': pid})
 
-    def _start_script(self, child):
+    def _serve(self, child):
+        """Does what an extraction asks for."""
+        descriptors = []
         try:
-            child.script_pipe = child.starter.receive() or child.script_pipe
+            message, descriptors, _, _ = socket.recv_fds(child.starter.socket, _MAX_REQUEST, 3)
+            if message == _LISTENER and child.connector is None:
+                self._start_connector(child, descriptors.pop())
+            else:
+                self._start_script(child, message, descriptors)
         except Exception:
             # It has ended, or has sent what no extraction sends.
             self._selector.unregister(child.starter.socket)
             child.kill()
-            return
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _start_connector(self, child, listener):
+        from connections import Connector
+        child.connector = Connector(listener, self._settings['proxyPort'])
+        self._selector.register(listener, selectors.EVENT_READ, lambda: self._connect(child))
+
+    def _connect(self, child):
+        if not child.connector.connect():
+            self._selector.unregister(child.connector.listener)
+
+    def _start_script(self, child, message, descriptors):
+        child.script_pipe = child.starter.receive(message, descriptors) or child.script_pipe
         if child.script_pipe is not None and child.script_pipe not in self._selector.get_map():
             self._selector.register(child.script_pipe, selectors.EVENT_READ, lambda: self._end_script(child))
 
@@ -240,6 +263,10 @@ class _Server:
         if child.starter.socket in self._selector.get_map():
             self._selector.unregister(child.starter.socket)
         child.starter.socket.close()
+        if child.connector is not None:
+            if child.connector.listener in self._selector.get_map():
+                self._selector.unregister(child.connector.listener)
+            child.connector.close()
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
         del self._children[child.number]
@@ -250,7 +277,7 @@ def _raise_timeout(*_):
     raise TimeoutError
 
 
-def _run_child(sandbox, parent, request, target, scripts):
+def _run_child(sandbox, parent, request, target, requests):
     """Extracts and ends the process, whatever happens."""
     try:
         if not sandbox.seccomp:
@@ -259,10 +286,10 @@ def _run_child(sandbox, parent, request, target, scripts):
         # As the service has started this process, its output is the null device.
         for descriptor in (0, 2):
             os.dup2(1, descriptor)
-        target, scripts = (fcntl.fcntl(each, fcntl.F_DUPFD, _SCRIPTS_SOCKET + 1) for each in (target, scripts))
+        target, requests = (fcntl.fcntl(each, fcntl.F_DUPFD, _REQUESTS_SOCKET + 1) for each in (target, requests))
         os.dup2(target, _SOCKET)
-        os.dup2(scripts, _SCRIPTS_SOCKET)
-        os.closerange(_SCRIPTS_SOCKET + 1, sandbox.max_files)
+        os.dup2(requests, _REQUESTS_SOCKET)
+        os.closerange(_REQUESTS_SOCKET + 1, sandbox.max_files)
         answer = memoryview(_answer(sandbox, parent, request))
         while answer:
             answer = answer[os.write(_SOCKET, answer):]
@@ -274,8 +301,12 @@ def _answer(sandbox, parent, request):
     import extraction
     import scripts
     try:
-        scripts.ask_for_scripts(_SCRIPTS_SOCKET)
-        sandbox.confine_extraction(parent, request['limits'])
+        server = socket.socket(fileno=_REQUESTS_SOCKET)
+        scripts.ask_for_scripts(server)
+        listener = sandbox.confine_extraction(parent, request['limits'])
+        if listener != -1:
+            socket.send_fds(server, [_LISTENER], [listener])
+            os.close(listener)
     except Exception as error:
         return extraction.failure('SetUpError', f'{type(error).__name__}: {error}')
     return extraction.extract(request)

@@ -11,6 +11,7 @@ import signal
 import ssl
 import sys
 
+import connections
 import landlock
 import linux
 import seccomp
@@ -54,9 +55,14 @@ class Sandbox:
         if self.landlock:
             landlock.restrict(self._readable, self._executable, port)
         self.seccomp = linux.is_linux() and seccomp.restrict_server()
+        # Whether each connection of an extraction is one to the proxy, whatever its address.
+        self.proxied = self.seccomp and connections.can_be_replaced()
 
     def confine_extraction(self, parent, limits):
-        """Confines this process, a child of that one: it starts neither processes nor programs, and has limits."""
+        """
+        Confines this process, a child of that one: it starts neither processes nor programs, and has limits. Returns the
+        descriptor for a `Connector`; -1 if this process connects itself.
+        """
         linux.die_with(parent, signal.SIGKILL)
         _limit_use(limits)
         if linux.is_linux():
@@ -64,10 +70,10 @@ class Sandbox:
             # For root this is no limit; the filter of system calls is.
             _limit(resource.RLIMIT_NPROC, 0)
         if self.landlock:
-            landlock.restrict(self._readable, port=self._port)
-        if self.seccomp:
-            seccomp.restrict_extraction()
+            landlock.restrict(self._readable, port=None if self.proxied else self._port)
+        listener = seccomp.restrict_extraction() if self.seccomp else -1
         sys.addaudithook(_create_audit_hook(self._port, self._node))
+        return listener
 
     def confine_script(self, parent, limits):
         """Confines this process, which is about to become `node`: it has no network, and reads the system's libraries."""

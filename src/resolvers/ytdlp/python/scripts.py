@@ -15,7 +15,6 @@ import subprocess
 
 import sandbox
 
-_MAX_COMMAND = 4_096
 _MAX_SCRIPTS = 16
 _NUMBER = struct.Struct('=i')
 
@@ -30,24 +29,19 @@ class ScriptStarter:
         self._started = 0
         self._process = None
 
-    def receive(self):
+    def receive(self, message, descriptors):
         """
         Starts the script that is asked for, and returns the descriptor that is readable when it has ended. If one runs,
         ends that instead. Raises ValueError if the request is none, or one too many.
         """
-        message, descriptors, _, _ = socket.recv_fds(self.socket, _MAX_COMMAND, 3)
-        try:
-            if self._process is not None:
-                self.kill()
-                return None
-            command = json.loads(message)
-            if len(descriptors) != 3 or self._started == _MAX_SCRIPTS or not sandbox.is_harmless(command, self._node):
-                raise ValueError
-            self._started += 1
-            return self._start(command, descriptors)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+        if self._process is not None:
+            self.kill()
+            return None
+        command = json.loads(message)
+        if len(descriptors) != 3 or self._started == _MAX_SCRIPTS or not sandbox.is_harmless(command, self._node):
+            raise ValueError
+        self._started += 1
+        return self._start(command, descriptors)
 
     def _start(self, command, descriptors):
         source, target = os.pipe()
@@ -86,9 +80,8 @@ class ScriptStarter:
             pass  # The extraction has ended, or does not read.
 
 
-def ask_for_scripts(descriptor):
-    """Has `subprocess` start processes by asking at `descriptor`."""
-    server = socket.socket(fileno=descriptor)
+def ask_for_scripts(server):
+    """Has `subprocess` start processes by asking at the socket `server`."""
 
     def fork_exec(arguments, executables, close_fds, kept, cwd, env, stdin, _1, _2, stdout, _3, stderr, *_):
         descriptors = [0 if each == -1 else each for each in (stdin, stdout, stderr)]

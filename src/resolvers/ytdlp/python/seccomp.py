@@ -6,9 +6,10 @@ import os
 import struct
 import sys
 
+import connections
 import linux
 
-_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 1 << 3
 _ARCHITECTURES = {'x86_64': 0xC000003E, 'aarch64': 0xC00000B7}
 
 # Name, and numbers for x86_64 and aarch64; where one is missing, the architecture has no such call.
@@ -70,7 +71,10 @@ _CONDITIONS = {
     'prlimit64': [[(0, _ALL, 0), (2, _ALL, 0), (_POINTER + 2, _ALL, 0)]],  # To read them.
     'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, _CLONE_THREAD)]],
 }
-_SERVER_CONDITIONS = {'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, value)] for value in (0, _CLONE_THREAD)]}
+_SERVER_CONDITIONS = {
+    'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, value)] for value in (0, _CLONE_THREAD)],
+    'ioctl': [[(1, _ALL, request)] for request in (*_IOCTL_REQUESTS, *connections.REQUESTS)],
+}
 
 
 def restrict_server():
@@ -79,18 +83,30 @@ def restrict_server():
     TCP. It may start processes, which stay in its group, and restrict them further. Returns False if the kernel has no filters for this machine.
     """
     conditions = {name: _CONDITIONS[name] for name in _CONDITIONS if name not in _OF_A_SERVER}
-    return _install(_numbers().keys(), conditions | _SERVER_CONDITIONS)
+    try:
+        return _install(_numbers().keys(), conditions | _SERVER_CONDITIONS) is not None
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EACCES):
+            return False
+        raise
 
 
 def restrict_extraction():
-    """As `restrict_server`, for a process that starts no other and no thread, and sends no signal."""
-    return _install(_numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64'}, _CONDITIONS)
+    """
+    As `restrict_server`, for a process that starts no other and no thread, and sends no signal. Returns the descriptor for
+    a `Connector`, which answers its calls of connect(2), if the kernel can; else -1, and it connects itself.
+    """
+    names = _numbers().keys() - {*_OF_A_SERVER} | {'prctl', 'prlimit64'}
+    if not connections.can_be_replaced():
+        _install(names, _CONDITIONS)
+        return -1
+    return _install(names, _CONDITIONS, asked='connect')
 
 
 def restrict_script():
     """As `restrict_extraction`, for a process that runs another program, which has threads, but no sockets."""
     names = _numbers().keys() - {*_OF_A_SERVER, 'socket', 'connect'} | {'prctl', 'prlimit64', *_OF_A_SCRIPT}
-    return _install(names, _CONDITIONS)
+    _install(names, _CONDITIONS)
 
 
 def _numbers():
@@ -105,14 +121,15 @@ def _numbers():
 
 # Classic BPF (linux/bpf_common.h): load a word of seccomp_data, compare, jump, return.
 _LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
-_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_ALLOW, _FAIL, _ASK = 0x7FFF0000, 0x00050000, 0x7FC00000
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 
 
-def _install(names, conditions):
+def _install(names, conditions, asked=None):
+    """Returns the descriptor of who is asked about the call `asked`; 0 without, None if there are no numbers."""
     numbers = _numbers()
     if not numbers:
-        return False
+        return None
     program = [
         (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
         (_JUMP_IF_EQUAL, 1, 0, _ARCHITECTURES[os.uname().machine]),
@@ -120,19 +137,13 @@ def _install(names, conditions):
         (_LOAD, 0, 0, _NUMBER_OFFSET),
     ]
     for name in sorted(names, key=numbers.get):
-        block = _check(conditions[name]) if name in conditions else [(_RETURN, 0, 0, _ALLOW)]
+        block = _check(conditions[name]) if name in conditions else [(_RETURN, 0, 0, _ASK if name == asked else _ALLOW)]
         program += [(_JUMP_IF_EQUAL, 0, len(block), numbers[name]), *block]
     # As if the kernel were older: libraries then use the calls that they used before.
     program.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
     code = ctypes.create_string_buffer(b''.join(struct.pack('=HBBI', *statement) for statement in program))
-    try:
-        header = struct.pack('@HP', len(program), ctypes.addressof(code))
-        linux.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.create_string_buffer(header))
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EACCES):
-            return False
-        raise
-    return True
+    header = struct.pack('@HP', len(program), ctypes.addressof(code))
+    return linux.call(numbers['seccomp'], _SET_MODE_FILTER, _NEW_LISTENER if asked else 0, header)
 
 
 def _check(alternatives):
